@@ -1,51 +1,52 @@
-# What can be done here; `make` lists it. Everything happens in .venv, nothing is installed anywhere else.
-# Written for GNU make 3.81 (macOS) and later; needs Python 3.11 or newer with venv, nothing more.
+# Tasks for this checkout; `make` lists them. Everything is installed in .venv and nowhere else.
+# Works with GNU make 3.81 (macOS) and later; needs only Python 3.11 or newer with venv.
 
-.PHONY: help demo test test-slow lint docs site format lock upgrade bench changelog clean
+.PHONY: help demo test test-slow lint docs site format lock upgrade audit bench changelog clean
 
-# Of the caller's shell: none of it may reach the environment that is built here.
+# Variables of the caller's shell that must not affect the environment built here.
 unexport PYTHONPATH PYTHONHOME PYTHONSTARTUP PYTHONWARNINGS PYTHONSAFEPATH VIRTUAL_ENV CONDA_PREFIX
 unexport PIP_USER PIP_TARGET PIP_PREFIX PIP_ROOT PIP_REQUIRE_VIRTUALENV PIP_NO_DEPS PIP_REQUIRE_HASHES
 unexport PYTEST_ADDOPTS RUFF_CONFIG MYPYPATH
 
 BIN = .venv/bin
-# One process more than cores: many tests wait for a process or a clock. The shell asks, not make, which would ask
-# before the first line of a recipe has set up .venv.
+# One process more than cores, because many tests wait for a process or a clock. The shell evaluates this: make would
+# do so before the first line of a recipe has set up .venv.
 WORKERS = $$($(BIN)/python -c "import os; print(min(4, 1 + (os.cpu_count() or 1)))")
-# Modules of the benchmarks, and those that install other tools first.
-NOT_RUN = $(addprefix benchmarks/,limits.py results.py peers.py)
+# Programs, not modules. _results.py and study_copies.py measure nothing, and peers.py installs other tools first.
+BENCHMARKS = $(filter-out $(addprefix benchmarks/,_results.py study_copies.py peers.py), \
+  $(shell grep -l '^if __name__' benchmarks/*.py))
 COMPILE = $(BIN)/uv pip compile --no-config --quiet --universal --python-version 3.11 --generate-hashes \
   --no-header --no-emit-index-url --constraint requirements/constraints.in $(UPGRADE) pyproject.toml --group build
 
-help:  ## This list
+help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
 
 demo:  ## Set up, then run the example: an agent under three conditions, offline, in under a minute
 	@sh scripts/setup core
 	$(BIN)/karat run examples/support-kb/experiment.yaml
 
-test:  ## Set up, then linters and the quick tests (ARGS="-k name": pass something on to pytest)
+test:  ## Set up, then linters and the quick tests (ARGS="-k name" passes options to pytest)
 	@sh scripts/setup dev
 	@$(MAKE) --no-print-directory lint
 	$(BIN)/pytest -n $(WORKERS) -m "not slow" $(ARGS)
 
-test-slow:  ## All other tests, and those of properties again with many more examples
+test-slow:  ## Run all other tests, and the property tests again with many more examples
 	@sh scripts/setup dev
 	$(BIN)/pytest -n $(WORKERS) -m "slow or hypothesis" --hypothesis-profile deep $(ARGS)
 
-lint:  ## ruff, mypy, import contracts
+lint:  ## Run ruff, mypy and the import contracts
 	@sh scripts/setup dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 
-format:  ## Let ruff write the code as the linter wants to read it
+format:  ## Format the code with ruff, and apply its automatic fixes
 	@sh scripts/setup dev
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-docs:  ## Write docs/reference/ from the code, and run the tutorial to renew its outputs
+docs:  ## Generate docs/reference/ from the code, and run the tutorial to update its outputs
 	@sh scripts/setup dev
 	$(BIN)/python docs/generate.py
 	$(BIN)/python docs/outputs.py
@@ -54,25 +55,29 @@ site:  ## Build the documentation as a site into build/site/
 	@sh scripts/setup dev
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 
-lock:  ## Bring requirements/*.txt into line with pyproject.toml, keeping what is pinned
+lock:  ## Update requirements/*.txt to match pyproject.toml, keeping existing pins
 	@sh scripts/setup dev
 	$(COMPILE) --output-file requirements/core.txt
 	$(COMPILE) --extra all --output-file requirements/all.txt
 	$(COMPILE) --extra all --extra dev --output-file requirements/dev.txt
 
-upgrade:  ## The same, with the newest version of everything
+upgrade:  ## Update requirements/*.txt to the newest version of everything
 	@$(MAKE) --no-print-directory lock UPGRADE=--upgrade
 
-bench:  ## Measure speed, memory and crash safety (minutes)
+audit:  ## Look for known vulnerabilities in the pinned packages (asks pip-audit's service)
 	@sh scripts/setup dev
-	@missed=; for benchmark in $(filter-out $(NOT_RUN),$(wildcard benchmarks/*.py)); do \
-	  echo "$$benchmark"; $(BIN)/python "$$benchmark" || missed="$$missed $$benchmark"; \
+	@sh scripts/audit
+
+bench:  ## Measure speed, memory and crash safety (hours), and write benchmarks/RESULTS.md
+	@sh scripts/setup dev
+	@missed=; for name in $(notdir $(basename $(BENCHMARKS))); do echo "benchmarks/$$name.py"; \
+	  $(BIN)/python "benchmarks/$$name.py" --json "benchmarks/measured/$$name.json" || missed="$$missed $$name"; \
 	done; if [ -n "$$missed" ]; then echo "missed a limit or failed:$$missed" >&2; exit 1; fi
 
 changelog:  ## Gather changes/*.md into CHANGELOG.md: make changelog VERSION=1.2.3
 	@sh scripts/setup dev
 	$(BIN)/python scripts/changelog.py "$(VERSION)"
 
-clean:  ## Remove .venv and every cache; results stay
+clean:  ## Remove .venv and all caches, but no results
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist
 	find src tests docs scripts benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} +

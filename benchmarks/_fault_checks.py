@@ -1,5 +1,5 @@
-"""What must hold after a fault, checked without karat: its journal by the bytes, its processes by /proc, its questions
-by the ledger of those who were asked. Each check gives complaints; none: it holds.
+"""What must hold after a fault, checked without karat: the journal by its bytes, processes by /proc, and questions by
+the ledger of those that were asked. Each check returns complaints; none means that it passed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _PATIENCE_SECONDS = 15.0
 
 @dataclass
 class Reading:
-    """A journal as its bytes have it."""
+    """A journal, read from its bytes."""
 
     events: list[dict[str, Any]] = field(default_factory=list)
     whole: bytes = b""  # up to the last newline
@@ -37,7 +37,7 @@ class Reading:
 
 
 def read_journal(data: bytes, *, torn: bool) -> Reading:
-    """Every line with its checksum. `torn`: whether the last one may be cut off, as kill -9 leaves it."""
+    """Reads every line and checks its checksum. `torn`: whether the last may be incomplete, as after kill -9."""
     reading = Reading(whole=data[: data.rfind(b"\n") + 1])
     if len(reading.whole) < len(data) and not torn:
         reading.complaints.append("the journal's last line is cut off, and nothing was killed")
@@ -56,7 +56,7 @@ def read_journal(data: bytes, *, torn: bool) -> Reading:
 
 
 def answered(reading: Reading) -> dict[str, str]:
-    """Question → text, of every answer in the journal."""
+    """Question → text, for every answer in the journal."""
     return {
         f"{event['sample']}|{event['condition']}|{event['repetition']}|{turn}": reply["text"]
         for event in reading.of("answer")
@@ -66,13 +66,13 @@ def answered(reading: Reading) -> dict[str, str]:
 
 
 def durable(reading: Reading, trials: Mapping[str, str]) -> set[str]:
-    """The questions whose replies are in the journal, of trials without an answer too. `trials`: id → question."""
+    """The questions with replies in the journal, including trials without an answer. `trials`: id → question."""
     replies = {f"{trials[event['trial']]}|{event['turn']}" for event in reading.of("reply") if event["trial"] in trials}
     return replies | set(answered(reading))
 
 
 def trials_of(reading: Reading) -> dict[str, str]:
-    """Trial → sample|condition|repetition, of those that ended."""
+    """Trial → sample|condition|repetition, for trials that ended."""
     return {
         event["trial"]: f"{event['sample']}|{event['condition']}|{event['repetition']}"
         for event in reading.of("answer", "failure")
@@ -87,7 +87,7 @@ def appended_only(before: bytes, after: bytes) -> list[str]:
 
 
 def acknowledged(events: Iterable[Entry], reading: Reading) -> list[str]:
-    """What karat has shown as being on disk must be there. `events`: of `--events`."""
+    """Whatever karat reported as being on disk must be there. `events`: of `--events`."""
     kept = {
         (event["event"], event["trial"], event.get("scorer"), event.get("turn"))
         for event in reading.of("answer", "score")
@@ -101,7 +101,7 @@ def acknowledged(events: Iterable[Entry], reading: Reading) -> list[str]:
 
 
 def as_delivered(reading: Reading, ledger: Sequence[Entry]) -> list[str]:
-    """Every answer in the journal is one that was delivered, to that question, word for word."""
+    """Every answer in the journal was delivered, to that question, word for word."""
     texts = defaultdict(set)
     for entry in ledger:
         if entry["event"] == "delivered" and entry["at"] in ("agent", "tool"):
@@ -116,7 +116,7 @@ def as_delivered(reading: Reading, ledger: Sequence[Entry]) -> list[str]:
 
 
 def once(reading: Reading) -> list[str]:
-    """One answer a trial, one score a trial, scorer, judge, repeat and turn."""
+    """One answer per trial; one score per trial, scorer, judge, repeat and turn."""
     answers = Counter(event["trial"] for event in reading.of("answer"))
     scores = Counter(
         tuple(event.get(name) for name in ("trial", "scorer", "scoring", "judge", "repeat", "turn"))
@@ -127,9 +127,9 @@ def once(reading: Reading) -> list[str]:
 
 
 def not_again(ledger: Sequence[Entry], before: Reading, after: Reading, phase: str, *, turns: bool) -> list[str]:
-    """In `phase`, no question whose answer was in the journal is asked, and no answer judged that had its score.
+    """In `phase`, no question with an answer in the journal is asked, and no answer with a score is judged.
 
-    `turns`: whether single replies count; a conversation with a workspace begins again.
+    `turns`: whether single replies count; a conversation with a workspace starts again.
     """
     trials = trials_of(after)
     known = durable(before, trials) if turns else set(answered(before))
@@ -153,7 +153,7 @@ def not_again(ledger: Sequence[Entry], before: Reading, after: Reading, phase: s
 
 
 def not_too_often(ledger: Sequence[Entry], reading: Reading, phase: str, *, killed: int) -> list[str]:
-    """In `phase` a question is asked once, and once more for each failed attempt and each process that was killed."""
+    """In `phase`, a question is asked once, plus once for each failed attempt and each killed process."""
     trials = trials_of(reading)
     failed = Counter(trials.get(event["trial"]) for event in reading.of("attempt") if event.get("stage") != "score")
     asked = Counter(
@@ -169,7 +169,7 @@ def not_too_often(ledger: Sequence[Entry], reading: Reading, phase: str, *, kill
 
 
 def totals(reading: Reading) -> dict[str, Any]:
-    """Everything that a report is made of, by question: scores, tokens, dollars. Of runs that are alike it is equal."""
+    """Everything in a report, by question: scores, tokens, dollars. Equal for equal runs."""
     trials, rows = trials_of(reading), dict[str, Any]()
     for event in reading.of("answer"):
         kept = ("dollars", "usage")
@@ -183,7 +183,7 @@ def totals(reading: Reading) -> dict[str, Any]:
 
 
 def equal(found: dict[str, Any], reference: dict[str, Any]) -> list[str]:
-    """The totals of a run beside those of the same run without faults."""
+    """Compares the totals of a run with those of the same run without faults."""
     complaints = [f"{key}: not in the run" for key in reference.keys() - found.keys()]
     complaints += [f"{key}: only in the run with faults" for key in found.keys() - reference.keys()]
     for key in sorted(found.keys() & reference.keys()):
@@ -196,13 +196,13 @@ def equal(found: dict[str, Any], reference: dict[str, Any]) -> list[str]:
 
 
 def paid_again(reading: Reading) -> bool:
-    """Whether something was paid for besides the answers: a failed attempt, or a judge that had to be asked again."""
+    """Whether anything was paid for besides the answers: a failed attempt, or a judge that was asked again."""
     again = (event.get("detail", {}).get("asks", 1) > 1 for event in reading.of("score"))
     return bool(reading.of("attempt")) or any(again)
 
 
 def archives(run: Path, reading: Reading) -> list[str]:
-    """Of each answer in a workspace, the archive of its changes."""
+    """Each answer in a workspace must have the archive of its changes."""
     complaints = []
     for event in reading.of("answer"):
         changes = event.get("workspace")
@@ -216,18 +216,18 @@ def archives(run: Path, reading: Reading) -> list[str]:
 
 
 def spent(ledger: Sequence[Entry], at: tuple[str, ...]) -> float:
-    """Dollars that the delivered answers cost."""
+    """The cost of the delivered answers in dollars."""
     return sum(entry["dollars"] for entry in ledger if entry["event"] == "delivered" and entry["at"] in at)
 
 
 def words(code: int, errors: str, *, codes: Sequence[int]) -> list[str]:
-    """How a command ended: its exit code, and what it must never print."""
+    """Checks how a command ended: its exit code, and what it must never print."""
     complaints = (
         [] if code in codes else [f"exit code {code}, expected {' or '.join(map(str, codes))}: {errors[-600:]}"]
     )
     for bad in (
         "Traceback (most recent call last)",
-        "a fault of karat itself",
+        "a bug in karat",
         "was never retrieved",
         "Exception ignored",
     ):
@@ -240,7 +240,7 @@ def words(code: int, errors: str, *, codes: Sequence[int]) -> list[str]:
 
 
 def leftovers(folder: Path, marker: str, *, connections: Any = None, temporary: bool = True) -> list[str]:
-    """Processes, mounts, connections and temporary files of a case; waits for those that are about to end.
+    """Leftover processes, mounts, connections and temporary files of a case; waits for those about to end.
 
     `temporary`: whether the temporary folder must be empty, as it is unless karat was killed.
     """
@@ -262,7 +262,7 @@ def _left(folder: Path, marker: str, connections: Any, temporary: bool) -> list[
 
 
 def processes(folder: Path, marker: str) -> list[tuple[int, str]]:
-    """Those that have the marker in their environment, or work in the folder or name it."""
+    """Processes that have the marker in their environment, or work in the folder or name it."""
     found = []
     for name in filter(str.isdigit, os.listdir("/proc")):
         if int(name) == os.getpid():

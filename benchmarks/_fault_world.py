@@ -1,4 +1,4 @@
-"""The worlds in which faults happen: experiments of every kind and agent, and the loopback server that they ask."""
+"""The worlds in which faults happen: experiments of every kind and agent, and the loopback server they use."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from karat.testing.models.script import ScriptedResponse, ToolUse
 
 PROGRAMS = Path(__file__).resolve().parent / "fault_programs"
 sys.path.insert(0, str(PROGRAMS))
-import ledger  # noqa: E402 -- a program of the cases, that also has to be found in their folders
+import ledger  # noqa: E402 -- also a program of the cases, found in their folders
 import mcp_server  # noqa: E402
 
 CONDITIONS = ("first", "second")
@@ -40,18 +40,18 @@ _SHORT_SECONDS = 3
 
 @dataclass(frozen=True, kw_only=True)
 class World:
-    """What is run: enough for the same answers, scores and costs, wherever and however often."""
+    """What is run, fixed so that answers, scores and costs are the same anywhere and any number of times."""
 
     kind: str
     agent: str
-    judge: bool = False  # a model judges; else rules
+    judge: bool = False  # whether a model judges; otherwise rules
     mcp: str | None = None  # stdio or http: the condition's servers
     workspace: bool = False
     asynchronous: bool = False  # the Python agent runs in the event loop
 
     @property
     def repetitions(self) -> int:
-        """Agents that do not see which repetition it is are asked once."""
+        """1 for agents that do not see the number of the repetition."""
         return 1 if self.agent in ("chat", "mcp") or self.kind == "study" else 2
 
     def __str__(self) -> str:
@@ -60,10 +60,10 @@ class World:
 
 
 def drawn(dice: random.Random, *, agents: tuple[str, ...], **wanted: Any) -> World:
-    """A world with one of these agents; what is `wanted` is not left to the dice."""
+    """A random world with one of these agents; `wanted` fixes some of its fields."""
     agent = dice.choice(agents)
     kind = wanted.get("kind") or dice.choice(KINDS[agent])
-    scored = kind != "study"  # a study's own tests look at its answers
+    scored = kind != "study"  # a study's own tests evaluate its answers
     mcp = dice.choice(("stdio", "http")) if agent == "mcp" else None
     if agent == "chat":
         mcp = dice.choice((None, None, "stdio", "http"))
@@ -77,7 +77,7 @@ def drawn(dice: random.Random, *, agents: tuple[str, ...], **wanted: Any) -> Wor
 
 
 def lay_out(world: World, folder: Path, *, port: int, marker: str, concurrency: int) -> None:
-    """The experiment, its data and programs, in `folder`."""
+    """Writes the experiment, its data and programs to `folder`."""
     for program in PROGRAMS.glob("*.py"):
         shutil.copy(program, folder)
     for name in ("home", "tmp", "results"):
@@ -115,7 +115,7 @@ def lay_out(world: World, folder: Path, *, port: int, marker: str, concurrency: 
 
 
 def short_limits(world: World) -> list[str]:
-    """Options of `karat run` with which nothing is waited for long."""
+    """Options of `karat run` that keep all waits short."""
     keys = ["execution.timeout_seconds", "execution.judge_timeout_seconds"]
     if world.mcp:
         limits = ("init_timeout_seconds", "call_timeout_seconds")
@@ -167,7 +167,7 @@ def _dataset(world: World, folder: Path) -> dict[str, Any]:
 
 
 def _write_study(folder: Path) -> None:
-    """Two tasks for four people alone, and a game of two rounds for a group of three."""
+    """Writes a study: two tasks for four individuals, and a game of two rounds for a group of three."""
     (folder / "materials").mkdir(parents=True)
     texts = {"one": "First question, {{ profile.name }}?", "two": "Second question?"}
     texts |= {
@@ -199,9 +199,9 @@ def _write_study(folder: Path) -> None:
 
 
 class LoopbackServer(threading.Thread):
-    """`with LoopbackServer(folder) as server`: an agent over HTTP, a chat model, a judge and MCP servers, in one.
+    """`with LoopbackServer(folder) as server`: an HTTP agent, a chat model, a judge and MCP servers in one.
 
-    It keeps the ledger of what it delivered completely, and fails as `faults.json` of the folder says.
+    It keeps a ledger of what it delivered completely, and fails as `faults.json` in the folder says.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -223,7 +223,7 @@ class LoopbackServer(threading.Thread):
 
     @property
     def connections(self) -> int:
-        """How many are open."""
+        """How many connections are open."""
         return len(self._open)
 
     def run(self) -> None:
@@ -318,7 +318,7 @@ class LoopbackServer(threading.Thread):
     async def _send(
         self, connection: Connection, at: str, key: str, value: dict[str, Any], fault: str | None, reply: dict[str, Any]
     ) -> None:
-        """The answer, or the fault; `reply` goes into the ledger once all of it has been sent."""
+        """Sends the answer, or the fault; `reply` goes into the ledger once it has been sent completely."""
         body, headers = json.dumps(value).encode(), {"content-type": "application/json"}
         match fault:
             case "status 429":
@@ -347,7 +347,7 @@ class LoopbackServer(threading.Thread):
 
 
 def _key_of(request: Request) -> str:
-    """Which question of which condition a chat model was asked."""
+    """The question and condition of a request to the chat model."""
     sample, turn = re.findall(r"\[(\w+)\|(\d+)\]", request.question)[-1]
     condition = request.system.removeprefix("You are ").removesuffix(".")
     return f"{sample}|{condition}|0|{turn}"

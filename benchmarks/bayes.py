@@ -1,9 +1,9 @@
-"""How fast and how exact Bayes factors are, beside pingouin's scalar function where it is installed.
+"""How fast and how exact Bayes factors are, compared with pingouin's scalar function if it is installed.
 
     python benchmarks/bayes.py
 
-Times are in reference seconds (`limits.py`), with what must be reached beside them. pingouin is timed
-on 2,000 tests and its time taken as proportional. Accuracy is against `../shared/data/vectors/statistics.json`.
+Times are in reference seconds (`limits.py`), next to their limits. pingouin is timed on 2,000 tests, and
+its time is extrapolated. Accuracy is against `../shared/data/vectors/statistics.json`.
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import _results as results  # beside this file
 import numpy as np
-from limits import Limits  # beside this file
+from limits import Limits
 
 from karat.replication import (
     Side,
@@ -37,6 +38,7 @@ VECTORS = Path(__file__).resolve().parents[2] / "shared" / "data" / "vectors" / 
 
 def main() -> None:
     """Prints the tables."""
+    options = results.parser(__doc__).parse_args()
     rng = np.random.default_rng(1)
     t, n1, n2 = rng.standard_t(4, MANY) * 3, rng.integers(5, 2000, MANY), rng.integers(5, 2000, MANY)
     limits = Limits()
@@ -59,11 +61,12 @@ def main() -> None:
         print("pingouin is not installed: nothing to compare with")
     else:
         beside_pingouin(limits, t, n1, n2, ours)
+    results.write(options.json, limits.section("Bayes factors", "Reference seconds, the best of three."))
     limits.exit()
 
 
 def beside_pingouin(limits: Limits, t: Any, n1: Any, n2: Any, ours: float) -> None:
-    """The same tests by pingouin's scalar function, and both against the vectors."""
+    """Compares with pingouin's scalar function on the same tests, and both with the vectors."""
     from pingouin import bayesfactor_ttest
 
     sizes = list(zip(t[:FEW].tolist(), n1[:FEW].tolist(), n2[:FEW].tolist(), strict=True))
@@ -94,7 +97,7 @@ def beside_pingouin(limits: Limits, t: Any, n1: Any, n2: Any, ours: float) -> No
 
 
 def log_of(function: Callable[..., Any], *arguments: Any, **options: Any) -> float:
-    """Ln of a Bayes factor; NaN where there is none: pingouin divides by 0 at strong evidence."""
+    """Ln of a Bayes factor; NaN if there is none: pingouin divides by 0 if the evidence is strong."""
     try:
         found = float(function(*arguments, **options))
     except ArithmeticError:

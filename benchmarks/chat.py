@@ -1,14 +1,13 @@
-"""What karat adds to the cost of asking a model: the same calls by the `chat` agent and by pydantic-ai alone.
+"""What karat adds to the cost of model calls: the same calls by the `chat` agent and by pydantic-ai alone.
 
     python benchmarks/chat.py
 
-Every trial asks a scripted model on this machine twice, with one MCP tool call between, 50
-trials at a time. CPU seconds are those of the process that asks; the model's server and the
-tool's run in processes of their own. `requests` is the least that pydantic-ai can be asked for:
-its bare model requests, and a tool call by the MCP SDK. `Agent` is its Agent with its own MCP
-toolset. The rounds alternate and the least of each is taken, because this machine may have
-other things to do. Wanted: karat, its journal included, needs at most 20 % more than the bare
-requests, and its memory does not grow with the trials.
+Every trial asks a scripted model on this machine twice, with one MCP tool call in between, 50
+trials at a time. CPU seconds are those of the asking process; the servers of model and tool are
+separate processes. `requests` is the minimum with pydantic-ai: its bare model requests, and a tool
+call by the MCP SDK. `Agent` is its Agent with its own MCP toolset. The rounds alternate, and the
+fastest of each counts, because the machine may be busy. Targets: karat, including its journal,
+needs at most 20 % more than the bare requests, and its memory does not grow with the trials.
 """
 
 from __future__ import annotations
@@ -26,7 +25,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from limits import Limits  # beside this file
+import _results as results  # beside this file
+from limits import Limits
 
 AT_ONCE = 50
 MODEL = "gpt-4.1"
@@ -46,7 +46,7 @@ scorers: []
 
 def main() -> None:
     """The command line."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser = results.parser(__doc__)
     parser.add_argument("--trials", type=int, default=1000)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--ask", choices=tuple(ASKED), help=argparse.SUPPRESS)
@@ -62,19 +62,20 @@ def main() -> None:
                 try:
                     rounds[name].append(one_round(name, url, options.trials))
                 except subprocess.CalledProcessError as error:
-                    if name != "Agent":  # a peer that fails here costs its own figure, not the others
+                    if name != "Agent":  # if a peer fails here, only its own figure is missing
                         raise
                     print(f"{name} failed: {(error.stderr.strip() or '-').splitlines()[-1]}", flush=True)
-    report(rounds, options.trials)
+    report(rounds, options.trials, options.json)
 
 
-def report(rounds: dict[str, list[dict[str, float]]], trials: int) -> None:
-    """The table, and the verdicts."""
+def report(rounds: dict[str, list[dict[str, float]]], trials: int, file: Path | None) -> None:
+    """Prints the table and the verdicts."""
     limits = Limits()
     least = {name: min(found, key=lambda one: one["cpu"]) for name, found in rounds.items() if found}
     print(f"{trials:,} trials, {AT_ONCE} at a time, one tool call each")
     print(f"{'':14} {'CPU ms/trial':>12} {'trials/s':>9} {'MB then':>8} {'MB end':>8}")
     for name, one in least.items():
+        limits.note(f"{name}: processor time a trial", 1000 * one["cpu"] / trials, "ms")
         row = (
             f"{1000 * one['cpu'] / trials:12.2f} {trials / one['seconds']:9.1f} {one['middle']:8.1f} {one['end']:8.1f}"
         )
@@ -84,8 +85,12 @@ def report(rounds: dict[str, list[dict[str, float]]], trials: int) -> None:
     print(f"karat takes {ratio['requests']:.2f} × the CPU time of the bare requests ({verdict})")
     if "Agent" in ratio:
         print(f"and {ratio['Agent']:.2f} × that of Agent")
+        limits.note("and against Agent", ratio["Agent"], "×")
     grown = least["karat"]["end"] - least["karat"]["middle"]
-    print(f"its memory grew by {grown:.1f} MB in the second half ({limits.check('memory', grown, '≤', 5, 'MB')})")
+    verdict = limits.check("growth of its memory in the second half", grown, "≤", 5, "MB")
+    print(f"its memory grew by {grown:.1f} MB in the second half ({verdict})")
+    about = f"{trials:,} trials of two requests and one tool call, {AT_ONCE} at a time; the least of each way's rounds."
+    results.write(file, limits.section("Asking a model", about))
     limits.exit()
 
 
@@ -105,7 +110,7 @@ def model_server() -> Iterator[str]:
 
 
 def one_round(name: str, url: str, trials: int) -> dict[str, float]:
-    """All the trials, in a process of its own."""
+    """Runs all trials in a process of its own."""
     argv = [sys.executable, __file__, "--ask", name, "--url", url, "--trials", str(trials)]
     environment = {**os.environ, "OPENAI_API_KEY": "none", "PYTHONWARNINGS": "ignore"}
     done = subprocess.run(argv, env=environment, capture_output=True, text=True, check=True)
@@ -117,7 +122,7 @@ Tick = Callable[[], None]
 
 
 async def measured(ask: Callable[[str, int, Tick], Awaitable[None]], url: str, trials: int) -> dict[str, float]:
-    """CPU and wall seconds, and resident megabytes half way and at the end; a few trials go before."""
+    """CPU and wall seconds, and resident megabytes halfway and at the end, after a few warm-up trials."""
     await ask(url, AT_ONCE, lambda: None)
     count, memory = 0, {}
 
@@ -135,13 +140,13 @@ async def measured(ask: Callable[[str, int, Tick], Awaitable[None]], url: str, t
 
 
 def resident() -> float:
-    """Megabytes of this process."""
+    """Resident megabytes of this process."""
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
 
 
 async def by_karat(url: str, trials: int, tick: Tick) -> None:
-    """A whole run, its journal included."""
+    """A whole run, including its journal."""
     import karat
     from karat.execution import RunStatus, run_experiment
     from karat.records import Answer
@@ -221,7 +226,7 @@ async def by_requests(url: str, trials: int, tick: Tick) -> None:
 
 
 async def crowd(one: Callable[[int], Awaitable[None]], trials: int) -> None:
-    """All of them, so many at a time."""
+    """Runs all trials, with a limit on how many at a time."""
     numbers = iter(range(trials))
 
     async def work() -> None:

@@ -1,9 +1,9 @@
 """Skills of Claude Code as a factor: `python benchmarks/claude_skills.py [RUNS [REAL]]`.
 
-The real Claude Code (the extra `claude`) against a scripted model. With an empty skill in one of two conditions that
-answer by chance, no winners beyond chance, in RUNS whole runs (40 unless given) and in 1,000 simulated ones. With a
-skill that helps where it is loaded, the power that `questions_needed`, behind `karat plan`, promises from a pilot,
-in 1,000 simulated runs and in REAL whole ones (5 unless given).
+Uses the real Claude Code (the extra `claude`) with a scripted model. If both conditions answer at random and one has an
+empty skill, there must be no more winners than by chance, in RUNS whole runs (default: 40) and in 1,000 simulated ones.
+With a skill that helps when loaded, runs must have the power that `questions_needed`, which `karat plan` uses, predicts
+from a pilot, in 1,000 simulated runs and in REAL whole ones (default: 5).
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
+import _results as results  # beside this file
 import numpy as np
 from decisions import _winners
 from limits import Limits
@@ -40,7 +41,7 @@ execution: {{num_repetitions: {repetitions}, max_concurrent: 3}}
 
 
 def chance(_: Request) -> str:
-    """Answers by chance, whatever is offered."""
+    """Answers at random, whatever is offered."""
     return "right" if random.random() < RIGHT else "wrong"
 
 
@@ -53,7 +54,7 @@ def helped(request: Request) -> object:
 
 
 def real(model: Callable[[Request], object], skill: str, folder: Path, *, questions: int, repetitions: int = 1) -> Path:
-    """One whole run; its folder."""
+    """Runs a whole experiment; returns its folder."""
     rows = [json.dumps({"question": f"Question {number}?", "answer": "right"}) for number in range(questions)]
     (folder / f"q{questions}.jsonl").write_text("\n".join(rows) + "\n")
     with serve(model) as server:
@@ -71,14 +72,14 @@ def winner(path: Path) -> str | None:
 
 
 def promised(pilot: Path) -> int:
-    """The questions that `karat plan` wants for one repetition each."""
+    """The number of questions that `karat plan` asks for, with one repetition each."""
     command = [sys.executable, "-m", "karat", "plan", str(pilot), "--metric", "equals", "--difference", str(EFFECT)]
     done = subprocess.run([*command, "--json"], capture_output=True, check=True)
     return next(row["questions"] for row in json.loads(done.stdout)["needed"] if row["repetitions"] == 1)
 
 
 def simulated(rng: np.random.Generator, questions: int, better: float) -> float:
-    """The share of runs with a winner, of conditions that answer 0 or 1."""
+    """The share of runs with a winner, for conditions that answer 0 or 1."""
     rows = [
         np.column_stack((rng.binomial(1, RIGHT, questions), rng.binomial(1, RIGHT + better, questions)))[:, :, None]
         for _ in range(SIMULATED)
@@ -87,7 +88,11 @@ def simulated(rng: np.random.Generator, questions: int, better: float) -> float:
 
 
 def main() -> None:
-    runs, whole = (int(sys.argv[at]) if len(sys.argv) > at else usual for at, usual in ((1, 40), (2, 5)))
+    parser = results.parser(__doc__)
+    parser.add_argument("runs", type=int, nargs="?", default=40)
+    parser.add_argument("real", type=int, nargs="?", default=5)
+    options = parser.parse_args()
+    runs, whole = options.runs, options.real
     limits, rng = Limits(), np.random.default_rng(20261123)
     random.seed(20261123)
     with tempfile.TemporaryDirectory() as name:
@@ -97,7 +102,8 @@ def main() -> None:
             (folder / skill / "tables" / "SKILL.md").write_text(f"---\nname: tables\ndescription: d\n---\n{text}\n")
         share = simulated(rng, 8, 0.0)
         print(
-            f"empty skill, {SIMULATED} simulated runs: a winner in {share:.3f}", limits.check("A/A", share, "≤", 0.064)
+            f"empty skill, {SIMULATED} simulated runs: a winner in {share:.3f}",
+            limits.check("A/A, simulated", share, "≤", 0.064),
         )
         won = sum(winner(real(chance, "empty", folder, questions=8)) is not None for _ in range(runs))
         most = int(stats.binom.ppf(0.975, runs, 0.05))
@@ -120,6 +126,9 @@ def main() -> None:
             f"{whole} whole runs of {questions} questions: `with` wins in {found.count('with')}, `without` in", end=" "
         )
         print(found.count("without"), limits.check("false winners", found.count("without"), "≤", 0))
+        limits.note("`with` wins", found.count("with"), f"of {whole}")
+    about = f"Real Claude Code, scripted model: {SIMULATED:,} simulated runs, {runs} whole A/A runs, {whole} others."
+    results.write(options.json, limits.section("Skills of Claude Code as a factor", about))
     limits.exit()
 
 

@@ -1,25 +1,23 @@
-"""How often intervals of PAS and ECS hold what they claim, by simulation.
+"""How often intervals of PAS and ECS cover their estimand, by simulation.
 
     python benchmarks/coverage.py [runs]
     python benchmarks/coverage.py shipped [draws] [study …]
 
-First, unless `shipped` is given: studies of t tests, tables and correlations with 20 to 100 people a group; human
-numbers are drawn once and held fixed, the agent's are drawn anew in every run from fixed true effects.
-Where participants are drawn again, each study is four tests of the same people, and in games these
-come in groups whose members are alike. Each interval is judged by its own estimand, which stands
-beside it.
+First, unless `shipped` is given: studies of t tests, tables and correlations with 20 to 100 people per group. Human
+numbers are drawn once and kept fixed; the agent's are drawn anew in every run from fixed true effects. Where
+participants are resampled, each study is four tests of the same people, and in games they come in groups of
+similar members. Each interval is judged by its own estimand, which is shown next to it.
 
-Second, the intervals of each shipped study: participants (in games, groups) are drawn with replacement from
-people's own copy, 200 times by default, and each draw is scored as a run is. The estimand is the mean score of 1,000
-further draws.
+Second, the intervals of each shipped study: participants (in games, groups) are drawn with replacement from the
+human copy, 200 times by default, and each draw is scored like a run. The estimand is the mean score of 1,000 further
+draws.
 
-The program exits with 1 when a share is outside its band. A share that `EXCEPTIONS` names may be above it, never below.
+Exits with 1 if a share is outside its band. A share in `EXCEPTIONS` may be above its band, but never below.
 """
 
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -94,10 +92,10 @@ KINDS = ("ttest_ind", "contingency", "correlation", "ttest_paired")
 
 @dataclass(frozen=True, kw_only=True)
 class World:
-    """Tests whose truth is known."""
+    """Tests with known true effects."""
 
-    tests: tuple[StudyTest, ...]  # the human side as it was found
-    effects: np.ndarray  # of the agent, in truth: d, ln OR, atanh r, d
+    tests: tuple[StudyTest, ...]  # with the human side as observed
+    effects: np.ndarray  # the agent's true effects: d, ln OR, atanh r, d
 
     def run(self, rng: np.random.Generator) -> list[StudyTest]:
         """The same tests with the agent's side drawn anew."""
@@ -130,7 +128,7 @@ def expit(x: float) -> float:
 
 
 def exact(kind: str, side: Side, effect: float) -> Side:
-    """The side whose statistic is that of the effect itself."""
+    """The side whose statistic equals the effect."""
     n = int(side.n1)
     if kind == "ttest_ind":
         return replace(side, statistic=effect / math.sqrt(2 / n))
@@ -146,7 +144,7 @@ UNIT = {"ttest_ind": 1.0, "ttest_paired": 1.0, "contingency": math.pi / math.sqr
 
 
 def world(rng: np.random.Generator, *, studies: int = 12, findings: int = 4) -> World:
-    """Human effects about d = 0.4, the agent's half like them and half its own."""
+    """Human effects around d = 0.4; half of the agent's are like them, half its own."""
     tests, effects = [], []
     for study in range(studies):
         own = rng.normal(0, 0.3)
@@ -167,7 +165,7 @@ def world(rng: np.random.Generator, *, studies: int = 12, findings: int = 4) -> 
 def simulate(
     what: str, *, runs: int, replicates: int = 400, studies: int = 12, seed: int = 1, times: int = 4
 ) -> tuple[float, int]:
-    """The share of intervals that hold their estimand, and the number of intervals.
+    """The share of intervals that cover their estimand, and the number of intervals.
 
     `times`: how many experiments give the expectation for each that has an interval.
     """
@@ -208,12 +206,12 @@ class Population:
     """A study of four tests of the same people, in two arms."""
 
     people: int  # in each arm
-    effects: np.ndarray  # of the agent, in truth: x and y between the arms, x above y, correlation
+    effects: np.ndarray  # the agent's true effects: x and y between the arms, x above y, correlation
     human: tuple[Side, ...]
-    group: int  # members of a group, who are alike; 1: nobody plays with anybody
+    group: int  # members of a group, who are similar; 1: everyone plays alone
 
     def run(self, rng: np.random.Generator, name: str) -> tuple[list[StudyTest], list[TestRows]]:
-        """An experiment: its tests, and the rows that they are made of."""
+        """An experiment: its tests, and the rows behind them."""
         rows = asked(rng, self.people, self.effects, group=self.group)
         sides = [side_of(one) for one in rows]
         tests = [
@@ -224,7 +222,7 @@ class Population:
 
 
 def population(rng: np.random.Generator, *, group: int) -> Population:
-    """Human effects about d = 0.4, the agent's half like them and half its own."""
+    """Human effects around d = 0.4; half of the agent's are like them, half its own."""
     people = int(rng.integers(20, 100)) if group == 1 else 5 * group
     human = np.append(rng.normal(0.4, 0.4, 3) + rng.normal(0, 0.3), rng.uniform(-0.2, 0.6))
     agent = np.append(0.7 * human[:3] + rng.normal(0.2, 0.35, 3), rng.uniform(-0.2, 0.6))
@@ -233,7 +231,7 @@ def population(rng: np.random.Generator, *, group: int) -> Population:
 
 
 def asked(rng: np.random.Generator, people: int, effects: np.ndarray, *, group: int) -> list[TestRows]:
-    """The rows of a t test, a table, a paired t test and a correlation, all of the same people."""
+    """The rows of a t test, a table, a paired t test and a correlation of the same people."""
     arm, units = np.repeat([0, 1], people), np.arange(2 * people) // group
     rho = effects[3]
     own, other = rng.standard_normal((2, 2 * people))
@@ -256,7 +254,7 @@ def asked(rng: np.random.Generator, people: int, effects: np.ndarray, *, group: 
 
 
 def side_of(rows: TestRows) -> Side:
-    """The test of everybody once."""
+    """The test with everybody once."""
     n1, n2 = (float((rows.groups == level).sum()) for level in (0, 1))
     if rows.kind == "contingency":
         cells = [[int(((rows.groups == g) & (rows.values == v)).sum()) for v in (0, 1)] for g in (0, 1)]
@@ -287,7 +285,7 @@ def populations(
 
 
 def drawn(rows: list[TestRows], agreement: Agreement, rng: np.random.Generator, replicates: int) -> Draws:
-    """Participants, or groups, drawn again within their arm."""
+    """Participants, or groups, resampled within their arm."""
     units = int(rows[0].units.max()) + 1
     strata = np.repeat([0, 1], units // 2)
     weights = np.concatenate(list(multiplicities(strata, rng=rng, replicates=replicates)))
@@ -319,7 +317,7 @@ def new_studies(rng: np.random.Generator, runs: int) -> list[bool]:
 
 
 def ecs_sample(rng: np.random.Generator, studies: int) -> tuple[np.ndarray, np.ndarray, list[int]]:
-    """Observed effects of studies drawn anew: four tests each, 60 people a group."""
+    """Observed effects of newly drawn studies: four tests each, 60 people per group."""
     labels = np.repeat(np.arange(studies), 4)
     human = rng.normal(0.4, 0.4, labels.size) + rng.normal(0, 0.3, studies)[labels]
     agent = 0.7 * human + rng.normal(0.2, 0.35, labels.size)
@@ -329,13 +327,13 @@ def ecs_sample(rng: np.random.Generator, studies: int) -> tuple[np.ndarray, np.n
 
 @dataclass(frozen=True, kw_only=True)
 class Shipped:
-    """A shipped study, and its people's own copy as the population that agents are drawn from."""
+    """A shipped study, and its human copy as the population from which agents are drawn."""
 
     study: StudyFile
     copy: list[Response]
 
     def drawn(self, rng: np.random.Generator) -> list[Response]:
-        """An experiment: units drawn with replacement within their arms, each copy under a name of its own."""
+        """An experiment: units drawn with replacement within their arms, each copy with its own name."""
         units = units_of(self.copy)
         members: dict[int, list[Response]] = {}
         for row in self.copy:
@@ -352,7 +350,7 @@ class Shipped:
         return found
 
     def scored(self, rng: np.random.Generator, count: int) -> Iterator[tuple[Agreement, StudyRun]]:
-        """Experiments, made and scored 50 at a time."""
+        """Draws and scores experiments, 50 at a time."""
         for at in range(0, count, 50):
             experiments = [self.drawn(rng) for _ in range(min(50, count - at))]
             made = study_experiments(self.study, experiments, reducer=None, refused=None, arms=list(self.study.arms))
@@ -361,7 +359,7 @@ class Shipped:
                 yield agreement, StudyRun(responses=responses, data=one.data or {}, scores=agreement.tests)
 
     def intervals(self, draws: int, *, seed: int = 1, replicates: int = 500) -> dict[str, tuple[float, list[Spread]]]:
-        """Of PAS and ECS: the estimand, and the interval of each draw that has one."""
+        """For PAS and ECS: the estimand, and the interval of each draw that has one."""
         rng, name = np.random.default_rng(seed), self.study.study
         pas, ecs = zip(*((a.studies[0].pas, a.studies[0].ecs.value) for a, _ in self.scored(rng, 1_000)), strict=True)
         truths = {"PAS": pas, "ECS": ecs}
@@ -377,7 +375,7 @@ class Shipped:
 
 
 def shipped(limits: Limits, draws: int, names: list[str]) -> None:
-    """Prints a line for PAS and one for ECS of each study."""
+    """Prints a line for PAS and one for ECS per study."""
     for name in names or sorted(shipped_studies()):
         study = read_study(shipped_studies()[name].parent)
         for what, (truth, spans) in Shipped(study=study, copy=answer_copy(study)).intervals(draws).items():
@@ -385,7 +383,7 @@ def shipped(limits: Limits, draws: int, names: list[str]) -> None:
             width = float(np.mean([one.high - one.low for one in spans])) if spans else math.nan
             if (name, what) in EXCEPTIONS:
                 verdict = f"exception: {EXCEPTIONS[name, what]}"
-                if spans:  # none may cover too little
+                if spans:  # coverage must not be too low
                     verdict = f"{limits.check(f'{what} of {name}', held, '≥', STUDY_BAND[0])}, {verdict}"
             else:
                 verdict = within(limits, f"{what} of {name}", held, *STUDY_BAND)
@@ -394,24 +392,30 @@ def shipped(limits: Limits, draws: int, names: list[str]) -> None:
 
 
 def within(limits: Limits, title: str, share: float, low: float, high: float) -> str:
-    """`ok`, or the limit that is missed."""
+    """`ok`, or the missed limit."""
     verdicts = [limits.check(title, share, "≥", low), limits.check(title, share, "≤", high)]
     return next((one for one in verdicts if "MISSED" in one), "ok")
 
 
 def main() -> None:
     """Prints a table; exits with 1 when a share is outside its band."""
-    from limits import Limits  # type: ignore[import-not-found]  # beside this file
+    import _results as results  # type: ignore[import-not-found]  # beside this file
+    from limits import Limits  # type: ignore[import-not-found]
 
-    limits = Limits()
-    only = sys.argv[1:2] == ["shipped"]
+    parser = results.parser(__doc__)
+    parser.add_argument("arguments", nargs="*")
+    options, limits = parser.parse_args(), Limits()
+    first, *more = options.arguments or ["1000"]
+    only = first == "shipped"
     if not only:
-        runs = int(sys.argv[1]) if len(sys.argv) > 1 else 1_000
+        runs = int(first)
         for what, low, high in BANDS:
             share, count = simulate(what, runs=runs)
             verdict = within(limits, what, share, low, high)
             print(f"{what:24} {share:6.1%} of {count:5}, wanted {low:.0%}–{high:.0%} {verdict:7} {ESTIMANDS[what]}")
-    shipped(limits, int(sys.argv[2]) if only and len(sys.argv) > 2 else 200, sys.argv[3:] if only else [])
+    shipped(limits, int(more[0]) if only and more else 200, more[1:] if only else [])
+    about = "Shares of intervals that hold their estimand: by simulation, and for draws of people's own copy."
+    results.write(options.json, limits.section("Coverage of intervals of PAS and ECS", about))
     limits.exit()
 
 

@@ -1,10 +1,10 @@
-"""kill −9 at random moments of a run, then --resume: nothing lost, nothing asked twice.
+"""Sends kill −9 at random moments of a run, then --resume: nothing may be lost or asked twice.
 
 Each round starts a run of `--trials` trials with the `command` agent (a seeded program
 that logs each call), kills it at a random moment, resumes it, and checks that
 
-* every planned trial has exactly one answer in the journal's final reading,
-* no answer that was on disk at the kill was asked for again, nor any turn of a conversation,
+* every planned trial has exactly one answer in the final journal,
+* no answer, and no turn of a conversation, that was on disk at the kill was asked for again,
 * the summary equals that of an undisturbed run.
 
     python benchmarks/crash.py --rounds 20 --trials 2000
@@ -13,7 +13,6 @@ that logs each call), kills it at a random moment, resumes it, and checks that
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import random
@@ -26,7 +25,9 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-# Plain sh: the program must start faster than karat can ask. It logs the call, then answers by its seed.
+import _results as results  # beside this file
+
+# Plain sh: the program must start faster than karat can call it. It logs the call, then answers by its seed.
 AGENT = r"""read -r task
 printf '%s\n' "$task" >> calls.log
 seed=${task##*'"seed":'}; seed=${seed%%[!0-9]*}
@@ -54,13 +55,14 @@ CONVERSATIONS = EXPERIMENT.replace("{path: questions.jsonl}", "{kind: conversati
 
 def main() -> None:
     """The command line."""
-    parser = argparse.ArgumentParser(description="kill -9 at random moments, then --resume")
+    parser = results.parser(__doc__)
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--trials", type=int, default=2000, help="a multiple of 10")
     parser.add_argument("--turns", type=int, default=1, help="of each trial; more than one: conversations")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     dice = random.Random(options.seed)
+    killed: list[list[object]] = []
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         lay_out(folder, options.trials, options.turns)
@@ -69,13 +71,23 @@ def main() -> None:
         whole = time.perf_counter() - started
         print(f"undisturbed: {options.trials} trials of {options.turns} turns in {whole:.1f} s")
         for number in range(options.rounds):
-            row = one_round(folder, number, dice.uniform(0.02, 0.98) * whole, undisturbed, options.trials)
-            print(f"round {number + 1:2}: {row}", flush=True)
-    print(f"{options.rounds} rounds: every trial once, nothing asked twice, summaries equal")
+            moment = dice.uniform(0.02, 0.98) * whole
+            kept = one_round(folder, number, moment, undisturbed, options.trials)
+            print(
+                f"round {number + 1:2}: killed after {moment:5.1f} s with {kept:5} turns on disk; resumed, equal",
+                flush=True,
+            )
+            killed.append([str(number + 1), moment, kept])
+    verdict = f"{options.rounds} rounds: every trial once, nothing asked twice, summaries equal"
+    print(verdict)
+    about = f"kill −9 at random moments of {options.trials:,} trials of {options.turns} turns, then `--resume`."
+    columns = ["round", "killed after (s)", "turns on disk"]
+    section = {"title": "Crashes", "about": about, "columns": columns, "rows": killed, "verdicts": [verdict]}
+    results.write(options.json, section)
 
 
 def lay_out(folder: Path, trials: int, turns: int) -> None:
-    """The experiment, in `folder`."""
+    """Writes the experiment to `folder`."""
     rows: list[dict[str, Any]] = [
         {"question": f"What is limit {number}?", "answer": f"{number % 5} items."} for number in range(trials // 10)
     ]
@@ -90,8 +102,8 @@ def lay_out(folder: Path, trials: int, turns: int) -> None:
     (folder / "experiment.yaml").write_text(CONVERSATIONS if turns > 1 else EXPERIMENT)
 
 
-def one_round(folder: Path, number: int, moment: float, undisturbed: Any, trials: int) -> str:
-    """Raises AssertionError when a promise is broken."""
+def one_round(folder: Path, number: int, moment: float, undisturbed: Any, trials: int) -> int:
+    """Returns how many turns were on disk at the kill. Raises AssertionError if a promise is broken."""
     log = folder / "calls.log"
     log.write_text("")
     results = folder / f"round-{number}"
@@ -117,7 +129,7 @@ def one_round(folder: Path, number: int, moment: float, undisturbed: Any, trials
     assert len(answers) == trials, f"{len(answers)} answers of {trials}"
     assert set(answers.values()) == {1}
     assert figures(finished) == undisturbed, "the summary differs from the undisturbed run's"
-    return f"killed after {moment:5.1f} s with {len(durable):5} turns on disk; resumed, equal"
+    return len(durable)
 
 
 Key = tuple[str, str, int, int]
@@ -130,7 +142,7 @@ def key(task: dict[str, Any]) -> Key:
 
 
 def told(run: Path) -> set[Key]:
-    """The turns on disk, of conversations that were broken off too."""
+    """The turns on disk, including those of interrupted conversations."""
     from karat import config
     from karat.execution import plan
 
@@ -145,28 +157,28 @@ def told(run: Path) -> set[Key]:
 
 
 def start(folder: Path, results: Path, *more: str) -> subprocess.Popen[bytes]:
-    """`karat run` in a process of its own."""
+    """Starts `karat run` in a process of its own."""
     command = [sys.executable, "-m", "karat", "run", "experiment.yaml", "--results", str(results), *more]
     with open(os.devnull, "wb") as nothing:
         return subprocess.Popen(command, cwd=folder, stdout=nothing, stderr=nothing)
 
 
 def run(folder: Path, results: Path, *more: str) -> Path:
-    """A run to its end; its folder."""
+    """Runs an experiment to its end; returns the run folder."""
     process = start(folder, results, *more)
     assert process.wait() == 0, f"exit code {process.returncode}"
     return next(results.glob("crash-*"))
 
 
 def events(run: Path, kind: str) -> list[dict[str, Any]]:
-    """The journal's whole lines of one kind."""
+    """The journal's complete lines of one kind."""
     head = f'{{"event":"{kind}"'
     lines = (run / "journal.jsonl").read_text().split("\n")
     return [json.loads(line) for line in lines[:-1] if line.startswith(head)]
 
 
 def figures(run: Path) -> Any:
-    """What the summary says, without clocks, names of the run, and how often it was resumed."""
+    """The summary without times, names of the run, and the number of resumes."""
     from karat import analysis as summary
     from karat import journal
 

@@ -1,12 +1,11 @@
-"""How often the rules for decisions err: `python benchmarks/decisions.py [EXPERIMENTS [PART …]]` (1,000 unless given).
+"""How often decision rules err: `python benchmarks/decisions.py [EXPERIMENTS [PART …]]` (default: 1,000).
 
-Simulated experiments whose truth is known. Each line: what was simulated, the figure, the figure it is held against.
+Simulates experiments with a known truth. Each line: what was simulated, the figure, and its limit.
 """
 
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -45,7 +44,7 @@ TEMPLATE = karat.summarize(Path(__file__).parents[1] / "tests" / "corpus" / "run
 
 
 def differences(rng: np.random.Generator, name: str, n: int, repetitions: int, shift: float = 0.0) -> Floats:
-    """Differences of question means of two equal conditions, plus `shift`."""
+    """Differences of question means between two equal conditions, plus `shift`."""
     size = (n, repetitions)
     if name == "1-5":
         one, other = (rng.choice([1, 2, 3, 4, 5], p=SKEWED, size=size).mean(1) for _ in range(2))
@@ -57,7 +56,7 @@ def differences(rng: np.random.Generator, name: str, n: int, repetitions: int, s
 
 
 def decide(d: Floats, scale: float, batch: int = 5, margin: float | None = None) -> tuple[str | None, int, bool]:
-    """The decision of looks after each batch, the questions it took, and whether the interval holds 0."""
+    """The decision, with a look after each batch, the questions it took, and whether the interval contains 0."""
     for n in [*range(20, len(d), batch), len(d)]:
         look = sequential_look(d[:n], horizon=len(d), scale=scale, margin=margin)
         if look.decision or n == len(d):
@@ -106,7 +105,7 @@ def stopping(rng: np.random.Generator, experiments: int) -> Iterator[tuple[str, 
 
 
 def gates(rng: np.random.Generator, experiments: int) -> Iterator[tuple[str, float, str]]:
-    """Thresholds that are met and called failed, or missed and called passed."""
+    """Thresholds that are met but called failed, or missed but called passed."""
     for n in (50, 100, 200):
         for best in (0.6, 0.8, 0.92, 0.95, 0.97):
             p = np.append((1 - best) * np.array([0.4, 0.3, 0.2, 0.1]), best)
@@ -127,7 +126,7 @@ def gates(rng: np.random.Generator, experiments: int) -> Iterator[tuple[str, flo
 
 
 def gated_runs(rng: np.random.Generator, experiments: int) -> Iterator[tuple[str, float, str]]:
-    """Whole runs through `karat gate`, as the command decides them."""
+    """Whole runs, decided by `karat gate`."""
     for n in (50, 100, 200):
         runs = [_run([rng.normal(0.2, 1, n)], scale=(-100, 100)) for _ in range(experiments)]
         undecided = _gate_verdicts(runs, "min", 0.0).count("undecided") / experiments
@@ -165,7 +164,7 @@ def gated_runs(rng: np.random.Generator, experiments: int) -> Iterator[tuple[str
 
 
 def _run(rows: list[Floats], scale: tuple[float, float] = (1, 5)) -> Summary:
-    """A run whose conditions have these means of questions; NaN: the trial is missing."""
+    """A run whose conditions have these question means; NaN: the trial is missing."""
     info = msgspec.structs.replace(TEMPLATE.metrics[0], key="score", low=scale[0], high=scale[1])
     names = tuple(f"c{number}" for number in range(len(rows)))
     columns = tuple(
@@ -178,8 +177,9 @@ def _run(rows: list[Floats], scale: tuple[float, float] = (1, 5)) -> Summary:
     ids = [str(number) for number in range(len(rows[0]))]
     table = SampleTable(ids=ids, positions=list(range(len(ids))), digests=ids, columns=columns)
     return msgspec.structs.replace(
-        TEMPLATE, metrics=(info,), conditions=names, repetitions=1, table_of_samples=table, server_problems=()
-    )
+        TEMPLATE, metrics=(info,), conditions=names, repetitions=1, table_of_samples=table, server_problems=(),
+        accounts=dict.fromkeys(names, next(iter(TEMPLATE.accounts.values()))),
+    )  # fmt: skip
 
 
 def _bound(bound: Bound, value: float) -> Threshold:
@@ -195,7 +195,7 @@ def _share(rows: list, truth: float, side: str) -> float:
 
 
 def repeats(rng: np.random.Generator, experiments: int) -> Iterator[tuple[str, float, str]]:
-    """The chance of the same verdict beside the share of repeats that gave it, by decile."""
+    """The predicted chance of the same verdict, and the share of repeats that gave it, by decile."""
     n, k, se = 100, 2, math.sqrt((1 + 0.5 * 2) / 100)
     for name, spread in (("effects vary", 3 * se), ("nothing differs", 0.0)):
         rows = []
@@ -223,7 +223,7 @@ def repeats(rng: np.random.Generator, experiments: int) -> Iterator[tuple[str, f
 
 
 def plans(rng: np.random.Generator, experiments: int) -> Iterator[tuple[str, float, str]]:
-    """Power of planned experiments, and planted components of variance."""
+    """Power of planned experiments, and recovery of known variance components."""
     for n, k in ((50, 1), (100, 3), (200, 5)):
         delta = minimum_detectable_effect(n, 0.25, 0.5, k).value
         found = []
@@ -247,7 +247,7 @@ def plans(rng: np.random.Generator, experiments: int) -> Iterator[tuple[str, flo
 def labels(rng: np.random.Generator, experiments: int) -> Iterator[tuple[str, float, str]]:
     """Coverage of corrected means and differences: 300 questions, three answers each under two conditions.
 
-    The judge gives 0.4 points too much; `count` labels a condition.
+    The judge scores 0.4 points too high; `count` labels per condition.
     """
     questions, groups = np.tile(np.repeat(np.arange(300), 3), 2), np.repeat(["a", "b"], 900)
     first = groups == "a"
@@ -333,7 +333,7 @@ def _correlated(rng: np.random.Generator, n: int, r: float) -> Floats:
 
 
 def runs(rng: np.random.Generator, experiments: int) -> Iterator[tuple[str, float, str]]:
-    """Runs that stop early, by the rule that the runner asks: errors, power and savings."""
+    """Runs that stop early by the runner's own rule: errors, power and savings."""
     for n, saved in ((100, 0.3), (200, 0.4)):
         for name, low in (("1-5", 1.0), ("0/1", 0.0)):
             for k in (1, 3):
@@ -377,7 +377,7 @@ def _verdicts(made: list[tuple[str | None, int]], *names: str) -> float:
 
 
 def pairwise(rng: np.random.Generator, experiments: int) -> Iterator[tuple[str, float, str]]:
-    """Equal conditions before judges that go by the order: how often a condition is called better."""
+    """Equal conditions with judges that go by order: how often a condition is called better."""
     for bias, ties in ((1.0, 0.0), (0.8, 0.0), (0.8, 0.3), (0.0, 0.3)):
         what = f"pairs, {bias:.0%} go to the answer shown first, {ties:.0%} of the others ties"
         for n, k in ((20, 1), (50, 1), (50, 3), (200, 1)):
@@ -399,8 +399,8 @@ def judged_pairs(
 ) -> Floats:
     """Preferences: questions × conditions × repetitions, the baseline first.
 
-    Of the judgements a share `bias` goes to the answer that is shown first; the others to the better answer, or of
-    these a share `ties` to neither. `better`: by how many standard deviations the other conditions' answers are.
+    A share `bias` of the judgements goes to the answer shown first; of the rest, a share `ties` goes to neither, and
+    the others to the better answer. `better`: by how many standard deviations the other conditions are better.
     """
     quality = rng.normal(0, 1, (n, others + 1, k)) + rng.normal(0, 1, (n, 1, 1))
     wins = (quality[:, 1:] + better > quality[:, :1]).astype(float)
@@ -412,7 +412,7 @@ def judged_pairs(
 
 
 def _winners(made: list[Floats]) -> float:
-    """The share of experiments in which a condition is called better, by the code that makes every report."""
+    """The share of experiments in which a condition is called better, by the code behind every report."""
     metric = msgspec.structs.replace(
         TEMPLATE.metrics[0], key="preference", low=0.0, high=1.0, kind="number", direction="higher"
     )
@@ -433,12 +433,21 @@ PARTS: tuple[Part, ...] = (
 
 
 def main() -> None:
-    experiments = int(sys.argv[1]) if len(sys.argv) > 1 else 1000
+    import _results as results  # beside this file
+
+    parser, rows = results.parser(__doc__), list[list[object]]()
+    parser.add_argument("experiments", type=int, nargs="?", default=1000)
+    parser.add_argument("parts", nargs="*")
+    options = parser.parse_args()
     for part in PARTS:
-        if sys.argv[2:] and part.__name__ not in sys.argv[2:]:
+        if options.parts and part.__name__ not in options.parts:
             continue
-        for what, figure, held_against in part(np.random.default_rng(20261122), experiments):
+        for what, figure, held_against in part(np.random.default_rng(20261122), options.experiments):
             print(f"{what:78} {figure:8.3f}   {held_against}", flush=True)
+            rows.append([what, float(figure), held_against])
+    about = f"Shares of {options.experiments:,} simulated experiments whose truth is known."
+    columns = ["", "measured", "held against"]
+    results.write(options.json, {"title": "Rules for decisions", "about": about, "columns": columns, "rows": rows})
 
 
 if __name__ == "__main__":

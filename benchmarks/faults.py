@@ -1,20 +1,22 @@
-"""Runs with random faults, and what is left of them: 500 by default, each replayed by its seed.
+"""Runs with random faults, and checks of their outcome: 500 by default, each reproducible by its seed.
 
-Each run is `karat run` as a process of its own, in a folder of its own, with an experiment of 12 to 36 questions. A
-fault befalls it; then `--resume` finishes it without faults. After every command the checks of `_fault_checks.py` must
-hold: the journal reads; nothing that was acknowledged is lost; no question is asked again whose answer was journalled,
-as counted by those who were asked; exit codes are the documented ones; no traceback; no process, mount, connection or
-temporary file is left. At the end scores, tokens and costs equal those of the same run without faults.
+Each run is `karat run` in a process and a folder of its own, with an experiment of 12 to 36 questions. It is hit by a
+fault; then `--resume` finishes it without faults. After every command the checks of `_fault_checks.py` must hold: the
+journal is readable; nothing acknowledged is lost; no question with a journalled answer is asked again, as counted by
+agents and judges themselves; exit codes are the documented ones; no traceback; no process, mount, connection or
+temporary file is left. At the end, scores, tokens and costs equal those of the same run without faults.
 
-    python benchmarks/faults.py --runs 500 --jobs 2 --json faults.json
-    python benchmarks/faults.py --seed 17 --keep       # one again, with its folder
+    python benchmarks/faults.py --runs 500 --jobs 2 --log LOG --json benchmarks/measured/faults.json
+    python benchmarks/faults.py --seed 17 --keep       # one of them again, keeping its folder
     python benchmarks/faults.py --list
 
-Not random: which fault a seed has (every one in turn, so all come equally often; those that befall the process four
-times as often as those that befall one question), and what agents and judges answer. Random, by the seed: kind of
-dataset, agent, judge, servers, workspace, concurrency, which questions the fault befalls and how often, after how many
-questions a process is killed or signalled, the room on the disk, and whether a second fault comes along. Not
-reproducible: the scheduling of processes, so a replay meets the same fault at nearly the same moment.
+`--log LOG` records a line per run as it ends; running the same command again makes only the missing runs.
+
+Not random: which fault a seed has (each in turn, so all are equally frequent, but faults of the process are four times
+as frequent as those of single questions), and what agents and judges answer. Random, by seed: kind of dataset, agent,
+judge, servers, workspace, concurrency, which questions the fault hits and how often, after how many questions a process
+is killed or signalled, the free disk space, and whether there is a second fault. Not reproducible: the scheduling of
+processes, so a replay meets the same fault only at nearly the same moment.
 """
 
 from __future__ import annotations
@@ -22,7 +24,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import platform
 import random
 import re
 import shutil
@@ -33,7 +34,6 @@ import tempfile
 import threading
 import time
 import traceback
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
@@ -43,9 +43,12 @@ from pathlib import Path
 from typing import Any
 
 import _fault_checks as checks
+import _results as results
+from _fault_table import Outcome, Table
 from _fault_world import KINDS, LoopbackServer, World, drawn, lay_out, ledger, short_limits
 
-_LONGEST_SECONDS = 90.0
+_LONGEST_SECONDS = 180.0
+_RAY = Path(__file__).resolve().parents[1] / ".venv" / "ray"
 _FAKETIME = next((str(path) for path in Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1")), None)
 During = Callable[["Process"], None]
 
@@ -72,17 +75,17 @@ class Process:
             self._printed[number] += data
 
     def wait_for_asks(self, count: int) -> None:
-        """Until so many questions were asked in this phase, or the process has ended."""
+        """Waits until `count` questions were asked in this phase, or the process has ended."""
         while self.popen.poll() is None and self.case.asks() < count:
             time.sleep(0.002)
 
     def send(self, number: int) -> None:
-        """A signal, if the process is still there."""
+        """Sends a signal, if the process is still running."""
         if self.popen.poll() is None:
             self.popen.send_signal(number)
 
     def wait(self) -> int:
-        """The exit code; a process that does not end is killed, which is a complaint."""
+        """The exit code; a process that does not end is killed, which counts as a complaint."""
         try:
             code = self.popen.wait(_LONGEST_SECONDS)
         except subprocess.TimeoutExpired:
@@ -98,14 +101,14 @@ class Process:
         return self._printed[1].decode("utf-8", "replace")
 
     def acknowledged(self) -> list[dict[str, Any]]:
-        """Answers and scores that it has shown as journalled."""
+        """Answers and scores that it reported as journalled."""
         lines = [line for line in self.errors.split("\n")[:-1] if line.startswith('{"event":')]
         return [json.loads(line) for line in lines]
 
 
 @dataclass
 class Phase:
-    """One command, and what the journal held before it."""
+    """One command, and the journal's content before it."""
 
     name: str
     before: checks.Reading
@@ -114,7 +117,7 @@ class Phase:
 
 
 class Case:
-    """One seed: a folder, a world, a fault, and the commands that were run in it."""
+    """One seed: a folder, a world, a fault, and the commands run in it."""
 
     def __init__(self, folder: Path, world: World, dice: random.Random, keys: Sequence[str]) -> None:
         self.folder, self.world, self.dice, self.keys = folder, world, dice, sorted(keys)
@@ -123,7 +126,7 @@ class Case:
         self.complaints: list[str] = []
         self.shards: dict[str, Path | None] = {}
         self.phases: list[Phase] = []
-        self.past: set[Path] = set()  # run folders that are done with
+        self.past: set[Path] = set()  # finished run folders
         self._shown: list[dict[str, Any]] = []
         self.killed = False
         self.env = {
@@ -133,7 +136,7 @@ class Case:
 
     @contextmanager
     def opened(self) -> Iterator[Case]:
-        """With its server, and without its mounts at the end."""
+        """Starts its server, and removes its mounts at the end."""
         self.folder.mkdir(parents=True)
         with ExitStack() as stack:
             self.server = stack.enter_context(LoopbackServer(self.folder))
@@ -152,7 +155,7 @@ class Case:
 
     @property
     def run(self) -> Path | None:
-        """The run folder that is worked on."""
+        """The current run folder."""
         runs = [path for path in self.results.iterdir() if path.name[0] != "." and path not in self.past]
         return max(runs, default=None)
 
@@ -172,7 +175,7 @@ class Case:
         return max(2, len(self.keys))
 
     def begin(self, name: str, *, faults: bool) -> None:
-        """A new phase; `faults`: whether they are due in it."""
+        """Starts a phase; `faults`: whether faults happen in it."""
         number = sum(phase.name.startswith(name) for phase in self.phases)
         name = f"{name} {number + 1}" if number else name
         asked = sum(entry["event"] == "asked" for entry in ledger.entries(self.folder))
@@ -188,7 +191,7 @@ class Case:
         self, *arguments: str, codes: Sequence[int], during: During | None = None, faults: bool = True,
         killed: bool = False, name: str = "with the fault", wrap: Sequence[str] = (), **env: str,
     ) -> int:  # fmt: skip
-        """One command from start to end, and every check that holds after it. `killed`: it cannot clear up."""
+        """Runs one command to its end, then all checks. `killed`: it could not clean up."""
         self.begin(name, faults=faults)
         process = self.start(*arguments, wrap=wrap, **env)
         if during is not None:
@@ -196,7 +199,7 @@ class Case:
         return self.ended(process, codes=codes, killed=killed)
 
     def ended(self, process: Process, *, codes: Sequence[int], killed: bool = False) -> int:
-        """The exit code, after the checks."""
+        """Runs the checks; returns the exit code."""
         code, phase = process.wait(), self.phases[-1]
         killed = killed and code not in (0, 2, 3, 130)
         phase.killed += killed
@@ -214,26 +217,26 @@ class Case:
         return code
 
     def run_arguments(self, *more: str, patient: bool = False) -> tuple[str, ...]:
-        """`patient`: with the time limits of the file, which only a run that meets a fault need not have."""
+        """Arguments of a run. `patient`: with the file's time limits, which only runs with a fault replace."""
         waits = any(entry["do"] in WAITS or entry["at"].startswith("mcp") for entry in self.plan)
         short = short_limits(self.world) if waits and not patient else []
         return ("run", "experiment.yaml", "--results", "results", "--events", *short, *more)
 
     def resume_arguments(self, *, patient: bool = False) -> tuple[str, ...]:
-        """Of a resume; of a new run where none has come about."""
+        """Arguments of a resume; of a new run if there is none yet."""
         resumed = ("--resume", str(self.run), "--retry-failed") if self.run is not None else ()
         return self.run_arguments(*resumed, patient=patient)
 
     def finish(self, *more: str) -> None:
-        """The rest of the run without faults. `more`: for a run that has to start from the beginning."""
-        for path in (self.folder / "tmp").iterdir():  # what was killed is swept when it is two hours old
+        """Finishes the run without faults. `more`: arguments for a run that has to start again."""
+        for path in (self.folder / "tmp").iterdir():  # leftovers of killed processes are only removed after two hours
             os.utime(path, (time.time() - 7200,) * 2)
         self.killed = False
         arguments = self.resume_arguments(patient=True) if self.run else self.run_arguments(*more, patient=True)
         self.command(*arguments, codes=(0,), faults=False, name="resumed")
 
     def hold_against(self, run: Path | None, reference: Reference | None) -> None:
-        """The finished run beside the ledger, and beside the same run without faults."""
+        """Compares the finished run with the ledger, and with the same run without faults."""
         if run is None:
             self.complain("there is no run folder")
             return
@@ -262,7 +265,7 @@ class Case:
             self.complain(complaint)
 
     def _costs(self, ours: Summary, theirs: Summary, book: list[dict[str, Any]], *, exact: bool) -> Iterator[str]:
-        """What karat says was spent: what the run without faults costs, and at most what was delivered."""
+        """Checks reported costs: at least those of the run without faults, at most what was delivered."""
         delivered = checks.spent(book, ("agent", "step")), checks.spent(book, ("judge",))
         for who, found, least, most in zip(("agents", "judges"), ours.dollars, theirs.dollars, delivered, strict=True):
             if not least - 1e-9 <= found <= (least if exact else most) + 1e-9:
@@ -271,7 +274,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Summary:
-    """What karat itself says of a run."""
+    """karat's own figures for a run."""
 
     numbers: str
     dollars: tuple[float, float]
@@ -284,7 +287,7 @@ class Summary:
         whole = karat.summarize(RunFolder.open(run))
         ledgers = {name: account.ledger for name, account in whole.accounts.items()}
         numbers = (ledgers, whole.headline, whole.results, whole.differences, whole.table_of_samples, whole.duplicates)
-        # It is the fault's doing whether an answer took several attempts, and that a failed call has no known price.
+        # Because of the fault, answers may take several attempts, and failed calls have no known price.
         shown = re.sub(r"(first_attempt|retried)=Group\([^)]*\)|cost=[\w.]+", "", repr(numbers))
         return cls(shown, (whole.total.cost.agent.known, whole.total.cost.judge.known))
 
@@ -302,13 +305,13 @@ class Reference:
 
 
 class Fault:
-    """One thing that goes wrong: `plan` where agents and servers do it, `run` where it befalls the process."""
+    """One thing that goes wrong: `plan` if agents and servers cause it, `run` if it hits the process."""
 
     name: str
     weight = 4
     codes: tuple[int, ...] = (0, 3)
     agents = ("command", "python", "http", "chat", "mcp")
-    missing: str | None = None  # why it cannot be had on this machine
+    missing: str | None = None  # why it is not possible on this machine
 
     def world(self, dice: random.Random) -> World:
         return drawn(dice, agents=self.agents)
@@ -318,7 +321,7 @@ class Fault:
         return []
 
     def run(self, case: Case) -> None:
-        """Everything up to the resume without faults."""
+        """Runs everything up to the resume without faults."""
         case.command(*case.run_arguments(), codes=case_codes(case, self.codes))
 
     def finish(self, case: Case) -> Path | None:
@@ -328,7 +331,7 @@ class Fault:
 
 
 def case_codes(case: Case, codes: tuple[int, ...]) -> tuple[int, ...]:
-    """The exit codes that are right; a second fault brings its own."""
+    """The expected exit codes; a second fault adds its own."""
     return tuple(sorted({*codes, *(code for entry in case.plan for code in entry.get("codes", ()))}))
 
 
@@ -347,7 +350,7 @@ class InTrial(Fault):
         few: bool = False,
         **wanted: Any,
     ) -> None:
-        """`few`: at one or two questions only, because it takes long. `wanted`: of the world."""
+        """`few`: only at one or two questions, because it is slow. `wanted`: fields of the world."""
         who = f"{'/'.join(agents)} agent" if at == "agent" else at
         self.name = f"{who}: {do}"
         self.at, self.do, self.agents, self.codes, self.few, self.wanted = at, do, agents, codes, few, wanted
@@ -356,14 +359,14 @@ class InTrial(Fault):
         return drawn(dice, agents=self.agents, **self.wanted)
 
     def fits(self, world: World) -> bool:
-        """Whether it can come along as a second fault."""
+        """Whether it can be a second fault."""
         wanted = {**self.wanted, **({"kind": world.kind} if self.at.startswith("mcp") else {})}
         return world.agent in self.agents and all(getattr(world, name) == value for name, value in wanted.items())
 
     def plan(self, case: Case) -> list[dict[str, Any]]:
         dice = case.dice
         steps = self.at in ("mcp initialize", "mcp tools/list")
-        first = dice.choice((0, 1, 2, 5)) if steps else 0  # 0: it meets the check before the run, too
+        first = dice.choice((0, 1, 2, 5)) if steps else 0  # 0: it also hits the check before the run
         some = dice.choice((1, 2, 4)) if not self.few else dice.choice((1, 2))
         keys = ["first"] if steps else dice.sample(case.keys, min(some, len(case.keys)))
         if not steps and not self.few and dice.random() < 0.15:
@@ -401,7 +404,7 @@ IN_TRIALS: tuple[InTrial, ...] = (
     ),
     *(
         InTrial(f"mcp {step}", do, agents=agents, few=do in SLOW or step == "tools/call", mcp=transport)
-        # The error of a failed call is an answer of the agent `mcp`, and no fault.
+        # For the agent `mcp`, the error of a failed call is an answer, not a fault.
         for step, agents in (("initialize", _ASK_SERVERS), ("tools/list", _ASK_SERVERS), ("tools/call", ("chat",)))
         for transport in ("stdio", "http")
         for do in (*_MCP, *(("flood",) if transport == "stdio" else ()))
@@ -451,7 +454,7 @@ class Signals(Fault):
                 process.send(self._number)
                 time.sleep(case.dice.random() * 0.2)
 
-        ended = -int(self._number)  # it came when karat had nothing to do any more but to end
+        ended = -int(self._number)  # it arrived when karat was already exiting
         code = case.command(*case.run_arguments(), codes=case_codes(case, (0, 3, 130, ended)), during=during)
         last = checks.read_journal(case.journal(), torn=False).events[-1:]
         if code == ended and not (last and last[0]["event"] == "end"):
@@ -459,7 +462,7 @@ class Signals(Fault):
 
 
 class FullDisk(Fault):
-    """A small file system for the results; where nothing can be mounted, a limit on the size of files."""
+    """A small file system for the results; if nothing can be mounted, a limit on file sizes."""
 
     name = "full disk"
     codes = (0, 2, 3)
@@ -503,10 +506,10 @@ class ReadOnlyFolder(Fault):
 
 
 class ClockGoesBack(Fault):
-    """The wall clock leaps back during the run, and is still behind when it is resumed.
+    """The wall clock jumps back during the run, and is still behind when the run is resumed.
 
-    Not of studies: libfaketime moves the deadline of the monotonic sleep, too, with which Python waits for programs
-    that answer SQL, so that it fails (EINVAL) where with a real clock it would not.
+    Not for studies: libfaketime also moves the deadline of the monotonic sleep with which Python waits for the programs
+    that run SQL, which then fails (EINVAL) although it would not with a real clock.
     """
 
     name = "clock going back"
@@ -539,14 +542,14 @@ class ClockGoesBack(Fault):
 
 
 class TwoRuns(KillNine):
-    """Two processes resume one run, or one resumes a run that is still going on."""
+    """Two processes resume one run, or one resumes a run that is still running."""
 
     name = "two runs on one folder"
 
     def run(self, case: Case) -> None:
         if case.dice.random() < 0.5:
             self.kill(case, case.run_arguments())
-            if case.run is None:  # it was killed before there was a folder to share
+            if case.run is None:  # it was killed before it had created a folder to share
                 case.command(*case.run_arguments(), codes=case_codes(case, (0, 3)))
             case.begin("two at once", faults=True)
             processes = [case.start(*case.resume_arguments()) for _ in range(2)]
@@ -596,7 +599,7 @@ class ShardsKilled(KillNine):
         return merged
 
     def merge(self, case: Case) -> Path | None:
-        """The merged run; of other shards than before it is another one."""
+        """The merged run; a new one if the shards have changed."""
         runs = [str(run) for run in case.shards.values() if run is not None]
         case.command("merge", *case.dice.sample(runs, len(runs)), "--out", "merged", codes=(0,), name="merged")
         lines = {
@@ -605,10 +608,39 @@ class ShardsKilled(KillNine):
         return max(lines, key=lambda path: lines[path], default=None)
 
 
+class RayWorkerKilled(Fault):
+    """The workers of a run on Ray, killed once or twice while they ask; the driver starts others."""
+
+    name = "Ray worker killed"
+    weight = 1  # starting Ray takes longer than a run
+    missing = None if (_RAY / "ray").is_dir() else "Ray is not in .venv/ray (scripts/setup dev)"
+
+    def world(self, dice: random.Random) -> World:
+        # These keep the ledger on their server; a program of the case would write to the worker's copy of the folder.
+        return drawn(dice, agents=("http", "chat"), mcp=None)
+
+    def run(self, case: Case) -> None:
+        moments = sorted(case.dice.randint(1, case.most_asks()) for _ in range(case.dice.randint(1, 2)))
+
+        def during(process: Process) -> None:
+            for moment in moments:
+                process.wait_for_asks(moment)
+                for pid, line in checks.processes(case.folder, case.marker):
+                    if line.startswith("ray::Actor"):
+                        os.kill(pid, signal.SIGKILL)
+
+        case.killed = True  # a killed worker leaves its folder, which the next one there removes two hours later
+        arguments = case.run_arguments("--executor", "ray")
+        case.command(*arguments, codes=case_codes(case, (0, 3)), during=during, PYTHONPATH=str(_RAY))
+        case.phases[-1].killed += len(moments)
+        for folder in (case.folder / "tmp").glob("karat-worker-*"):
+            shutil.rmtree(folder)
+
+
 ON_PROCESSES: tuple[Fault, ...] = (
     KillNine(), KillNineRepeatedly(), Signals(signal.SIGTERM, 1), Signals(signal.SIGHUP, 1), Signals(signal.SIGINT, 2),
     FullDisk(), FullTemporaryFolder(), ReadOnlyFolder(), ClockGoesBack(), TwoRuns(),
-    ShardsKilled(),
+    ShardsKilled(), RayWorkerKilled(),
 )  # fmt: skip
 
 
@@ -617,25 +649,13 @@ def can_mount() -> bool:
 
 
 def mount(case: Case, *arguments: str, undo: bool = True) -> None:
-    """`undo`: unmounted at the end of the case; the last argument is where."""
+    """Mounts something. `undo`: unmount at the end of the case. The last argument is the mount point."""
     subprocess.run(["mount", *arguments], check=True, capture_output=True)
     if undo:
         case.stack.callback(subprocess.run, ["umount", "--lazy", arguments[-1]], check=False)
 
 
 # The campaign.
-
-
-@dataclass
-class Outcome:
-    """What became of one seed."""
-
-    seed: int
-    faults: list[str]
-    world: str
-    seconds: float = 0.0
-    complaints: list[str] = field(default_factory=list)
-    skipped: bool = False  # the fault cannot be had on this machine
 
 
 @dataclass
@@ -670,7 +690,7 @@ class Campaign:
                 fault.run(case)
                 case.hold_against(fault.finish(case), reference)
             complaints = case.complaints
-        except Exception:  # noqa: BLE001 -- a case that breaks is a case that has not survived
+        except Exception:  # noqa: BLE001 -- a case that breaks has not survived
             complaints = [f"the campaign itself broke: {traceback.format_exc()}"]
         if not complaints and not self.keep:
             shutil.rmtree(folder, ignore_errors=True)
@@ -700,7 +720,7 @@ class Campaign:
 
 
 def deck() -> list[Fault]:
-    """Every fault, as often as its weight, in an order that mixes them: a seed has the same one on every machine."""
+    """Every fault, as often as its weight, in a mixed order; a seed has the same fault on every machine."""
     every = [fault for fault in (*ON_PROCESSES, *IN_TRIALS) for _ in range(fault.weight)]
     return random.Random(0).sample(every, len(every))
 
@@ -715,7 +735,8 @@ def main() -> None:
     parser.add_argument(
         "--keep", action="store_true", help="keep every folder; else only of runs that have not survived"
     )
-    parser.add_argument("--json", type=Path, metavar="FILE", help="the table, and every run that has not survived")
+    parser.add_argument("--log", type=Path, metavar="FILE", help="a line a run; seeds that are there are not repeated")
+    results.add_option(parser)
     parser.add_argument("--list", action="store_true", help="the faults, with their seeds below 500")
     options = parser.parse_args()
     if options.list:
@@ -725,62 +746,20 @@ def main() -> None:
         return
     seeds = options.seed or range(options.first, options.first + options.runs)
     folder = Path(tempfile.mkdtemp(prefix="karat-faults-"))
-    campaign, outcomes, started = Campaign(folder, options.keep), list[Outcome](), time.monotonic()
+    campaign, table = Campaign(folder, options.keep), Table(options.log, len(seeds))
+    table.not_here = {fault.name: fault.missing for fault in ON_PROCESSES if fault.missing is not None}
     with ThreadPoolExecutor(options.jobs) as pool:
-        for outcome in pool.map(campaign.run, seeds):
-            outcomes.append(outcome)
-            verdict = "skipped" if outcome.skipped else "survived" if not outcome.complaints else "NOT SURVIVED"
-            print(
-                f"{outcome.seed:4} {outcome.seconds:5.1f} s  {verdict}  {' + '.join(outcome.faults)}  ({outcome.world})"
-            )
-            for complaint in outcome.complaints[:5]:
-                print(f"       {complaint[:2000]}")
-            sys.stdout.flush()
-    result = summary_of(outcomes, time.monotonic() - started)
-    print_table(result)
-    if options.json:
-        options.json.write_text(json.dumps(result, indent=1) + "\n")
-    if options.keep or result["survived"] < result["runs"]:
+        for outcome in pool.map(campaign.run, [seed for seed in seeds if seed not in table.outcomes]):
+            table.add(outcome)
+            if len(table.outcomes) % 10 == 0:
+                results.write(options.json, table.section())
+    results.write(options.json, table.section())
+    table.show()
+    if options.keep or not table.reached:
         print(f"folders: {folder}")
     else:
         shutil.rmtree(folder, ignore_errors=True)
-    sys.exit(0 if result["survived"] == result["runs"] else 1)
-
-
-def summary_of(outcomes: Sequence[Outcome], seconds: float) -> dict[str, Any]:
-    """The table as JSON."""
-    outcomes = [outcome for outcome in outcomes if not outcome.skipped]
-    runs, survived = Counter[str](), Counter[str]()
-    for outcome in outcomes:
-        runs.update(outcome.faults)
-        survived.update(outcome.faults if not outcome.complaints else [])
-    not_here = {fault.name: fault.missing for fault in ON_PROCESSES if fault.missing is not None}
-    return {
-        "runs": len(outcomes),
-        "survived": sum(not outcome.complaints for outcome in outcomes),
-        "seconds": round(seconds, 1),
-        "python": platform.python_version(),
-        "system": platform.platform(),
-        "worlds": dict(Counter(outcome.world for outcome in outcomes)),
-        "faults": {name: {"runs": runs[name], "survived": survived[name]} for name in sorted(runs)},
-        "not_on_this_machine": not_here,
-        "random": (__doc__ or "").partition("Not random: ")[2].strip(),
-        "not_survived": [
-            {"seed": outcome.seed, "faults": outcome.faults, "world": outcome.world, "complaints": outcome.complaints}
-            for outcome in outcomes
-            if outcome.complaints
-        ],
-    }
-
-
-def print_table(result: dict[str, Any]) -> None:
-    """Faults × runs survived."""
-    print(f"\n{'fault':44} {'runs':>5} {'survived':>9}")
-    for name, counts in result["faults"].items():
-        print(f"{name:44} {counts['runs']:5} {counts['survived']:9}")
-    for name, why in result["not_on_this_machine"].items():
-        print(f"{name:44} not on this machine: {why}")
-    print(f"\n{result['survived']} of {result['runs']} runs survived, in {result['seconds']:.0f} s")
+    sys.exit(0 if table.reached else 1)
 
 
 if __name__ == "__main__":

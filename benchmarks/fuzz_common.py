@@ -1,8 +1,9 @@
-"""What the fuzzer of fuzz_files.py judges by: karat's commands, and readers that share no code with karat's."""
+"""What fuzz_files.py uses to judge: karat's commands, and readers that share no code with karat's."""
 
 from __future__ import annotations
 
 import csv
+import gzip
 import io
 import json
 import math
@@ -25,28 +26,33 @@ RUBRICS, STUDIES = ROOT / "src" / "karat" / "rubrics", ROOT / "src" / "karat" / 
 CODES = {0, 1, 2, 3, 4}
 MOST_VALUES = 20_000  # of a YAML file, aliases expanded
 
+QUESTIONS = (EXAMPLES / "support-kb" / "questions.jsonl").read_bytes()
+ROWS = [json.loads(line) for line in QUESTIONS.splitlines()[:6]]
+for row in ROWS:
+    row |= {"difficulty": len(row["id"]) / 4, "tags": ["a", None], "seen": True}
+
 
 class Seed(NamedTuple):
-    """A file that is right."""
+    """A valid file."""
 
     name: str
     data: bytes
-    about: Any = None  # what its kind needs to know of it
+    about: Any = None  # further data for its kind
 
 
 class Wrong(Exception):
-    """What must not be: the class of the finding, and its description."""
+    """A finding: its class and its description."""
 
 
 class Refused(ValueError):
-    """What a strict reader says of a file that it cannot read."""
+    """Why a strict reader cannot read a file."""
 
 
 # --- the commands, in this process -----------------------------------------------------------------------------------
 
 
 def run(*arguments: str, names: Sequence[str]) -> tuple[int, str]:
-    """Exit code and standard output. Raises Wrong where the command ends as no command should."""
+    """Exit code and standard output. Raises Wrong if the command ends as no command should."""
     out, err = io.StringIO(), io.StringIO()
     with redirect_stdout(out), redirect_stderr(err):
         code = karat([*arguments])
@@ -59,7 +65,7 @@ def run(*arguments: str, names: Sequence[str]) -> tuple[int, str]:
 
 
 def strict_json(data: bytes) -> Any:
-    """The value. Raises Refused for a key that is there twice, NaN, half a surrogate pair, and what is no JSON."""
+    """The value. Raises Refused for duplicate keys, NaN, half a surrogate pair, and text that is not JSON."""
     try:
         value = json.loads(data, object_pairs_hook=_no_twins, parse_constant=_refuse, parse_float=_finite)
         json.dumps(value, ensure_ascii=False).encode()
@@ -83,7 +89,7 @@ def _finite(text: str) -> float:
 
 
 def strict_csv(text: str, delimiter: str) -> Iterator[list[str]]:
-    """Records as RFC 4180 has them, by one automaton; a line ends at CR, LF or both. Empty lines are none."""
+    """Records by RFC 4180, with one automaton; a line ends at CR, LF or both. Empty lines do not count."""
     cells, cell, quoted, closed, begun = [], "", False, False, False
     text = text.replace("\r\n", "\n") if '"' not in text else text
     at = 0
@@ -117,9 +123,9 @@ def strict_csv(text: str, delimiter: str) -> Iterator[list[str]]:
 
 
 def strict_yaml(data: bytes, scanner: Any = yaml.SafeLoader) -> Any:
-    """The value. Keys and dates are texts, equal keys are refused.
+    """The value. Keys and dates are texts; duplicate keys are refused.
 
-    `scanner`: the one that karat does not use; it reads rubrics with PyYAML's own, and all else with libyaml's.
+    `scanner`: the one that karat does not use: it reads rubrics with PyYAML's own, and everything else with libyaml's.
     """
     try:
         text = data.decode("utf-8-sig")
@@ -131,7 +137,7 @@ def strict_yaml(data: bytes, scanner: Any = yaml.SafeLoader) -> Any:
 
 
 def yaml_of_both(data: bytes) -> Any:
-    """What PyYAML's own scanner has, or libyaml's where that takes a tab that YAML 1.2 allows."""
+    """The result of PyYAML's own scanner, or of libyaml's if that accepts a tab that YAML 1.2 allows."""
     with suppress(Refused):
         return strict_yaml(data)
     return independent(lambda: strict_yaml(data, yaml.CSafeLoader))
@@ -169,7 +175,7 @@ def _yaml_value(loader: yaml.SafeLoader, node: yaml.Node, count: list[int], abov
 
 
 def same(ours: Any, theirs: Any) -> bool:
-    """Equal in value and type; a NaN is a NaN."""
+    """Equal in value and type; NaN equals NaN."""
     if isinstance(ours, dict) and isinstance(theirs, dict):
         return ours.keys() == theirs.keys() and all(same(ours[key], theirs[key]) for key in ours)
     if isinstance(ours, list) and isinstance(theirs, list):
@@ -185,7 +191,7 @@ def differ(what: str, ours: Any, theirs: Any) -> None:
 
 
 def independent(read: Callable[[], Any]) -> Any:
-    """What the other reader has. Raises Wrong where it refuses what karat took."""
+    """The other reader's result. Raises Wrong if it refuses what karat accepted."""
     try:
         return read()
     except Refused as error:
@@ -193,7 +199,7 @@ def independent(read: Callable[[], Any]) -> Any:
 
 
 def numbers_in(path: Path) -> Iterator[float]:
-    """Each number that a file holds, in a text too, by its digits; of a zip archive's members."""
+    """Each number in a file by its digits, including those inside texts and in members of zip archives."""
     import re
 
     from backports.zstd.zipfile import ZipFile
@@ -219,6 +225,27 @@ def table(delimiter: str, rows: Iterable[dict[str, Any]], columns: Sequence[str]
     return text.getvalue().encode()
 
 
+def rows_of(path: Path, data: bytes) -> list[Any]:
+    suffixes = path.suffixes
+    if suffixes[-1] == ".gz":
+        data = gzip.decompress(data)
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise Refused(str(error)) from None
+    if suffixes[0] == ".jsonl":
+        return [strict_json(line) for line in text.encode().split(b"\n") if line.strip(b" \t\r\x0b\x0c")]
+    if suffixes[0] in (".csv", ".tsv"):
+        header, *records = strict_csv(text, "," if suffixes[0] == ".csv" else "\t")
+        if any(len(record) != len(header) for record in records):
+            raise Refused("a record of another length")
+        return [dict(zip(map(str.strip, header), record, strict=True)) for record in records]
+    value = strict_json(text.encode()) if suffixes[0] == ".json" else yaml_of_both(data)
+    if isinstance(value, dict):
+        (value,) = [child for child in value.values() if isinstance(child, list)]
+    return list(value)
+
+
 @cache
 def drawn_run() -> Path:
     """A run with a sheet of answers to be scored by people."""
@@ -230,7 +257,7 @@ def drawn_run() -> Path:
 
 
 def damaged_lines(before: bytes, after: bytes) -> int:
-    """Complete lines that the seed does not have. A line that was cut off at the end was never written."""
+    """The number of complete lines that the seed lacks. A truncated last line does not count."""
     known = {*before.split(b"\n")[:-1]}
     return sum(line not in known for line in after.split(b"\n")[:-1])
 

@@ -1,73 +1,75 @@
-"""Mutated files of every kind that karat reads: each ends in a clear error or in the right result.
+"""Mutates files of every kind that karat reads: each must give a clear error or the right result.
 
     python benchmarks/fuzz_files.py                            20,000 mutations
-    python benchmarks/fuzz_files.py --cases 100000 --json FILE
+    python benchmarks/fuzz_files.py --cases 100000 --log LOG --json benchmarks/measured/fuzz_files.json
     python benchmarks/fuzz_files.py --only 'rubric:answers.yaml#17' --keep FOLDER    one of them again
 
-Seeds are the files of examples/, tests/corpus and tests/data. A mutation follows from the seed and a number alone
-(mutations.py). Each goes through the command that reads such a file, in a forked process that the kernel ends after
-2 seconds of processor time. Found is: exit code 70 or a code that is not documented, a traceback, an error that does
-not name the file, a hang, a process that dies, and a wrong result that is accepted.
+Seeds are the files of examples/, tests/corpus and tests/data. A mutation depends only on its seed and a number
+(mutations.py). Each is read by the command for such files, in a forked process that the kernel ends after 2 seconds of
+processor time. Findings are: exit code 70 or an undocumented one, a traceback, an error that does not name the file, a
+hang, a process that dies, and a wrong result that is accepted.
 
-What is right is decided by readers that share no code with karat's: Python's `json` without duplicate keys and NaN, a
-reader of CSV and one of YAML nodes (fuzz_common.py), and for run folders the lines of the seed. Where there is no
-second reader (Parquet, Excel, most of a study) an accepted file counts as "unverified". In run folders of the first
-format, whose lines have no checksum, and in lines with a new checksum that fits, no reader can see a changed number:
-also "unverified".
+`--log LOG` records a line per case as it ends. Running the same command again counts the recorded cases and runs only
+the others; merge logs of several machines with `cat`. The figures of `--json` are written every half minute.
+
+Readers that share no code with karat's decide what is right: Python's `json` without duplicate keys and NaN, a reader
+of CSV and one of YAML nodes (fuzz_common.py); for run folders, counts and means computed again from the remaining lines
+(fuzz_runs.py); for compressed journals, zstd. Without a second reader (Parquet, Excel, most of a study), an accepted
+file counts as "unverified". So do logs of other tools, whose scores are only looked up among the numbers of the files;
+and run folders of the first format, whose lines have no checksum, and lines with a new matching checksum, where no
+reader can see a changed number.
 """
 
 from __future__ import annotations
 
 import argparse
-import csv
+import atexit
 import gzip
 import io
 import json
 import math
 import os
 import random
+import re
 import resource
 import shutil
 import signal
 import sys
 import tempfile
 import time
+import zipfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import chdir
-from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 os.environ |= dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"), "1")  # before NumPy is loaded: forks are many
 
+import _results as results
 import yaml
 from fuzz_common import (  # beside this file
-    CORPUS,
-    DATA,
     EXAMPLES,
+    QUESTIONS,
+    ROWS,
     RUBRICS,
     STUDIES,
-    Refused,
     Seed,
     Wrong,
-    damaged_lines,
     differ,
-    difference,
-    drawn_run,
     independent,
-    numbers_in,
+    rows_of,
     run,
-    strict_csv,
-    strict_json,
     strict_yaml,
     table,
     yaml_of_both,
 )
+from fuzz_results import answer, answers, log, logs, sheet, sheets
+from fuzz_runs import RUNS, compressed, crafted, index, indexes, report_of, run_folder, runs, segments
 from mutations import SMALL, mutated, resealed
 
 LIMIT = 2  # seconds of processor time for one case
-WAIT = 90  # seconds without a sign of life: it waits for something that never comes
+WAIT = 90  # seconds without progress, after which a case counts as hanging
 MEMORY = 4 << 30  # bytes of address space
 
 
@@ -82,11 +84,6 @@ class Case(NamedTuple):
 
 
 # --- datasets --------------------------------------------------------------------------------------------------------
-
-QUESTIONS = (EXAMPLES / "support-kb" / "questions.jsonl").read_bytes()
-ROWS = [json.loads(line) for line in QUESTIONS.splitlines()[:6]]
-for row in ROWS:
-    row |= {"difficulty": len(row["id"]) / 4, "tags": ["a", None], "seen": True}
 
 
 def datasets() -> Iterator[Seed]:
@@ -111,6 +108,16 @@ def workbook(columns: Sequence[str]) -> bytes:
     for cells in [columns, *([row[column] for column in columns] for row in ROWS)]:
         book.active.append(cells)
     book.save(file)
+    return without_times(file.getvalue())
+
+
+def without_times(packed: bytes) -> bytes:
+    """A workbook without the times at which it and its members were written: a case is the same bytes every time."""
+    file = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(packed)) as old, zipfile.ZipFile(file, "w") as new:
+        for name in old.namelist():
+            content = re.sub(rb"\d{4}-\d\d-\d\dT[\d:]{8}Z", b"2026-01-01T00:00:00Z", old.read(name))
+            new.writestr(zipfile.ZipInfo(name), content, zipfile.ZIP_DEFLATED)
     return file.getvalue()
 
 
@@ -124,7 +131,7 @@ def parquet(columns: Sequence[str]) -> bytes:
 
 
 def dataset(seed: Seed, data: bytes) -> str:
-    """`karat lint`, and each sample as another reader has it."""
+    """`karat lint`; each sample must equal another reader's."""
     from karat.documents.rows import read_rows
     from karat.errors import BadDataset
     from karat.kinds.golden import Golden
@@ -152,27 +159,6 @@ def dataset(seed: Seed, data: bytes) -> str:
     return "right"
 
 
-def rows_of(path: Path, data: bytes) -> list[Any]:
-    suffixes = path.suffixes
-    if suffixes[-1] == ".gz":
-        data = gzip.decompress(data)
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise Refused(str(error)) from None
-    if suffixes[0] == ".jsonl":
-        return [strict_json(line) for line in text.encode().split(b"\n") if line.strip(b" \t\r\x0b\x0c")]
-    if suffixes[0] in (".csv", ".tsv"):
-        header, *records = strict_csv(text, "," if suffixes[0] == ".csv" else "\t")
-        if any(len(record) != len(header) for record in records):
-            raise Refused("a record of another length")
-        return [dict(zip(map(str.strip, header), record, strict=True)) for record in records]
-    value = strict_json(text.encode()) if suffixes[0] == ".json" else strict_yaml(data)
-    if isinstance(value, dict):
-        (value,) = [child for child in value.values() if isinstance(child, list)]
-    return list(value)
-
-
 def conversations() -> Iterator[Seed]:
     whole = json.loads((EXAMPLES / "convfinqa" / "conversations.json").read_bytes())
     yield Seed("conversations.json", json.dumps({"dev": whole["dev"][:3]}).encode())
@@ -180,7 +166,7 @@ def conversations() -> Iterator[Seed]:
 
 
 def conversation(seed: Seed, data: bytes) -> str:
-    """`karat lint`, and each question and golden answer as another reader has it."""
+    """`karat lint`; each question and golden answer must equal another reader's."""
     from karat.errors import BadDataset
     from karat.kinds.conversation import Conversation
 
@@ -197,7 +183,9 @@ def conversation(seed: Seed, data: bytes) -> str:
     ours = [[[turn.question, turn.golden] for turn in sample.turns] for sample in samples]
     keys = ("conv_questions", "executed_answers")
     wanted = [zip(*(row["dialogue"][key] for key in keys), strict=True) for row in theirs]
-    differ("turns", ours, [[[question, str(value)] for question, value in turns] for turns in wanted])
+    words = {True: "yes", False: "no"}
+    texts = [[[question, words[v] if isinstance(v, bool) else str(v)] for question, v in turns] for turns in wanted]
+    differ("turns", ours, texts)
     return "right"
 
 
@@ -206,7 +194,7 @@ def conversation(seed: Seed, data: bytes) -> str:
 
 def experiments() -> Iterator[Seed]:
     for path in sorted(EXAMPLES.glob("*/*.yaml")):
-        if path.parent.name != "shards":
+        if path.parent.name not in {"ray", "shards"}:  # manifests of clusters
             yield Seed(f"{path.parent.name}.{path.name}", path.read_bytes(), path.parent)
     yield Seed("every-section.yaml", EVERY_SECTION.encode(), EXAMPLES / "support-kb")
 
@@ -244,14 +232,16 @@ SETTINGS = {
 
 
 def experiment(seed: Seed, data: bytes) -> str:
-    """`karat check`: the tree, and what is shown of it, as another reader has them."""
+    """`karat check`: the tree, and its display, must equal another reader's."""
     from karat.documents.nodes import plain
     from karat.documents.reader import parse
 
     for path in seed.about.iterdir():
         Path(path.name).symlink_to(path)
     Path("mutated.yaml").write_bytes(data)
-    code, out = run("check", "mutated.yaml", "--no-start", "--json", names=["mutated.yaml", *os.listdir()])
+    code, out = run(
+        "check", "mutated.yaml", "--no-start", "--json", names=["mutated.yaml", "rubric: no", *os.listdir()]
+    )
     document = parse(data)
     if document.faults or document.root is None:
         if code != 2:
@@ -265,7 +255,7 @@ def experiment(seed: Seed, data: bytes) -> str:
     for key, shown in SETTINGS.items():
         if execution.get(key) is not None:
             differ(key, float(found[shown]), float(execution[key]))
-    if isinstance(theirs.get("name"), str):  # of a number, the text as it is written
+    if isinstance(theirs.get("name"), str):  # for a number, its text as written
         differ("name", found["name"], theirs["name"])
     differ("conditions", sorted(one["name"] for one in found["conditions"]), sorted(theirs["conditions"]))
     return "right"
@@ -291,8 +281,8 @@ def rubrics() -> Iterator[Seed]:
     )
 
 
-def rubric(seed: Seed, data: bytes) -> str:  # noqa: ARG001 -- as every target
-    """`karat check` of an experiment with it: each level of each metric as another reader has it."""
+def rubric(seed: Seed, data: bytes) -> str:  # noqa: ARG001 -- like every target
+    """`karat check` of an experiment with it: each level of each metric must equal another reader's."""
     from karat import rubrics as ours
 
     Path("rubric.yaml").write_bytes(data)
@@ -329,7 +319,7 @@ def studies() -> Iterator[Seed]:
 
 
 def study(seed: Seed, data: bytes) -> str:
-    """`karat lint`, which reads and checks a study without a bootstrap; every 50th also `karat check`."""
+    """`karat lint`, which reads and checks a study without a bootstrap; for every 50th also `karat check`."""
     from karat.documents.nodes import plain
     from karat.documents.reader import parse
 
@@ -341,253 +331,6 @@ def study(seed: Seed, data: bytes) -> str:
         document = parse(data)
         differ("tree", plain(document.root), yaml_of_both(data))
     return "error" if code else "unverified"
-
-
-# --- answers and logs ------------------------------------------------------------------------------------------------
-
-ANSWERS = [
-    {"Q": row["question"], "G": row["answer"], "A": row["answer"] if n % 2 else "No."} for n, row in enumerate(ROWS)
-]
-
-
-def answers() -> Iterator[Seed]:
-    yield Seed("answers.csv", table(",", ANSWERS, ["Q", "G", "A"]))
-    yield Seed("answers.jsonl", b"".join(json.dumps(row).encode() + b"\n" for row in ANSWERS))
-    yield Seed("answers.json", json.dumps(ANSWERS).encode())
-
-
-def answer(seed: Seed, data: bytes) -> str:
-    """`karat score`: questions, golden answers, answers and scores in the run folder as another reader has them."""
-    path = Path(seed.name)
-    path.write_bytes(data)
-    columns = ("--question", "Q", "--golden", "G", "--answer", "A")
-    code, _ = run("score", seed.name, *columns, "--scorer", "equals", "--json", names=[seed.name])
-    if code == 2:
-        return "error"
-    (made,) = Path("results").iterdir()
-    samples = {(row := json.loads(line))["id"]: row for line in (made / "samples.jsonl").open("rb")}
-    events = [json.loads(line) for line in (made / "journal.jsonl").open("rb")]
-    given = {event["trial"]: event for event in events if event["event"] == "answer"}
-    ours = []
-    for event in events:
-        if event["event"] == "score" and "equals" in event["values"]:
-            one = given[event["trial"]]
-            turn = samples[one["sample"]]["turns"][0]
-            ours.append([turn["question"], turn.get("golden"), one["replies"][0]["text"], event["values"]["equals"]])
-    theirs = independent(lambda: rows_of(path, data))
-    wanted = [[row["Q"], row["G"], row["A"]] for row in theirs]
-    if [row[:3] for row in ours] != wanted:
-        left = Counter(map(str, wanted)) - Counter(str(row[:3]) for row in ours)
-        invented = Counter(str(row[:3]) for row in ours) - Counter(map(str, wanted))
-        if invented or (left and not code and not _left_out(theirs)):
-            raise Wrong("wrong", f"left out {list(left)[:2]}, invented {list(invented)[:2]}")
-    for question, golden, text, value in ours:
-        if float(value) != float(" ".join(golden.split()) == " ".join(text.split())) and golden.isascii():
-            raise Wrong("wrong", f"equals {value} for {question!r}: {golden!r}, {text!r}")
-    return "right"
-
-
-def _left_out(rows: list[Any]) -> bool:
-    """Whether a row has nothing that could be an answer to a question of its own."""
-    return any(not isinstance(row.get(key), str) or not row[key].strip() for row in rows for key in "QGA") or len(
-        {row["Q"] for row in rows}
-    ) < len(rows)
-
-
-def logs() -> Iterator[Seed]:
-    imports = DATA / "imports"
-    for path in sorted(imports.rglob("*")):
-        if path.is_file() and path.suffix != ".md":
-            others = [other for other in path.parent.iterdir() if other.suffix != ".md" and other != path]
-            together = others if path.parent.name in ("eee", "lm-eval") else []
-            yield Seed(f"{path.parent.name}.{path.name}", path.read_bytes(), (path.parent.name, path.name, together))
-    yield Seed(
-        "csv.results.csv",
-        b"id,question,answer,score\n" + b"q1,Why?,So.,0.5\nq2,When?,Now.,1\n" * 1,
-        ("csv", "results.csv", []),
-    )
-
-
-DERIVED = ("promptfoo",)  # whose scores are made of several
-MAPS = ("--map", "score.score=score")
-
-
-def log(seed: Seed, data: bytes) -> str:
-    """`karat import`: no score in the run folder is a number that the files do not have."""
-    tool, name, together = seed.about
-    folder = Path("logs")
-    folder.mkdir()
-    for other in together:
-        shutil.copy(other, folder)
-    (folder / name).write_bytes(data)
-    target = str(folder) if together else str(folder / name)
-    names = [name, "logs", *(other.name for other in together)]  # a file of no known form is not of this tool
-    code, out = run("import", tool, target, "--json", *(MAPS if tool == "csv" else ()), names=names)
-    if code:
-        return "error"
-    known: set[float] = {0.0, 1.0, 0.5}  # right, wrong, half right: words
-    for path in folder.iterdir():
-        known |= set(numbers_in(path))
-    for found in json.loads(out)["runs"]:
-        for line in (Path(found["folder"]) / "journal.jsonl").open("rb") if tool not in DERIVED else ():
-            event = json.loads(line)
-            for value in event["values"].values() if event["event"] == "score" else ():
-                if value is not None and float(value) not in known:
-                    raise Wrong("wrong", f"the score {value!r} is in none of the files")
-        run("report", found["folder"], "--to", "json", names=[found["folder"]])
-    return "unverified" if tool in DERIVED else "right"
-
-
-def sheets() -> Iterator[Seed]:
-    text = (drawn_run() / "sheet.csv").read_text(encoding="utf-8-sig")
-    header, *records = csv.reader(io.StringIO(text, newline=""))
-    for number, record in enumerate(records):
-        record[-3:] = [str(number % 5 + 1), "3", "4"]
-    file = io.StringIO(newline="")
-    csv.writer(file).writerows([header, *records])
-    yield Seed("sheet.csv", file.getvalue().encode())
-
-
-def sheet(seed: Seed, data: bytes) -> str:  # noqa: ARG001 -- as every target
-    """`karat calibrate`: the scores that are kept are those of the sheet, as another reader has it."""
-    shutil.copytree(drawn_run() / "run", "run")
-    Path("sheet.csv").write_bytes(data)
-    code, _ = run("calibrate", "run", "sheet.csv", "--who", "ann", "--json", names=["sheet.csv"])
-    if code == 2:
-        return "error"
-    header, *records = independent(lambda: list(strict_csv(data.decode("utf-8-sig"), ",")))
-    header = [cell.strip() for cell in header]
-    wanted = Counter()
-    for record in records:
-        if len(record) > len(header):
-            raise Wrong("wrong", f"a record of {len(record)} cells was accepted")
-        for column, cell in zip(header, record, strict=False):  # cells that are missing are empty
-            if column in ("factual_adherence", "completeness", "helpfulness_and_clarity") and cell.strip():
-                wanted[column, float(cell.replace(",", "."))] += 1
-    ours = Counter()
-    for line in Path("run", "calibration.jsonl").read_bytes().splitlines():
-        if (event := json.loads(line))["event"] == "scores":
-            ours.update((key, float(value)) for key, value in event["scores"].items())
-    if not ours or ours != wanted:
-        raise Wrong("wrong", f"kept {dict(ours)}, the sheet has {dict(wanted)}")
-    return "right"
-
-
-# --- run folders -----------------------------------------------------------------------------------------------------
-
-FILES = ("run.json", "journal.jsonl", "samples.jsonl", "experiment.yaml")
-RUNS = (
-    "scored-table",
-    "broken-server",
-    "budget-spent",
-    "killed-and-resumed",
-    "chat-panel",
-    "first-format-conversations",
-)
-
-
-def runs(files: Sequence[str] = FILES) -> Iterator[Seed]:
-    for name in RUNS:
-        for file in files:
-            yield Seed(f"{name}.{file}", (CORPUS / name / file).read_bytes(), (name, file))
-    study = next((CORPUS / "framing-designs" / "studies").iterdir())
-    if files == FILES:
-        yield Seed("framing-designs.study.yaml", study.read_bytes(), ("framing-designs", f"studies/{study.name}"))
-
-
-@cache
-def report_of(name: str) -> Any:
-    """What is reported of a run as it is."""
-    with tempfile.TemporaryDirectory() as folder, chdir(folder):
-        shutil.copytree(CORPUS / name, "run")
-        return json.loads(run("report", "run", "--to", "json", names=["run"])[1])
-
-
-def run_folder(seed: Seed, data: bytes) -> str:
-    """`karat report` and `karat verify`: the same numbers, those of the lines that are left, or an error."""
-    name, file = seed.about
-    shutil.copytree(CORPUS / name, "run")
-    Path("run", file).write_bytes(data)
-    code, out = run("report", "run", "--to", "json", names=["run"])
-    verified, _ = run("verify", "run", "--json", names=["run"])
-    has_checksums = report_of(name)["run"] and json.loads((CORPUS / name / "run.json").read_bytes())["format"] > 1
-    whole = damaged_lines(seed.data, data) == 0
-    if file.endswith(".jsonl") and has_checksums and not whole and verified == 0:
-        raise Wrong("wrong", "`karat verify` finds nothing wrong")
-    if code:
-        return "error"
-    found, before = json.loads(out), report_of(name)
-    if found == before:
-        return "right"
-    if not has_checksums:
-        return "unverified"
-    if file != "journal.jsonl" or not whole:
-        raise Wrong("wrong", f"another report, and no error: {difference(found, before)}")
-    answered: dict[str, set[str]] = {}
-    for line in data.split(b"\n")[:-1]:
-        event = json.loads(line)
-        if event["event"] == "answer":
-            answered.setdefault(event["condition"], set()).add(event["trial"])
-    for condition, account in found["accounts"].items():
-        count = len(answered.get(condition, ()))
-        if account["attempts"]["answered"] != count or account["ledger"]["scored"] > count:
-            raise Wrong("wrong", f"{condition}: {count} trials are answered in the journal, the report says {account}")
-    return "right"
-
-
-def crafted(seed: Seed, data: bytes) -> str:
-    """A journal of a stranger with lines that say something else under checksums that fit: no crash, no hang."""
-    name, file = seed.about
-    shutil.copytree(CORPUS / name, "run")
-    Path("run", file).write_bytes(data)
-    code, _ = run("report", "run", "--to", "json", names=["run"])
-    run("report", "run", "--to", "html", names=["run"])
-    return "error" if code else "unverified"
-
-
-@cache
-def indexed_run() -> tuple[Path, str, bytes]:
-    """A run, and its index in the cache: the file's name and content."""
-    from karat.index.stored import read_index
-    from karat.journal import RunFolder
-
-    folder = Path(tempfile.mkdtemp(prefix="karat-fuzz-index-"))
-    shutil.copytree(CORPUS / "budget-spent", folder / "run")
-    os.environ["XDG_CACHE_HOME"] = str(folder / "cache")
-    (folder / "cache").mkdir(mode=0o700)
-    for _ in range(100):  # files that have just changed are not cached
-        read_index(RunFolder.open(folder / "run"), at_least=1)
-        files = list((folder / "cache" / "karat").glob("*.index"))
-        if files:
-            return folder, files[0].name, files[0].read_bytes()
-        time.sleep(0.2)
-    return folder, "", b""
-
-
-def indexes() -> Iterator[Seed]:
-    _, name, data = indexed_run()
-    if data:
-        yield Seed("cached.index", data, name)
-
-
-def index(seed: Seed, data: bytes) -> str:
-    """A damaged file in the cache is not believed: the index is that of the journal."""
-    from karat.index.run_index import RunIndex
-    from karat.index.stored import _encoder, _stored, read_index
-    from karat.journal import RunFolder
-
-    folder, name = indexed_run()[0], seed.about
-    path = folder / "cache" / "karat" / f"{os.getpid()}"
-    path.write_bytes(data)
-    path.chmod(0o400)
-    path.rename(path.with_name(name))
-    run_folder = RunFolder.open(folder / "run")
-    fresh = RunIndex(run_folder)
-    fresh.read()
-    used = read_index(run_folder, at_least=1)
-    if _encoder.encode(_stored(used)) != _encoder.encode(_stored(fresh)):
-        raise Wrong("wrong", "the index is not that of the journal")
-    return "right"
 
 
 class Kind(NamedTuple):
@@ -606,6 +349,7 @@ KINDS = {
     "log": Kind(logs, log, 2),
     "sheet": Kind(sheets, sheet, 1),
     "run": Kind(runs, run_folder, 3),
+    "compressed": Kind(segments, compressed, 1),
     "crafted": Kind(lambda: runs(("journal.jsonl",)), crafted, 1),
     "index": Kind(indexes, index, 1),
 }
@@ -615,17 +359,23 @@ KINDS = {
 
 
 def cases(total: int, kinds: Iterable[str]) -> list[Case]:
-    """The cases of a campaign: every truncation of small seeds, as far as there is room, then drawn numbers."""
+    """The cases of a campaign: every truncation of small seeds, as far as possible, then random numbers."""
     chosen: list[Case] = []
     for kind in kinds:
         seeds, count = list(KINDS[kind].seeds()), math.ceil(total * KINDS[kind].share / 100)
         small = {seed.name: len(seed.data) if len(seed.data) <= SMALL else 0 for seed in seeds}
         cut = [Case(kind, seed, number) for seed in seeds for number in range(small[seed.name])]
         chosen += cut if len(cut) <= count // 2 else random.Random(kind).sample(cut, count // 2)
-        each = math.ceil((count - min(len(cut), count // 2)) / max(1, len(seeds)))
-        chosen += [Case(kind, seed, small[seed.name] + number) for seed in seeds for number in range(each)]
+        each = math.ceil((count - min(len(cut), count // 2)) / (sum(map(weight, seeds)) or 1))
+        for seed in seeds:
+            chosen += [Case(kind, seed, small[seed.name] + number) for number in range(math.ceil(each * weight(seed)))]
     random.Random(0).shuffle(chosen)
     return chosen
+
+
+def weight(seed: Seed) -> float:
+    """A seed's share of its kind's cases: low if it is slow and has no second reader."""
+    return 0.1 if seed.name.endswith(".parquet") else 1.0
 
 
 def bytes_of(case: Case) -> tuple[str, bytes]:
@@ -635,14 +385,14 @@ def bytes_of(case: Case) -> tuple[str, bytes]:
 
 
 def carry_out(case: Case, *, whole: bool = False) -> tuple[str, str]:
-    """The outcome, and what there is to say of it. `whole`: of the seed as it is."""
+    """The outcome and its description. `whole`: for the seed unchanged."""
     what, data = ("whole", case.seed.data) if whole else bytes_of(case)
     with tempfile.TemporaryDirectory(prefix="karat-fuzz-", ignore_cleanup_errors=True) as folder, chdir(folder):
         try:
             return KINDS[case.kind].target(case.seed, data), what
         except Wrong as wrong:
             return wrong.args[0], f"{what}: {wrong.args[1]}"
-        except Exception as error:  # noqa: BLE001 -- of karat's own functions, or of the other reader
+        except Exception as error:  # noqa: BLE001 -- from karat's functions, or from the other reader
             import traceback
 
             where = traceback.extract_tb(error.__traceback__)[-1]
@@ -650,143 +400,218 @@ def carry_out(case: Case, *, whole: bool = False) -> tuple[str, str]:
 
 
 def work(todo: Sequence[Case], log_path: Path) -> None:
-    """A child's life: a line when a case starts, and one with what came of it."""
+    """A child process: writes a line when a case starts, and one with its outcome."""
+    parent = os.getppid()
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     signal.signal(signal.SIGPROF, signal.SIG_DFL)
     with log_path.open("a", encoding="utf-8", errors="replace", buffering=1) as log_file:
         for number, case in enumerate(todo):
+            if os.getppid() != parent:  # killed
+                return
             log_file.write(f"S\t{number}\n")
-            signal.setitimer(signal.ITIMER_PROF, LIMIT)  # the kernel ends this process, wherever it is
+            signal.setitimer(signal.ITIMER_PROF, LIMIT)  # the kernel ends this process, whatever it is doing
             start = time.process_time()
             outcome, detail = carry_out(case)
             used = time.process_time() - start
             signal.setitimer(signal.ITIMER_PROF, 0)
-            shown = json.dumps(detail)
-            log_file.write(f"E\t{number}\t{outcome}\t{used:.3f}\t{shown}\n")
+            log_file.write(f"E\t{number}\t{outcome}\t{used:.3f}\t{json.dumps(detail)}\n")
 
 
 class Tally:
-    def __init__(self) -> None:
+    """The outcomes so far. `path`: a file with one line for each; read at the start, then appended to."""
+
+    def __init__(self, path: Path | None) -> None:
         self.outcomes: dict[str, Counter[str]] = {kind: Counter() for kind in KINDS}
+        self.seconds: Counter[str] = Counter()
         self.slowest: dict[str, tuple[float, str]] = {}
         self.findings: list[dict[str, str]] = []
+        self.done: set[str] = set()
+        self._file = None
+        if path is not None:
+            for line in path.read_text(encoding="utf-8").split("\n")[:-1] if path.exists() else ():
+                self._count(json.loads(line))
+            self._file = path.open("a", encoding="utf-8", buffering=1)
 
     def add(self, case: Case, outcome: str, used: float, detail: str) -> None:
-        self.outcomes[case.kind][outcome] += 1
-        self.slowest[case.kind] = max(self.slowest.get(case.kind, (0.0, "")), (used, case.id))
+        row = {"case": case.id, "outcome": outcome, "seconds": used}
+        row |= {} if outcome in GOOD else {"detail": detail}
+        if self._file is not None:
+            self._file.write(json.dumps(row) + "\n")
+        self._count(row)
+
+    def _count(self, row: dict[str, Any]) -> None:
+        if row["case"] in self.done:
+            return
+        kind, outcome, used = row["case"].partition(":")[0], row["outcome"], row["seconds"]
+        self.done.add(row["case"])
+        self.outcomes[kind][outcome] += 1
+        self.seconds[kind] += used
+        self.slowest[kind] = max(self.slowest.get(kind, (0.0, "")), (used, row["case"]))
         if outcome not in GOOD:
-            self.findings.append({"case": case.id, "outcome": outcome, "detail": detail})
-            print(f"{outcome}: {case.id}: {detail[:600]}", flush=True)
+            self.findings.append({"case": row["case"], "outcome": outcome, "detail": row["detail"]})
+            print(f"{outcome}: {row['case']}: {row['detail'][:600]}", flush=True)
+
+    def bad(self) -> list[str]:
+        """The findings, those that can occur in every kind first."""
+        return [*BAD, *sorted({found["outcome"] for found in self.findings} - {*BAD})]
 
 
 GOOD = ("error", "right", "unverified")
+BAD = {
+    "fault": "traceback or exit 70",
+    "wrong": "wrong and accepted",
+    "hang": f"> {LIMIT} s",
+    "waits": f"waits > {WAIT} s",
+    "died": "process died",
+    "unnamed": "file not named",
+}
 
 
-def campaign(todo: list[Case], workers: int, tally: Tally) -> None:
-    """Carries out the cases in forked processes, each anew after one of them has died."""
+class Worker:
+    """A forked process that runs a queue of cases; replaced if it dies."""
+
+    def __init__(self, queue: Sequence[Case], log_path: Path) -> None:
+        self._queue, self._log_path = queue, log_path
+        self._first = 0  # of the queue, in this process
+        self.start()
+
+    def start(self) -> None:
+        self._log_path.write_text("")
+        self._read, self._begun, self._ended = 0, 0, 0
+        sys.stdout.flush()
+        self.pid = os.fork()
+        if self.pid == 0:
+            code = 1
+            try:
+                os.setsid()
+                work(self._queue[self._first :], self._log_path)
+                code = 0
+            finally:
+                os._exit(code)
+
+    def poll(self, tally: Tally) -> bool:
+        """Counts cases that have ended since the last call; returns whether more will come."""
+        ended, status = os.waitpid(self.pid, os.WNOHANG)
+        if not ended and time.time() - self._log_path.stat().st_mtime > WAIT:
+            os.kill(self.pid, signal.SIGKILL)
+        self._take(tally)
+        if not ended:
+            return True
+        if self._begun > self._ended:
+            number = os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
+            names = {signal.SIGPROF: "hang", signal.SIGKILL: "waits"}
+            case = self._queue[self._first + self._ended]
+            tally.add(case, names.get(number, "died"), float(LIMIT), f"signal {number}, status {status}")
+        self._first += self._begun
+        if self._first < len(self._queue) and self._begun:
+            self.start()
+            return True
+        return False
+
+    def _take(self, tally: Tally) -> None:
+        with self._log_path.open("rb") as file:
+            file.seek(self._read)
+            text = file.read()
+        for line in text[: text.rfind(b"\n") + 1].splitlines():
+            event, number, *rest = line.decode().split("\t")
+            if event == "S":
+                self._begun = int(number) + 1
+            else:
+                self._ended = int(number) + 1
+                tally.add(self._queue[self._first + int(number)], rest[0], float(rest[1]), json.loads(rest[2]))
+        self._read += text.rfind(b"\n") + 1
+
+
+def campaign(todo: list[Case], workers: int, tally: Tally, written: Callable[[], None]) -> None:
+    """Runs the cases in forked processes. `written`: called every half minute."""
     with tempfile.TemporaryDirectory(prefix="karat-fuzz-log-") as folder:
-        queues = [todo[number::workers] for number in range(workers)]
-        logs = [Path(folder, str(number)) for number in range(workers)]
-        first = [0] * workers
-        children: dict[int, int] = {}
-
-        def start(worker: int) -> None:
-            logs[worker].write_text("")
-            sys.stdout.flush()
-            pid = os.fork()
-            if pid == 0:
-                code = 1
-                try:
-                    work(queues[worker][first[worker] :], logs[worker])
-                    code = 0
-                finally:
-                    os._exit(code)
-            children[pid] = worker
-
-        for worker in range(workers):
-            start(worker)
-        while children:
-            for pid in list(children):
-                ended, status = os.waitpid(pid, os.WNOHANG)
-                if ended:
-                    worker = children.pop(pid)
-                    first[worker] += _take(queues[worker][first[worker] :], logs[worker], status, tally)
-                    if first[worker] < len(queues[worker]):
-                        start(worker)
-                elif time.time() - logs[children[pid]].stat().st_mtime > WAIT:
-                    os.kill(pid, signal.SIGKILL)
+        queues = [todo[number::workers] for number in range(min(workers, len(todo)))]
+        going = [Worker(queue, Path(folder, str(number))) for number, queue in enumerate(queues)]
+        due = time.monotonic() + 30
+        while going:
+            going = [worker for worker in going if worker.poll(tally)]
+            if time.monotonic() > due:
+                written()
+                due = time.monotonic() + 30
             time.sleep(0.05)
 
 
-def _take(queue: Sequence[Case], log_path: Path, status: int, tally: Tally) -> int:
-    """Counts what a worker wrote down, and how many cases that were."""
-    begun = ended = 0
-    for line in log_path.read_text(encoding="utf-8").splitlines():
-        event, number, *rest = line.split("\t")
-        if event == "S":
-            begun = int(number) + 1
-        else:
-            ended = int(number) + 1
-            tally.add(queue[int(number)], rest[0], float(rest[1]), json.loads(rest[2]))
-    if begun > ended:
-        number = os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
-        names = {signal.SIGPROF: "hang", signal.SIGKILL: "waits"}
-        tally.add(queue[ended], names.get(number, "died"), float(LIMIT), f"signal {number}, status {status}")
-    return begun
-
-
-def show(tally: Tally) -> None:
-    columns = [*GOOD, *sorted({outcome for counts in tally.outcomes.values() for outcome in counts} - {*GOOD})]
-    print(f"{'kind':14}{'cases':>9}" + "".join(f"{name:>12}" for name in columns) + "   slowest, s of processor time")
-    total = Counter[str]()
+def section(tally: Tally, planned: int) -> dict[str, Any]:
+    """The table, for _results.py."""
+    bad = tally.bad()
+    rows: list[list[Any]] = []
     for kind, counts in tally.outcomes.items():
         if counts:
-            total += counts
             used, case = tally.slowest[kind]
-            print(f"{kind:14}{counts.total():>9,}" + "".join(f"{counts[name]:>12,}" for name in columns), end="")
-            print(f"   {used:.2f} {case}")
-    print(f"{'all':14}{total.total():>9,}" + "".join(f"{total[name]:>12,}" for name in columns))
+            row = [kind, counts.total(), *(counts[name] for name in (*GOOD, *bad)), tally.seconds[kind], used, case]
+            rows.append(row)
+    sums = [sum(row[place] for row in rows) for place in range(1, len(rows[0]) - 2)] if rows else []
+    slowest = max(tally.slowest.values(), default=(0.0, "–"))
+    cases, found = len(tally.done), len(tally.findings)
+    verdict = f"{cases:,} mutations, {planned:,} wanted; {found} findings"
+    return {
+        "title": "Mutated files",
+        "about": "Each mutated file goes through the command that reads it. Right: as a second reader has it. "
+        "Unverified: accepted, and there is no second reader.",
+        "columns": ["file", "mutations", *GOOD, *(BAD.get(name, name) for name in bad), "s", "slowest, s", "case"],
+        "rows": [*rows, ["all", *sums, *slowest]],
+        "verdicts": [f"no finding: {'reached' if not found and cases >= planned else 'MISSED'} ({verdict})"],
+        "notes": [f"{found['outcome']}: {found['case']}: {found['detail'][:300]}" for found in tally.findings[:50]],
+    }
+
+
+def show(found: dict[str, Any]) -> None:
+    for row in [found["columns"], *found["rows"]]:
+        cells = [f"{cell:.2f}" if isinstance(cell, float) else f"{cell:,}" if isinstance(cell, int) else cell
+                 for cell in row]  # fmt: skip
+        print(f"{cells[0]:14}" + "".join(f"{cell:>{max(10, len(name) + 2)}}" for name, cell in
+              zip(found["columns"][1:], cells[1:], strict=True)))  # fmt: skip
+    print(*found["verdicts"], sep="\n")
+
+
+def once_again(name: str, keep: Path | None) -> None:
+    """Runs one case in this process."""
+    kind, _, rest = name.partition(":")
+    seed_name, _, number = rest.rpartition("#")
+    case = next(Case(kind, seed, int(number)) for seed in KINDS[kind].seeds() if seed.name == seed_name)
+    if keep:
+        keep.write_bytes(bytes_of(case)[1])
+    print(*carry_out(case))
 
 
 def main() -> None:
-    """Prints a table; exits with 1 where something was found."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    """Prints a table; exits with 1 if there are findings."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--cases", type=int, default=20_000)
     parser.add_argument("--kind", action="append", choices=KINDS, help="only this kind; repeatable")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--only", metavar="KIND:SEED#NUMBER", help="one case, in this process")
     parser.add_argument("--keep", type=Path, metavar="FILE", help="with --only: write the mutated file there")
-    parser.add_argument("--json", type=Path, metavar="FILE")
+    parser.add_argument("--log", type=Path, metavar="FILE", help="a line a case; cases that are there are not repeated")
+    results.add_option(parser)
     chosen = parser.parse_args()
-    os.environ["XDG_CACHE_HOME"] = tempfile.mkdtemp(prefix="karat-fuzz-cache-")
+    tempfile.tempdir = tempfile.mkdtemp(prefix="karat-fuzz-")
+    atexit.register(shutil.rmtree, tempfile.tempdir, ignore_errors=True)
+    os.environ["XDG_CACHE_HOME"] = tempfile.mkdtemp(prefix="cache-")
     if chosen.only:
-        kind, _, rest = chosen.only.partition(":")
-        name, _, number = rest.rpartition("#")
-        case = next(Case(kind, seed, int(number)) for seed in KINDS[kind].seeds() if seed.name == name)
-        if chosen.keep:
-            chosen.keep.write_bytes(bytes_of(case)[1])
-        print(*carry_out(case))
+        once_again(chosen.only, chosen.keep)
         return
     todo = cases(chosen.cases, chosen.kind or KINDS)
-    begun, tally = time.monotonic(), Tally()
+    wanted, tally = min(chosen.cases, len(todo)), Tally(chosen.log)
     for case in {(case.kind, case.seed.name): case for case in todo}.values():  # also loads everything before the forks
         outcome, detail = carry_out(case, whole=True)
         if outcome not in ("right", "unverified"):
             sys.exit(f"{case.kind}:{case.seed.name} is no seed: {outcome}: {detail}")
-    for name in RUNS:
+    for name in (*RUNS, "framing-designs"):
         report_of(name)
-    report_of("framing-designs")
-    campaign(todo, chosen.workers, tally)
-    show(tally)
-    print(f"{len(tally.findings)} findings in {len(todo):,} mutations, {time.monotonic() - begun:.0f} s")
-    if chosen.json:
-        outcomes = {kind: dict(counts) for kind, counts in tally.outcomes.items() if counts}
-        slowest = {kind: {"seconds": used, "case": case} for kind, (used, case) in tally.slowest.items()}
-        text = json.dumps({"cases": len(todo), "outcomes": outcomes, "slowest": slowest, "findings": tally.findings})
-        chosen.json.write_text(text + "\n", encoding="utf-8")
-    if tally.findings:
-        sys.exit(f"{len(tally.findings)} findings")
+    left = [case for case in todo if case.id not in tally.done]
+    campaign(left, chosen.workers, tally, lambda: results.write(chosen.json, section(tally, wanted)))
+    found = section(tally, wanted)
+    show(found)
+    results.write(chosen.json, found)
+    if tally.findings or len(tally.done) < wanted:
+        sys.exit(found["verdicts"][0])
 
 
 if __name__ == "__main__":

@@ -1,10 +1,10 @@
-"""What any text does to the parser, the matches and the extractors: nothing but an answer, and soon.
+"""Fuzzes the parser, the matches and the extractors: any text must give an answer, and quickly.
 
     python benchmarks/fuzz_numeric.py
 
-Reads 100,000 texts of pieces that mean something to a grammar, and of any characters: no
-exception, none over 50 ms. Then pieces repeated to 50,000 and to 400,000 characters: the
-eightfold text may take eight times as long, not sixty-four times.
+Reads 100,000 texts made of tokens of the grammar and of random characters: no exception, none over
+50 ms. Then tokens repeated to 50,000 and to 400,000 characters: eight times the text may take
+eight times as long, not sixty-four times.
 """
 
 from __future__ import annotations
@@ -13,13 +13,14 @@ import random
 import time
 from collections.abc import Callable
 
-from limits import Limits  # beside this file
+import _results as results  # beside this file
+from limits import Limits
 
 from karat.numeric import extract, match, match_many, parse_value
 
 MANY = 100_000
 SHORT, LONG = 50_000, 400_000
-GROWTH = 22  # times as long for the eightfold text: half way, in logarithms, between linear (8) and quadratic (64)
+GROWTH = 22  # times as long for eight times the text: halfway, in logarithms, between linear (8) and quadratic (64)
 PIECES = [
     *"0123456789.,-+()$%€ {}[]:\"\\\n\t\u2212\u00a0_eExkm`'",
     "\u0665",
@@ -43,7 +44,7 @@ READERS: dict[str, Reader] = {
 
 def main() -> None:
     """Prints the tables."""
-    limits = Limits()
+    options, limits = results.parser(__doc__).parse_args(), Limits()
     draw = random.Random(7)
     texts = [text(draw) for _ in range(MANY)]
     print(f"{MANY:,} texts, the longest of {max(map(len, texts)):,} characters: no exception in")
@@ -60,6 +61,8 @@ def main() -> None:
         factor, piece = max(growth(reader, piece) for piece in PIECES)
         verdict = limits.check(f"{name}, growth", factor, "<", GROWTH)
         print(f"  {name:20} at most {factor:6.1f} times as long ({verdict}), for {piece!r}")
+    about = f"{MANY:,} random texts, and pieces repeated to {LONG:,} characters; no exception."
+    results.write(options.json, limits.section("Any text as a numeric answer", about))
     limits.exit()
 
 
@@ -75,7 +78,7 @@ def differs(texts: list[str], many: dict[str, object], at: int) -> bool:
 
 
 def growth(reader: Reader, piece: str) -> tuple[float, str]:
-    """How many times as long the longer text takes; 0 where it takes less than 50 ms."""
+    """How many times as long the longer text takes; 0 if it takes less than 50 ms."""
     times = [min(timed(reader, piece * (size // len(piece))) for _ in range(2)) for size in (SHORT, LONG)]
     return (times[1] / times[0] if times[1] > 0.05 else 0.0), piece
 

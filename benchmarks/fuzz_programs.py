@@ -1,10 +1,10 @@
-"""100,000 programs that nobody would write, through reading, execution and equivalence: no exception, none over 50 ms.
+"""Reads, executes and compares 100,000 random programs: no exception, none over 50 ms.
 
     python benchmarks/fuzz_programs.py [how many]
 
-Texts, token lists, nested programs, plans and what is none of them, drawn by hypothesis
-(`tests/numeric/strategies.py`; a short version runs in the suite), then the worst that
-the limits allow, by hand. Times are CPU times of one call.
+Texts, token lists, nested programs, plans and other input, drawn by hypothesis
+(`tests/numeric/strategies.py`; a short version runs in the suite), then handwritten worst cases
+within the limits. Times are CPU times of one call.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import _results as results  # beside this file
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -34,12 +35,15 @@ TABLE = [["", *map(str, range(2000, 2020))], ["revenue", *["$ 1,234.5"] * 20], [
 
 def main() -> None:
     """Prints the slowest calls; fails on an exception or one that is too slow."""
-    many = int(sys.argv[1]) if len(sys.argv) > 1 else MANY
+    parser = results.parser(__doc__)
+    parser.add_argument("many", type=int, nargs="?", default=MANY)
+    options = parser.parse_args()
+    many = options.many
     slowest: dict[str, tuple[float, str]] = {}
 
     def meet(first: Any, second: Any) -> None:
         for name, call in calls(first, second):
-            gc.disable()  # it would search what hypothesis keeps, in the middle of a call
+            gc.disable()  # a collection of hypothesis's objects would fall into a measured call
             start = time.thread_time()
             call()
             took = time.thread_time() - start
@@ -62,6 +66,10 @@ def main() -> None:
             meet(one, other)
     for name, (took, what) in slowest.items():
         print(f"{name:28} slowest {took * 1e3:7.2f} ms   {what!r}")
+    rows = [[name, took * 1e3] for name, (took, _) in slowest.items()]
+    about = f"{many:,} random programs, no exception; limit: {LONGEST * 1e3:.0f} ms."
+    section = {"title": "Any text as a program", "about": about, "columns": ["", "slowest, ms"], "rows": rows}
+    results.write(options.json, section)
     if max(took for took, _ in slowest.values()) > LONGEST:
         raise SystemExit(f"over {LONGEST * 1e3:.0f} ms")
 
@@ -80,7 +88,7 @@ def calls(first: Any, second: Any) -> Iterator[tuple[str, Callable[[], object]]]
 
 
 def worst() -> list[Any]:
-    """The largest and the most crooked of each kind."""
+    """The largest and worst programs of each kind."""
     chain = ["add(", "3", "4", ")"]
     for at in range(199):
         chain += ["multiply(", f"#{at}", f"#{at}", ")"]

@@ -1,22 +1,23 @@
-"""How large and how tangled the source is, by figures: `python benchmarks/house.py [CHECKOUT]`.
+"""Measures how large and how tangled the source is: `python benchmarks/house.py [CHECKOUT]`.
 
-Counted by the syntax tree of every module in `src/karat`, so that comments and strings count as nothing. Beside each
-figure stands what it should be.
+Counts in the syntax tree of every module in `src/karat`, so comments and strings do not matter. Each figure is shown
+next to its target.
 """
 
 from __future__ import annotations
 
 import ast
 import re
-import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
+import _results as results  # beside this file
+
 CORES = ("stats", "numeric", "replication")
 KINDS = {"golden", "conversation", "study"}
 VALUES = {"Struct": "msgspec", "dataclass": "dataclass", "BaseModel": "pydantic", "NamedTuple": "NamedTuple"}
-# Of `RunFolder`, what goes through the lines or events of a journal; and what variables that hold one are called.
+# Methods of `RunFolder` that go through a journal's lines or events; and names of variables that hold a `RunFolder`.
 READS = {"lines", "events", "events_of"}
 RUNS = {"run", "_run", "folder", "_folder"}
 
@@ -30,7 +31,7 @@ def modules(root: Path) -> Iterator[tuple[Path, ast.Module, str]]:
 
 
 def private_named_once(tree: ast.Module) -> tuple[int, int]:
-    """Functions and methods that are private and named at most once in their module; all functions and methods."""
+    """How many functions and methods are private and used at most once in their module; and how many there are."""
     names, named = [], Counter[str]()
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
@@ -44,7 +45,7 @@ def private_named_once(tree: ast.Module) -> tuple[int, int]:
 
 
 def kind_comparisons(tree: ast.Module) -> int:
-    """Comparisons that name a kind of dataset, as a text or as an attribute: `summary.study is None`."""
+    """The number of comparisons with a kind of dataset, as a text or an attribute: `summary.study is None`."""
     return sum(
         any(_names_kind(leaf) for side in (node.left, *node.comparators) for leaf in ast.walk(side))
         for node in ast.walk(tree)
@@ -53,14 +54,14 @@ def kind_comparisons(tree: ast.Module) -> int:
 
 
 def _names_kind(node: ast.AST) -> bool:
-    """`turn.golden` is an answer, not a kind."""
+    """Whether a node names a kind. `turn.golden` is an answer, not a kind."""
     return (isinstance(node, ast.Constant) and node.value in KINDS) or (
         isinstance(node, ast.Attribute) and node.attr in KINDS - {"golden"}
     )
 
 
 def value_classes(tree: ast.Module) -> Counter[str]:
-    """Classes by the library that makes values of them."""
+    """Classes by the library that makes them value classes."""
     found: Counter[str] = Counter()
     for node in ast.walk(tree):
         if isinstance(node, ast.ClassDef):
@@ -74,7 +75,7 @@ def value_classes(tree: ast.Module) -> Counter[str]:
 
 
 def reads_journal(tree: ast.Module) -> bool:
-    """Whether a module goes through a journal itself. `next(run.lines(start=…))` is one line, where the index says."""
+    """Whether a module goes through a journal itself. `next(run.lines(start=…))` only reads one line."""
     single = {id(node.args[0]) for node in ast.walk(tree) if isinstance(node, ast.Call) and node.args
               and isinstance(node.func, ast.Name) and node.func.id == "next"}  # fmt: skip
     return any(
@@ -92,12 +93,15 @@ def uses_of_any(tree: ast.Module) -> int:
 
 
 def main() -> None:
-    root = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).resolve().parents[1]
+    parser = results.parser(__doc__)
+    parser.add_argument("checkout", type=Path, nargs="?", default=Path(__file__).resolve().parents[1])
+    options = parser.parse_args()
+    root = options.checkout
     found = list(modules(root))
     lines = {path: text.count("\n") for path, _, text in found}
     outside = sum(count for path, count in lines.items() if path.parts[0] not in CORES)
     once, functions = map(sum, zip(*(private_named_once(tree) for _, tree, _ in found), strict=True))
-    # In the pure cores a study is what a test was made in.
+    # In the pure modules, `study` is the study of a test.
     kinds = {path: kind_comparisons(tree) for path, tree, _ in found if path.parts[0] not in ("kinds", *CORES)}
     values = sum((value_classes(tree) for _, tree, _ in found), Counter())
     readers = [path for path, tree, _ in found if path.parts[0] not in ("index", "journal") and reads_journal(tree)]
@@ -123,6 +127,8 @@ def main() -> None:
         print(f"{name:<48} {value:<60} at most {limit}")
     for path in readers:
         print(f"  reads a journal: {path}")
+    section = {"title": "The source", "columns": ["", "counted", "at most"], "rows": rows}
+    results.write(options.json, section)
 
 
 if __name__ == "__main__":

@@ -1,10 +1,10 @@
-"""How much memory and time the index of a very large run takes: built, opened again, queried and summed up.
+"""How much memory and time the index of a very large run takes: to build, reopen, query and summarize.
 
     python benchmarks/index_size.py
 
-Journals of a script's making, with four metrics a score line; each command is a process of its own, with its children.
-Peak: the most memory that one process of it held. The last journal has 10,000,000 scores: each of its commands must
-stay below 1 GB.
+The journals are generated, with four metrics per score line; each command runs in a process of its own, with its
+children. Peak: the most memory that one of its processes held. The last journal has 10,000,000 scores: each command on
+it must stay below 1 GB.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import time
 from importlib.metadata import version
 from pathlib import Path
 
-import results  # beside this file
+import _results as results  # beside this file
 
 from karat.journal import Codec, DatasetInfo, End, Head, PlanInfo, RunInfo, ScorerInfo
 from karat.records import Answer, Metric, Reply, Sample, Score, Turn
@@ -78,7 +78,7 @@ def main() -> None:
             folder = Path(place)
             os.environ["XDG_CACHE_HOME"] = str(folder / "cache")
             write(folder / "run", samples=scores // (len(METRICS) * len(CONDITIONS) * REPETITIONS))
-            time.sleep(3)  # what has changed just now is not kept
+            time.sleep(3)  # recently changed files are not cached
             for name, command in STEPS.items():
                 at = 4 if "query" in command else len(command)
                 seconds, processor, peak = measure([*command[:at], str(folder / "run"), *command[at:]])
@@ -106,7 +106,7 @@ def measure(command: list[str]) -> tuple[float, float, float]:
 
 
 def write(folder: Path, samples: int) -> None:
-    """A finished run of so many samples."""
+    """Writes a finished run with this many samples."""
     folder.mkdir()
     line, rng = Codec().line, random.Random(1)
     info = RunInfo(

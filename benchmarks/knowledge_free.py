@@ -1,22 +1,22 @@
-"""How often agents that know nothing of people are called above chance, in each shipped study.
+"""How often agents that know nothing about people are called above chance, in each shipped study.
 
     python benchmarks/knowledge_free.py [agents] [study …]
 
-Two sorts of agents, 100 of each by default: agents that give one arbitrary answer in each arm to every participant, as
-a model without knowledge does at temperature 0, and agents that answer at random. Each takes the place of a condition
-of a run over one study, with floors and replicates as a summary makes them, and is held to the rule of the headline
-(`above_chance` of `karat.kinds.study.analysis.verdicts`). The last columns: how many of the first sort are above the
-mean of random answers alone, and whether people's own copy is called above chance. A share above 5 % exits with 1.
+Two sorts of agents, 100 of each by default: some give one arbitrary answer per arm for every participant, like a model
+without knowledge at temperature 0; the others answer at random. Each is treated as a condition of a run over one study,
+with the floors and replicates of a summary, and judged by the headline's rule (`above_chance` in
+`karat.kinds.study.analysis.verdicts`). The last columns: how many of the first sort are above the mean of random
+answers alone, and whether the human copy is called above chance. Exits with 1 if a share is above 5 %.
 """
 
 from __future__ import annotations
 
-import sys
 from types import SimpleNamespace
 from typing import Any
 
+import _results as results  # beside this file
 import numpy as np
-from limits import Limits  # beside this file
+from limits import Limits
 
 from karat.kinds.study import Study
 from karat.kinds.study.analysis.floor import ONE_ANSWER, REPETITIONS, Guesser, Guesses, floor_of, guessers_of
@@ -36,21 +36,26 @@ SORTS = ("one answer an arm", "random answers")
 
 def main() -> None:
     """Prints the table; exits with 1 when a share is above `WANTED`."""
-    agents = int(sys.argv[1]) if len(sys.argv) > 1 else 100
-    limits = Limits()
+    parser = results.parser(__doc__)
+    parser.add_argument("agents", type=int, nargs="?", default=100)
+    parser.add_argument("studies", nargs="*")
+    options, limits = parser.parse_args(), Limits()
+    agents = options.agents
     print(f"{f'called above chance, of {agents}':26} {SORTS[0]:>18} {SORTS[1]:>15}  above random answers alone  copy")
-    for name in sys.argv[2:] or sorted(shipped_studies()):
+    for name in options.studies or sorted(shipped_studies()):
         found = study_of(name, agents=agents)
         shares = [found[sort] / agents for sort in SORTS]
         verdict = limits.check(name, max(shares), "≤", WANTED)
         print(f"{name:26} {shares[0]:18.0%} {shares[1]:15.0%}  {found['first'] / agents:26.0%}  "
               f"{'yes' if found['copy'] else 'no':4}  {verdict}", flush=True)  # fmt: skip
+    about = f"The larger share of {agents} agents of each of two sorts that is called above chance."
+    results.write(options.json, limits.section("Agents that know nothing", about))
     limits.exit()
 
 
 def study_of(name: str, *, agents: int, seed: int = 1) -> dict[str, int]:
     """How many agents of each sort are above chance; whether the copy is; how many of the first sort are above the mean
-    of random answers, which was the rule once.
+    of random answers, which used to be the rule.
     """
     study = read_study(shipped_studies()[name].parent)
     samples = list(Study(Study.Options()).samples(study))
@@ -71,7 +76,7 @@ def study_of(name: str, *, agents: int, seed: int = 1) -> dict[str, int]:
         ]
 
     floors = scored([answered(one) for one in guessers_of(seed, repetitions=REPETITIONS, one_answer=ONE_ANSWER)])
-    every = guessers_of(-seed, repetitions=agents, one_answer=agents)  # other draws than those of the floors
+    every = guessers_of(-seed, repetitions=agents, one_answer=agents)  # not the draws of the floors
     named = {("copy", 0): answer_copy(study)}
     named |= {(SORTS[1], at): answered(one) for at, one in enumerate(every[:agents])}
     named |= {(SORTS[0], at): answered(one) for at, one in enumerate(every[agents:])}

@@ -1,7 +1,6 @@
-"""One mutation of a file, by its number: the same bytes for the same seed file and number, on any machine.
+"""Mutates a file by a number: the same seed file and number give the same bytes on any machine.
 
-A library of fuzz_files.py. The first numbers of a small file cut it off at each of its bytes; the others draw what is
-done to it.
+Used by fuzz_files.py. The first numbers truncate a small file at each of its bytes; the others choose a random change.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ Mutator = Callable[[bytes, random.Random], bytes]
 
 
 def mutated(name: str, data: bytes, number: int) -> tuple[str, bytes]:
-    """What was done, and the mutated bytes."""
+    """A description of the mutation, and the mutated bytes."""
     if number < len(data) <= SMALL:
         return "truncated", data[:number]
     draw = random.Random(f"{name}#{number}")
@@ -158,7 +157,7 @@ def bomb(data: bytes, draw: random.Random) -> bytes:
 
 
 def resealed(data: bytes, draw: random.Random) -> bytes:
-    """A journal of a stranger: a line that says something else, under a checksum that fits."""
+    """A hostile journal: a changed line with a matching checksum."""
     rows = data.split(b"\n")
     at = draw.randrange(len(rows))
     body = re.sub(rb',"crc":"[0-9a-f]{8}"}$', b"}", rows[at])

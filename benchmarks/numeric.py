@@ -2,13 +2,14 @@
 
     python benchmarks/numeric.py
 
-Times are in reference seconds (`limits.py`) of one core, the best of three, with what must be reached beside them.
+Times are in reference seconds (`limits.py`) of one core, the best of three, next to their limits.
 """
 
 from __future__ import annotations
 
+import _results as results  # beside this file
 import numpy as np
-from limits import Limits  # beside this file
+from limits import Limits
 
 from karat.numeric import extract, match, match_many
 
@@ -18,13 +19,14 @@ FEW = 20_000
 
 def main() -> None:
     """Prints the table."""
-    limits = Limits()
+    options, limits = results.parser(__doc__).parse_args(), Limits()
     matches(limits)
+    results.write(options.json, limits.section("Numeric answers", "Reference seconds of one core, the best of three."))
     limits.exit()
 
 
 def matches(limits: Limits) -> None:
-    """Reading and comparing golden and actual answers, 1 % of noise apart."""
+    """Reads and compares golden and actual answers that differ by 1 % of noise."""
     best = limits.best
     rng = np.random.default_rng(1)
     golden = rng.lognormal(3, 3, MANY) * rng.choice([-1, 1], MANY)

@@ -1,11 +1,10 @@
-"""How fast turns are scored: matches, reasoning, diagnoses and the replay, on real answers.
+"""How fast turns are scored: matches, reasoning, diagnoses and replays, on real answers.
 
     python benchmarks/numeric_diagnosis.py
 
-What must be reached stands beside each figure. The data are `../shared/data/convfinqa`; its
-turns without a program are scored against the golden one, its 355 programs separately.
-Documents are read anew in every pass, as in a run; texts of programs are read once a process,
-and what that costs is the first pass.
+Each figure is shown next to its limit. The data are `../shared/data/convfinqa`; turns without a
+program are scored with the golden one, the 355 programs separately. Documents are read anew in
+every pass, as in a run; texts of programs are read once per process, in the first pass.
 """
 
 from __future__ import annotations
@@ -18,8 +17,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import _results as results  # beside this file
 import numpy as np
-from limits import Limits  # beside this file
+from limits import Limits
 
 from karat.numeric.diagnosis import TurnFacts, diagnose
 from karat.numeric.document import Document
@@ -34,9 +34,10 @@ WANTED = 10_000
 
 def main() -> None:
     """Prints the tables."""
+    options = results.parser(__doc__).parse_args()
     if not DATA.is_dir():
         sys.exit("no ../shared/data beside this checkout")
-    np.zeros(1).sum()  # so that NumPy's loading is in no figure
+    np.zeros(1).sum()  # loads NumPy before anything is measured
     rows = answered()
     turns = sum(map(len, rows))
     print(f"{turns:,} turns of {len(rows)} conversations, {PASSES} passes")
@@ -55,11 +56,12 @@ def main() -> None:
     row("programs: first pass", count, seconds(lambda: compared(programs)))
     row("programs: reasoning, two readings", count, best(lambda: compared(programs)))
     facts_of_the_data(rows)
+    results.write(options.json, limits.section("Diagnoses of numeric answers", f"{turns:,} turns of real answers."))
     limits.exit()
 
 
 def answered() -> list[list[dict[str, Any]]]:
-    """A conversation's turns, each with what a scorer is given."""
+    """The turns of each conversation, with the input of a scorer."""
     said = {}
     for line in (DATA / "predictions_sonnet.jsonl").read_text(encoding="utf-8").splitlines():
         found = json.loads(line)
@@ -84,7 +86,7 @@ def answered() -> list[list[dict[str, Any]]]:
 
 
 def facts(turns: list[dict[str, Any]]) -> list[TurnFacts]:
-    """The turns as a scorer hands them on: one document a conversation."""
+    """The turns as a scorer passes them on: one document per conversation."""
     doc = turns[0]["doc"]
     report = Document(doc["table"], f"{doc['pre_text']} {doc['post_text']}")
     return [
@@ -133,7 +135,7 @@ def counterfactual(rows: list[list[dict[str, Any]]]) -> None:
 
 
 def whole(rows: list[list[dict[str, Any]]]) -> None:
-    """All that a scorer asks of a run."""
+    """Everything a scorer computes in a run."""
     matches(rows)
     reasoning(rows)
     for turns in rows:
@@ -144,7 +146,7 @@ def whole(rows: list[list[dict[str, Any]]]) -> None:
 
 
 def with_programs() -> list[list[dict[str, Any]]]:
-    """The turns that come with a program, by conversation."""
+    """The turns with a program, by conversation."""
     found: dict[str, dict[int, dict[str, Any]]] = defaultdict(dict)
     for each in json.loads((DATA / "predictions_programs.json").read_text(encoding="utf-8"))["results"]:
         conversation, _, turn = each["question_id"].rpartition("-")

@@ -1,9 +1,9 @@
-"""What a compressed journal saves, and what reading it costs beside the plain one.
+"""What a compressed journal saves, and what reading it costs compared with the plain one.
 
     python benchmarks/segments.py
 
-A journal of answers in random words of these docs, of which nothing repeats but what repeats in every run. Sizes, and
-medians of processor seconds, plain and compressed measured in turns.
+Uses a journal of answers in random words from these docs, in which nothing repeats except what repeats in every run.
+Shows sizes, and medians of processor seconds, measured in turn for plain and compressed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-import results  # beside this file
+import _results as results  # beside this file
 from limits import Limits
 
 import karat
@@ -92,7 +92,7 @@ def in_turns(plain: Callable[[], object], packed: Callable[[], object]) -> tuple
 
 
 def line_places(run: Path) -> list[int]:
-    """Where 1,000 lines begin, in random order."""
+    """Where 1,000 lines start, in random order."""
     places, end = [], 0
     for line in RunFolder.open(run).lines():
         places.append(end)
@@ -108,7 +108,7 @@ def random_lines(run: Path, places: list[int]) -> None:
 
 
 def write(folder: Path, samples: int) -> None:
-    """A finished run of so many samples, five repetitions and two conditions."""
+    """Writes a finished run with this many samples, five repetitions and two conditions."""
     folder.mkdir()
     line, rng = Codec().line, random.Random(1)
     words = re.findall(r"[a-zA-Z]+[,.]?", "".join(page.read_text("utf-8") for page in sorted(DOCS.rglob("*.md"))))

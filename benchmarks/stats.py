@@ -1,19 +1,19 @@
-"""How fast `karat.stats` is, and how often its intervals and tests do what they say.
+"""How fast `karat.stats` is, and how often its intervals and tests do what they claim.
 
     python benchmarks/stats.py [experiments]
 
-Times are in reference seconds (`limits.py`). Experiments are drawn from known truths; a share may
-miss its band by two Monte Carlo errors. `tests/stats/test_simulation.py` holds the small version.
+Times are in reference seconds (`limits.py`). Experiments are drawn from a known truth; a share may
+miss its band by two Monte Carlo errors. `tests/stats/test_simulation.py` has a small version.
 """
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from typing import Literal
 
+import _results as results  # beside this file
 import numpy as np
-from limits import Limits  # beside this file
+from limits import Limits
 
 from karat import stats
 
@@ -22,16 +22,20 @@ QUESTIONS, CONDITIONS, REPLICATES = 500, 10, 10_000
 
 def main() -> None:
     """Prints the tables."""
-    experiments = int(sys.argv[1]) if len(sys.argv) > 1 else 500
-    limits = Limits()
+    parser = results.parser(__doc__)
+    parser.add_argument("experiments", type=int, nargs="?", default=500)
+    options, limits = parser.parse_args(), Limits()
     speed(limits)
     for title, low, high, simulate in TABLE:
         rng = np.random.default_rng(1)
-        share = float(np.mean([simulate(rng) for _ in range(experiments)]))
-        error = 2 * (share * (1 - share) / experiments) ** 0.5
+        share = float(np.mean([simulate(rng) for _ in range(options.experiments)]))
+        error = 2 * (share * (1 - share) / options.experiments) ** 0.5
         outside = max(low - share, share - high, 0.0)
         verdict = limits.check(f"{title}: distance from {low:.1%}–{high:.1%}", outside, "≤", error)
-        print(f"{title:66} {share:6.1%} of {experiments}, wanted {low:.1%}–{high:.1%}, off by {verdict}")
+        limits.note(title, share)
+        print(f"{title:66} {share:6.1%} of {options.experiments}, wanted {low:.1%}–{high:.1%}, off by {verdict}")
+    about = f"Reference seconds; shares of {options.experiments:,} experiments drawn from known truths."
+    results.write(options.json, limits.section("Statistics", about))
     limits.exit()
 
 

@@ -1,17 +1,16 @@
-"""Twelve human studies end to end, participants drawn again, and a run that is killed within a game.
+"""Runs twelve human studies end to end, resamples participants, and kills a run in the middle of a game.
 
     python benchmarks/studies.py [--runs N]
 
 A folder of twelve studies: the ten that come with karat, and two of them in other sizes (a framing
-study with 15 participants an arm, a guessing game with groups of 24), 6,500 questions in all. Whoever is
-asked answers as one of the made-up people of `copy.jsonl` did, picked by the participant's seed, and
-notes down that they were asked. Every figure is of whole processes, start of the interpreter included;
-what it must reach stands beside it.
+study with 15 participants per arm, a guessing game with groups of 24), 6,500 questions in all. Each
+participant answers like one of the made-up people in `copy.jsonl`, picked by its seed, and logs every
+question. Every figure is for whole processes, including interpreter start, and is shown next to its
+limit.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import resource
@@ -27,7 +26,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from limits import Limits  # beside this file
+import _results as results  # beside this file
+from limits import Limits
 
 EXPERIMENT = """name: studies
 dataset: {kind: study, path: studies}
@@ -79,7 +79,7 @@ Key = tuple[str, str, int, int]
 
 def main() -> None:
     """The command line."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser = results.parser(__doc__)
     parser.add_argument("--runs", type=int, default=3)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=os.environ.get("BENCH_DIR")) as place:
@@ -98,11 +98,13 @@ def main() -> None:
         replicates = limits.scaled(bootstrap(folder))
         limits.row(f"{REPLICATES:,} replicates of participants, PAS and ECS", replicates, at_most=10)
         print(killed(folder), flush=True)
+        about = f"12 studies, {QUESTIONS:,} questions; medians of {options.runs} in reference seconds."
+        results.write(options.json, limits.section("Studies", about))
         limits.exit()
 
 
 def lay_out(folder: Path) -> None:
-    """The studies, the participants and the experiment, in `folder`."""
+    """Writes the studies, the participants and the experiment to `folder`."""
     from karat.kinds.study.places import shipped_studies
 
     for name, path in shipped_studies().items():
@@ -115,7 +117,7 @@ def lay_out(folder: Path) -> None:
 
 
 def variant(studies: Path, name: str, new: str, *changes: tuple[str, str]) -> None:
-    """A study in another size, under another name."""
+    """Writes a study in another size and under another name."""
     shutil.copytree(studies / name, studies / new)
     file = studies / new / "study.yaml"
     text = file.read_text(encoding="utf-8").replace(f"study: {name}\n", f"study: {new}\n", 1)
@@ -126,7 +128,7 @@ def variant(studies: Path, name: str, new: str, *changes: tuple[str, str]) -> No
 
 
 def end_to_end(folder: Path, number: int) -> dict[str, float]:
-    """Seconds of a run and of the report of it."""
+    """Seconds of a run and of its report."""
     results = folder / f"results-{number}"
     (folder / "asked.log").write_text("")
     found = {"run": timed(folder, "run", "experiment.yaml", "--results", str(results))}
@@ -149,7 +151,7 @@ def timed(folder: Path, *arguments: str) -> float:
 
 
 def bootstrap(folder: Path) -> float:
-    """Seconds for the replicates of all studies, and the standard errors from them, of answers as in the copies."""
+    """Seconds for the replicates of all studies and their standard errors, with the answers of the copies."""
     import numpy as np
 
     from karat.kinds.study.bootstrap import StudyRun, study_draws
@@ -173,7 +175,7 @@ def bootstrap(folder: Path) -> float:
 
 
 def killed(folder: Path) -> str:
-    """Raises AssertionError where a question is asked again whose answer was on disk when the run was killed."""
+    """Raises AssertionError if a question is asked again although its answer was on disk at the kill."""
     results, log = folder / "killed", folder / "asked.log"
     log.write_text("")
     command = [sys.executable, "-m", "karat", "run", "experiment.yaml", "--results", str(results)]
@@ -203,12 +205,12 @@ def killed(folder: Path) -> str:
 
 
 def within_a_game(asked: list[Key]) -> Key | None:
-    """A question of a later round; None: nobody is there yet."""
+    """A question from a later round; None if there is none yet."""
     return next((one for one in asked if "group" in one[0] and one[3] > 40), None)
 
 
 def logged(folder: Path) -> list[Key]:
-    """Who noted down that they were asked what."""
+    """The logged questions, with their participants."""
     rows = ((folder / "asked.log").read_text(encoding="utf-8").split("\n"))[:-1]
     parts = (row.split("\t") for row in rows)
     return [(sample, condition, int(repetition), int(turn)) for sample, condition, repetition, turn in parts]
@@ -229,7 +231,7 @@ def told(folder: Path, run: Path) -> set[Key]:
 
 
 def figures(run: Path) -> Any:
-    """What every test of every study gave, and how many took part."""
+    """The result of every test of every study, and the number of participants."""
     from karat import analysis as summary
     from karat import journal
 

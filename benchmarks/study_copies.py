@@ -1,10 +1,10 @@
-"""Writes the answer copy of every shipped study: made-up participants who answer as people did, together.
+"""Writes the answer copy of every shipped study: made-up participants whose answers add up to those of people.
 
-`python benchmarks/study_copies.py` writes each `copy.jsonl` anew, always the same. A line is a
-participant (in a game: one in one round): who, in which arm, with what answers, and the
-attributes that a test needs. Counts are the published ones; numbers are whole, within their range, and have the
-published means, with the standard deviations that the published statistics imply.
-`tests/kinds/test_shipped_studies.py` holds the files to the published results.
+`python benchmarks/study_copies.py` writes each `copy.jsonl` anew, always with the same content. A line
+is a participant (in a game: in one round): name, arm, answers, and the attributes that a test needs.
+Counts are the published ones; numbers are integers within their range and have the published means,
+with the standard deviations that the published statistics imply.
+`tests/kinds/test_shipped_studies.py` checks the files against the published results.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Floats = NDArray[np.float64]
 
 
 def main() -> int:
-    """Writes the copies that are named, or all."""
+    """Writes the named copies, or all."""
     wanted = sys.argv[1:] or sorted(COPIES)
     for name in wanted:
         study = yaml.safe_load((STUDIES / name / "study.yaml").read_text(encoding="utf-8"))
@@ -48,12 +48,12 @@ def people(arm: str, answers: Iterable[Row], **more: Any) -> Iterator[Row]:
 
 
 def choices(field: str, counts: Mapping[Any, int]) -> list[Row]:
-    """So many who gave each answer."""
+    """The given number of participants per answer."""
     return [{field: answer} for answer, count in counts.items() for _ in range(count)]
 
 
 def framing(study: Row) -> Iterator[Row]:
-    """Choices by their published shares; in the arm of two decisions all four pairs."""
+    """Choices by their published shares; in the arm with two decisions, all four pairs."""
     arms = study["arms"]
     said = {
         "gain": ("A", 109), "loss": ("D", 121), "together": ("AD", 0), "certain": ("A", 60), "two_stages": ("C", 63),
@@ -79,7 +79,7 @@ def representativeness(_study: Row) -> Iterator[Row]:
 
 
 def side_effects(study: Row) -> Iterator[Row]:
-    """Blame and praise with the published means and t, and with the correlation over all 120."""
+    """Blame and praise with the published means and t, and the correlation over all 120."""
     meant = {"company_harm": 32, "army_harm": 17, "company_help": 9, "army_help": 6}
     sizes = {arm: study["arms"][arm]["n"] for arm in meant}
     harm, help_ = sizes["company_harm"] + sizes["army_harm"], sizes["company_help"] + sizes["army_help"]
@@ -104,7 +104,7 @@ def false_consensus(study: Row) -> Iterator[Row]:
         traits = 8 if sub_study == "signs" else 4
         percent = _as_published(tests[sub_study, "percent", arm], 0, 100)
         apart = _as_published(tests[sub_study, "a_less_b", arm], -50 * traits, 50 * traits)
-        own = next(iter(study["arms"][arm]["fields"])).partition("_")[0]  # its fields begin with a word of the story
+        own = next(iter(study["arms"][arm]["fields"])).partition("_")[0]  # its fields start with a word of the story
         rows: list[Row] = []
         for level, numbers in percent.items():
             choice = level.removeprefix(f"{arm}_")
@@ -116,7 +116,7 @@ def false_consensus(study: Row) -> Iterator[Row]:
 
 
 def _as_published(test: Row, low: float, high: float) -> dict[str, list[float]]:
-    """Numbers of both groups: the published means, and the spread that the published F implies for both alike."""
+    """Numbers of both groups: the published means, and the common spread that the published F implies."""
     human = test["human"]
     levels = {name: human[name] for name in test["groups"]["levels"]}
     (n1, m1), (n2, m2) = ((one["n"], one["mean"]) for one in levels.values())
@@ -129,7 +129,7 @@ def _as_published(test: Row, low: float, high: float) -> dict[str, list[float]]:
 
 
 def _ratings(difference: int, traits: int, *, turn: int) -> Row:
-    """Ratings of two typical persons, whose distances from 50 differ in sum by this much."""
+    """Ratings of two typical persons whose distances from 50 differ by this much in total."""
     room = 50 * traits - abs(difference)
     base = min(10 * traits, room)
     sums = {"a": base + max(0, difference), "b": base + max(0, -difference)}
@@ -142,7 +142,7 @@ def _ratings(difference: int, traits: int, *, turn: int) -> Row:
 
 
 def impressions(study: Row) -> Iterator[Row]:
-    """Words chosen as often as published; where no count gives the published share, the nearest."""
+    """Words chosen as often as published; if no count gives the published share, the closest one."""
     shares = {
         "generous": (82, 6), "wise": (58, 19), "happy": (81, 26), "good_natured": (85, 13), "humorous": (69, 10),
         "sociable": (82, 29), "popular": (76, 21), "reliable": (85, 75), "important": (79, 75), "humane": (77, 24),
@@ -164,7 +164,7 @@ def impressions(study: Row) -> Iterator[Row]:
 
 
 def _listed(study: Row, arm: str, counts: dict[str, int]) -> Iterator[Row]:
-    """Check-lists in which each pole is chosen so often, and not always by the same people."""
+    """Checklists in which each pole is chosen this often, and not always by the same people."""
     fields, n = study["arms"][arm]["fields"], study["arms"][arm]["n"]
     rows: list[Row] = [{} for _ in range(n)]
     for at, (field, asked) in enumerate(fields.items()):
@@ -177,7 +177,7 @@ def _listed(study: Row, arm: str, counts: dict[str, int]) -> Iterator[Row]:
 
 
 def alcohol_norms(_study: Row) -> Iterator[Row]:
-    """Both ratings with their published means and spreads, put together so that both F come out."""
+    """Both ratings with their published means and spreads, paired so that both F values match."""
     groups = {"female": (69, (4.68, 2.69), (7.07, 1.68)), "male": (63, (6.03, 2.76), (7.00, 1.57))}
     apart = (7.07 - 4.68) - (7.00 - 6.03)
     sd = apart / math.sqrt(9.96 * (1 / 69 + 1 / 63))  # of the difference of both ratings, implied by the interaction
@@ -209,7 +209,7 @@ def bargaining(study: Row) -> Iterator[Row]:
 
 
 def disjunction(_study: Row) -> Iterator[Row]:
-    """Sets of three games: 113 of 444 cooperate only while they do not know, as published."""
+    """Sets of three games: 113 of 444 cooperate only if they do not know, as published."""
     patterns = {"CDD": 113, "CCC": 11, "CDC": 40, "DCD": 3, "DDC": 22, "DDD": 255}
     words = {"C": "cooperate", "D": "compete"}
     sets = chain.from_iterable([pattern] * count for pattern, count in patterns.items())
@@ -220,7 +220,7 @@ def disjunction(_study: Row) -> Iterator[Row]:
 
 
 def trust(_study: Row) -> Iterator[Row]:
-    """The pairs of the paper; after the report, returns change places until the rank correlation is as printed."""
+    """The paper's pairs; after the report, returns are swapped until the rank correlation is as printed."""
     sent = {"sender_none": {0: 2, 1: 2, 2: 2, 3: 4, 4: 2, 5: 6, 6: 5, 7: 3, 8: 1, 10: 5},
             "sender_history": {0: 3, 1: 1, 2: 4, 3: 2, 5: 7, 6: 1, 7: 1, 8: 1, 9: 1, 10: 7}}  # fmt: skip
     for arm, counts in sent.items():
@@ -249,7 +249,7 @@ SENT_BACK = {1: (1,), 2: (2, 1, 0, 0), 3: (0, 6), 5: (11, 8, 5, 0, 10, 8, 8), 6:
 
 
 def beauty_contest(_study: Row) -> Iterator[Row]:
-    """Games with the published moves: how many go on, stay below the last mean, and say 100."""
+    """Games with the published moves: how many continue, stay below the last mean, and say 100."""
     first = {
         "half": [*_line(24, 2, 17), 17.0, *_line(20, 25, 50), 70.0, 90.0, 100.0],
         "two_thirds": [*_line(33, 3, 33), 33.0, *_line(26, 33, 66), *_line(7, 67, 100)],
@@ -269,7 +269,7 @@ def beauty_contest(_study: Row) -> Iterator[Row]:
             counts = {"rise": risen[arm][at], "high": above[arm][at] - risen[arm][at], "stay": stayed[arm][at]}
             factor = {"half": 1 / 2, "two_thirds": 2 / 3}[arm] * np.array(pace[arm])
             said.append(_downwards(said[-1], group, factor, counts))
-        # Groups are of participants that follow each other: so karat puts them together when the copy is played.
+        # Groups consist of consecutive participants, because karat groups them so when it replays the copy.
         for number, player in enumerate(np.argsort(group, kind="stable"), start=1):
             for at, numbers in enumerate(said, start=1):
                 yield {"participant": f"{arm}-{number:03d}", "arm": arm, "group": f"{arm}-{group[player] + 1}",
@@ -281,7 +281,7 @@ def _line(n: int, low: float, high: float) -> list[float]:
 
 
 def _downwards(before: Floats, group: NDArray[np.int64], factor: Floats, counts: dict[str, int]) -> Floats:
-    """The next round with a factor below one: all fall below the last mean, but for those in `counts`."""
+    """The next round with a factor below one: all fall below the last mean, except those in `counts`."""
     mean = np.array([before[group == one].mean() for one in range(group.max() + 1)])[group]
     found = np.minimum(factor[group] * mean * (0.7 + 0.5 * np.arange(len(before)) / len(before)), 0.85 * before)
     order = np.argsort(-before / mean, kind="stable")  # the highest within their groups first
@@ -294,7 +294,7 @@ def _downwards(before: Floats, group: NDArray[np.int64], factor: Floats, counts:
 
 
 def _upwards(before: Floats, *, at: int, fall: int) -> Floats:
-    """The next round with a factor above one: so many say 100, so many less than before, and the others more."""
+    """The next round with a factor above one: `at` say 100, `fall` say less than before, and the others more."""
     order = np.argsort(-before, kind="stable")
     found = np.minimum(before + 0.4 * (100 - before) + 0.5, 99.5)
     found[order[:at]] = 100.0
@@ -304,9 +304,9 @@ def _upwards(before: Floats, *, at: int, fall: int) -> Floats:
 
 
 def numbers_with(n: int, *, mean: float, sd: float, low: float, high: float, step: float = 1.0) -> list[float]:
-    """So many numbers on a grid whose mean and standard deviation come nearest to the ones asked for, ascending.
+    """`n` numbers on a grid, ascending, whose mean and standard deviation are closest to the requested ones.
 
-    Raises ValueError for a mean outside of the range, and for a spread that numbers in this range cannot have.
+    Raises ValueError for a mean outside the range, or a spread that numbers in this range cannot have.
     """
     top = round((high - low) / step)
     centre, spread = (mean - low) / step, sd / step
@@ -331,7 +331,7 @@ def _shift_to(places: NDArray[np.int64], total: int, top: int) -> None:
 
 
 def _widen_to(places: NDArray[np.int64], wanted: float, top: int) -> None:
-    """Moves two numbers at a time, one up and one down, until their squares come nearest: the sum stays."""
+    """Moves two numbers at a time, one up and one down, until the sum of squares is closest; the sum stays."""
     while True:
         gap = wanted - float(((places - places.mean()) ** 2).sum())
         best, move = abs(gap), (0, 0)
@@ -357,9 +357,9 @@ def arranged(
     close: float = 1e-4,
     tries: int = 20_000,
 ) -> list[float]:
-    """The same values in an order for which `distance` is small: two at a time change places, within their stratum.
+    """The same values in an order with a small `distance`, found by swapping two at a time within their stratum.
 
-    The first order within `close` is taken, or the best of so many tries.
+    Returns the first order within `close`, or the best of all tries.
     """
     rng = np.random.default_rng(0)
     found = np.array(values, dtype=np.float64)

@@ -1,11 +1,11 @@
-"""How fast a journal becomes a summary, in how much memory, and what the checksums of its lines cost.
+"""How fast a journal becomes a summary, with how much memory, and what the checksums of its lines cost.
 
     python benchmarks/summary.py
 
-The first figures are each of a process of its own: reference seconds (`limits.py`) of `summarize`, and how much
-the process grew by it, with what it must reach; then those of a first report of the larger run, a second one and a
-query, start of the interpreter included, and the most memory that one of their processes held. The last ones are
-medians of processor time, with checksums and without, measured in turns in this process.
+The first figures are from separate processes: reference seconds (`limits.py`) of `summarize`, and how much the process
+grew, next to their limits. Then come a first report of the larger run, a second one, and a query, each including
+interpreter start, with the most memory that one of their processes held. The last ones are medians of processor time,
+with and without checksums, measured in turn in this process.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from limits import Limits  # beside this file
+import _results as results  # beside this file
+from limits import Limits
 
 import karat
 from karat.journal import Codec, DatasetInfo, End, Event, Head, Journal, PlanInfo, RunFolder, RunInfo, ScorerInfo, codec
@@ -63,7 +64,7 @@ QUERY = "SELECT condition, avg(value) FROM scores GROUP BY condition"
 
 def main() -> None:
     """Prints the table."""
-    limits = Limits()
+    options, limits = results.parser(__doc__).parse_args(), Limits()
     with tempfile.TemporaryDirectory(dir=os.environ.get("BENCH_DIR")) as place:
         folder = Path(place)
         found = measure(folder / "answers", samples=10_000, scored=False)
@@ -75,12 +76,14 @@ def main() -> None:
         command(limits, "  its second report", "report", folder / "scores", at_most=0.09 * first)
         command(limits, "  a query", "query", folder / "scores", QUERY, at_most=0.175 * first)
         checksums(limits, folder)
+    about = "Reference seconds and growth of `summarize`; processor seconds and peaks of commands; checksums: ratios."
+    results.write(options.json, limits.section("From journal to summary", about))
     limits.exit()
 
 
 def show(limits: Limits, title: str, found: dict[str, float], *, seconds: float, megabytes: float) -> None:
-    """A row: reference seconds of the processor, and how many megabytes the process grew by."""
-    verdict = limits.check(title, found["megabytes"], "<", megabytes, "MB")
+    """Prints a row: processor time in reference seconds, and by how many megabytes the process grew."""
+    verdict = limits.check(f"{title}: growth", found["megabytes"], "<", megabytes, "MB")
     limits.row(
         title,
         limits.scaled(found["seconds"], clock=time.process_time),
@@ -92,18 +95,21 @@ def show(limits: Limits, title: str, found: dict[str, float], *, seconds: float,
 def command(
     limits: Limits, title: str, *arguments: str | Path, at_most: float | None = None, megabytes: float | None = None
 ) -> float:
-    """A row of one command and its children: processor seconds, peak in megabytes; the seconds."""
+    """Prints a row for a command and its children: processor seconds, peak in megabytes. Returns the seconds."""
     done = subprocess.run([sys.executable, "-c", COMMAND, *arguments], capture_output=True, text=True, check=True)
     found = json.loads(done.stdout)
     verdict = ""
     for what, measured, limit in (("seconds", found["seconds"], at_most), ("MB", found["megabytes"], megabytes)):
-        verdict += "" if limit is None else f"  {limits.check(f'{title.strip()}: {what}', measured, '≤', limit, what)}"
+        if limit is None:
+            limits.note(f"{title.strip()}: {what}", measured, what)
+        else:
+            verdict += f"  {limits.check(f'{title.strip()}: {what}', measured, '≤', limit, what)}"
     print(f"{title:52} {found['seconds']:8.2f} s {found['megabytes']:8.1f} MB{verdict}", flush=True)
     return float(found["seconds"])
 
 
 def measure(folder: Path, *, samples: int, scored: bool) -> dict[str, float]:
-    """Writes a journal, and sums it up in a fresh process."""
+    """Writes a journal, and summarizes it in a fresh process."""
     write(folder, samples, scored=scored)
     done = subprocess.run([sys.executable, "-c", MEASURE, folder], capture_output=True, text=True, check=True)
     found = json.loads(done.stdout)
@@ -112,7 +118,7 @@ def measure(folder: Path, *, samples: int, scored: bool) -> dict[str, float]:
 
 
 def checksums(limits: Limits, folder: Path) -> None:
-    """What they cost, step by step; limits only where a user could notice it."""
+    """Prints what checksums cost, step by step; with limits only where a user could notice."""
     journal = folder / "few"
     write(journal, 2_000, scored=True)
     events = list(RunFolder.open(journal).events())
@@ -138,7 +144,7 @@ execution: {num_repetitions: 1, max_concurrent: 50}
 
 
 def append(folder: Path, events: list[Event]) -> None:
-    """Writes the events to a journal of their own; the disk is left out of it."""
+    """Writes the events to a journal of their own, without syncing to disk."""
 
     async def write_all() -> None:
         async with Journal(place, sync=lambda _: None) as journal:
@@ -164,13 +170,16 @@ def compare(
             call()
             found[number % 2 == 0].append(time.process_time() - start)
     on, off = (statistics.median(found[which][1:]) for which in (True, False))
-    verdict = "" if at_most is None else limits.check(f"{title}: with checksums to without", on / off, "≤", at_most)
+    ratio = f"{title}: with checksums to without"
+    verdict = "" if at_most is None else limits.check(ratio, on / off, "≤", at_most)
+    if at_most is None:
+        limits.note(ratio, on / off)
     print(f"{title:52} {on:8.3f} {off:8.3f}   ratio {on / off:.3f}  {verdict}", flush=True)
 
 
 @contextmanager
 def without_checksums() -> Iterator[None]:
-    """Neither written nor checked."""
+    """Neither writes nor checks checksums during the block."""
     with (
         patch.object(codec, "with_checksum", lambda line, end=b"": line + end),
         patch.object(codec, "_all_match", lambda lines: True),
@@ -181,7 +190,7 @@ def without_checksums() -> Iterator[None]:
 
 
 def write(folder: Path, samples: int, *, scored: bool) -> None:
-    """A finished run of so many samples."""
+    """Writes a finished run with this many samples."""
     folder.mkdir()
     line, rng = Codec().line, random.Random(1)
     info = RunInfo(

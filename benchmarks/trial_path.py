@@ -1,8 +1,8 @@
 """What one more trial calls: `python benchmarks/trial_path.py`.
 
-The smallest golden run – a Python function as agent, `equals` as scorer – is carried out with 8 and with 9 trials
-under a profiler that counts calls of functions in karat's own files, in every thread. The difference is what one trial
-costs in calls, and the files that it goes through. The same is done with pydantic_evals, if it is installed.
+Runs the smallest golden experiment – a Python function as agent, `equals` as scorer – with 8 and with 9 trials, under a
+profiler that counts calls to functions in karat's own files, in every thread. The difference is the calls of one trial,
+and the files they are in. Does the same with pydantic_evals, if it is installed.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
 
-from limits import Limits  # beside this file
+import _results as results  # beside this file
+from limits import Limits
 
 import karat
 
@@ -26,7 +27,7 @@ MOST_FILES = 12
 
 
 class Calls:
-    """Counts the calls of functions in files below a folder."""
+    """Counts calls to functions in files below a folder."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = f"{folder}{os.sep}"
@@ -78,7 +79,7 @@ def evals_run(trials: int, _: Path) -> None:
 
 
 def path_of(title: str, folder: Path, run: Callable[[int, Path], None]) -> Counter[str]:
-    """Prints what one more trial calls; its calls by file."""
+    """Prints what one more trial calls; returns its calls by file."""
     calls = Calls(folder)
     with tempfile.TemporaryDirectory() as name:
         run(FEW, Path(name))  # imports, caches
@@ -94,15 +95,19 @@ def path_of(title: str, folder: Path, run: Callable[[int, Path], None]) -> Count
 
 
 def main() -> None:
-    limits = Limits()
+    options, limits = results.parser(__doc__).parse_args(), Limits()
     ours = path_of("karat", Path(karat.__file__).parent, karat_run)
+    print("files:", limits.check("files", len(ours), "≤", MOST_FILES))
+    limits.note("calls", ours.total())
     try:
         import pydantic_evals
     except ImportError:
         print("pydantic_evals: not installed here")
     else:
-        path_of("pydantic_evals", Path(pydantic_evals.__file__).parent, evals_run)
-    print("files:", limits.check("files", len(ours), "≤", MOST_FILES))
+        theirs = path_of("pydantic_evals", Path(pydantic_evals.__file__).parent, evals_run)
+        limits.note("files of pydantic_evals", len(theirs))
+        limits.note("calls of pydantic_evals", theirs.total())
+    results.write(options.json, limits.section("What one more trial calls", "Calls in the program's own files."))
     limits.exit()
 
 

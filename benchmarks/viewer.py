@@ -1,12 +1,11 @@
-"""How long pages of `karat view` take, and in how much memory: of the example, and of a run of a million scores.
+"""How long pages of `karat view` take, and how much memory, for the example and for a run of a million scores.
 
     python benchmarks/viewer.py
 
-Each figure is of a server of its own, asked over loopback. `first` is the first request, with all that
-is made for it; `again` the median of ten more. Memory is the most that the server has held; a run of a million
-scores is added up by a process beside it, which ends, unless `karat run`, `score` or `report` has left its summary
-(`left`). `filling` is the longest answer while the index is made. Times are in seconds; a limit is compared with
-reference seconds (`limits.py`).
+Each figure is for a server of its own, over loopback. `first` is the first request, including everything it computes;
+`again` is the median of ten more. Memory is the server's peak; a run of a million scores is summarized by a separate
+process that then ends, unless `karat run`, `score` or `report` has left a summary (`left`). `filling` is the longest
+response while the index is built. Times are in seconds; limits are compared with reference seconds (`limits.py`).
 """
 
 from __future__ import annotations
@@ -22,15 +21,16 @@ import time
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from limits import Limits  # beside this file
-from summary import write  # beside this file
+import _results as results  # beside this file
+from limits import Limits
+from summary import write  # next to this file
 
 EXAMPLE = Path(__file__).resolve().parents[1] / "examples" / "support-kb" / "experiment.yaml"
 
 
 def main() -> None:
     """Prints the tables."""
-    limits = Limits()
+    options, limits = results.parser(__doc__).parse_args(), Limits()
     with tempfile.TemporaryDirectory(dir=os.environ.get("BENCH_DIR")) as place:
         folder = Path(place)
         os.environ["XDG_STATE_HOME"] = str(folder / "state")
@@ -62,6 +62,8 @@ def main() -> None:
             server.page("a question", "/runs/run/samples/50?at=50")
             server.page("overview", "/runs/run")
             server.memory(500)
+    about = f"A run of 450 trials, then one of {10 * samples:,} scores; with a limit: reference seconds."
+    results.write(options.json, limits.section("Pages of `karat view`", about))
     limits.exit()
 
 
@@ -88,7 +90,7 @@ class Server:
         self._process.wait(timeout=60)
 
     def indexed(self, run: str) -> None:
-        """Waits for the index, and says how long it took."""
+        """Waits for the index, and prints how long it took."""
         begun, longest = time.perf_counter(), 0.0
         told = {"done": 0, "total": 1}
         while told["done"] < told["total"]:
@@ -101,7 +103,7 @@ class Server:
         print(f"  {'index':14} {time.perf_counter() - begun:8.2f} s       {longest:8.2f} s filling: the overview")
 
     def page(self, name: str, path: str, *, first: float | None = None, again: float | None = None) -> None:
-        """A row: the first time, and again; with the most that each may take, in reference seconds."""
+        """Prints a row: the first request, and later ones; with limits in reference seconds."""
         begun = time.perf_counter()
         while self._ask(path)[0] == 202:
             time.sleep(0.1)
@@ -113,12 +115,14 @@ class Server:
             times.append(time.perf_counter() - begun)
         print(f"  {name:14} {seconds:8.2f} s first {statistics.median(times):8.3f} s again")
         for what, measured, limit in (("first", seconds, first), ("again", statistics.median(times), again)):
-            if limit is not None:
+            if limit is None:
+                self._limits.note(f"{name}, {what}", measured, "s")
+            else:
                 verdict = self._limits.check(f"{name}, {what}", self._limits.scaled(measured), "<", limit, "s")
                 print(f"  {'':14} {what}: {verdict}")
 
     def memory(self, most: float | None = None) -> None:
-        """A row: the peak, where the system reports it, and the most that it may be in MB."""
+        """Prints a row: the peak, if the system reports it, with a limit in MB."""
         status = Path(f"/proc/{self._process.pid}/status")
         if status.exists():
             lines = dict(line.split(":", 1) for line in status.read_text(encoding="utf-8").splitlines())

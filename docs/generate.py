@@ -1,4 +1,4 @@
-"""Writes docs/reference/ and docs/README.md from the code and the pages: `generate.py`, or `generate.py --check`.
+"""Writes docs/reference/, docs/README.md and benchmarks/RESULTS.md: `generate.py`, or `generate.py --check`.
 
 What a page says of an option, a command or an error stands beside its code, and only
 there. `--check` writes nothing and ends with 1 when a page is no longer what the code says.
@@ -10,22 +10,26 @@ import argparse
 import importlib
 import importlib.util
 import inspect
+import re
+import runpy
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from tables import docstring, fields_table, headed
+from tables import docstring, fields_rows, fields_table, headed
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
 DOCS = Path(__file__).resolve().parent
 ROOT = DOCS.parent
+RESULTS = "../benchmarks/RESULTS.md"
 NOTE = "<!-- Written by docs/generate.py from the code. Change it there, then: make docs -->\n"
 
 FAMILIES = {
@@ -51,7 +55,8 @@ def family_page(family: str) -> str:
     from karat import plugins
 
     title, opening = FAMILIES[family]
-    one = family.removesuffix("s")
+    shown: dict[str, str] = {}  # row → the first plug-in that has it
+    headings: set[str] = set()
     parts = [
         f"# {title}",
         opening,
@@ -62,22 +67,41 @@ def family_page(family: str) -> str:
         name = getattr(plugin, "listed_as", file)
         parts += [f"## {name}", docstring(plugin)]
         model = plugins.options_model(plugin)
-        parts.append(fields_table(model) if model and model.model_fields else f"This {one} takes no options.")
+        if model and model.model_fields:
+            parts += _options(fields_rows(model), f"[{name}](#{name})", shown)
         for place, nested in headed(model) if model else ():
-            parts += [f"### {name}.{place}", docstring(nested), fields_table(nested)]
+            block = fields_table(nested)
+            if block not in headings:  # else the first plug-in that has these options explains them
+                parts += [f"### {name}.{place}", docstring(nested), block]
+            headings.add(block)
         metrics = getattr(plugin, "metrics", ())
         if isinstance(metrics, (tuple, list)) and metrics:
             parts.append(metrics_table(metrics))
     return "\n\n".join(parts)
 
 
+def _options(rows: dict[str, str], name: str, shown: dict[str, str]) -> Iterator[str]:
+    """The options of a part of a page; those that an earlier part explains in the same words, by their names."""
+    earlier = Counter(shown[row] for row in rows.values() if row in shown)
+    repeated = {other for other, times in earlier.items() if times > 1}
+    own = [row for row in rows.values() if shown.get(row) not in repeated]
+    if own:
+        yield "\n".join(own)
+    for other in sorted(repeated):
+        names = ", ".join(f"`{key}`" for key, row in rows.items() if shown.get(row) == other)
+        yield f"{'Also' if own else 'Options:'} {names}, as in {other}."
+    for row in rows.values():
+        shown.setdefault(row, name)
+
+
 def metrics_table(metrics: Any) -> str:
     """What a scorer measures."""
-    rows = ["Metrics, with their range and what is better:", ""]
+    rows = ["Metrics; higher is better, unless stated:", ""]
     for metric in metrics:
         low, high = ("" if bound is None else f"{bound:g}" for bound in (metric.low, metric.high))
-        better = {"higher": "higher", "lower": "lower"}.get(metric.direction, "neither")
-        rows.append(f"* `{metric.name}` ({low}…{high}, {better}) – {metric.description or metric.name}")
+        better = {"higher": "", "lower": ", lower"}.get(metric.direction, ", neither")
+        meaning = f" – {metric.description}" if metric.description and metric.description != metric.name else ""
+        rows.append(f"* `{metric.name}` ({low}…{high}{better}){meaning}")
     return "\n".join(rows)
 
 
@@ -96,8 +120,9 @@ def experiment_page() -> str:
         "prices.MODEL": model.PriceModel,
         "limits.MODEL": model.RateModel,
     }
+    shown: dict[str, str] = {}
     for place, block in blocks.items():
-        parts += [f"## {place}", docstring(block), fields_table(block)]
+        parts += [f"## {place}", docstring(block), *_options(fields_rows(block), f"`{place}`", shown)]
         for name, nested in headed(block):
             parts += [f"### {place}.{name}", docstring(nested), fields_table(nested)]
     return "\n\n".join(parts)
@@ -107,11 +132,12 @@ def errors_page() -> str:
     """Every exception, by its slug; the tree has the exit codes."""
     from karat import errors
 
-    tree = (errors.__doc__ or "").split("\n\n")[1]
+    classes = (errors.__doc__ or "").split("\n\n")[1]
+    tree = re.sub(r"^(\W*\w+(?: +[\d–]+)?) .*$", r"\1", classes, flags=re.MULTILINE)
     parts = [
         "# Errors",
-        """A command that fails says why in one sentence and ends with an [exit code](../how-to/use-in-ci.md). In Python
-the same sentence is an exception from `karat.errors`, with the facts as attributes.""",
+        """A command that fails says why in one sentence and ends with an [exit code](../how-to/use-in-ci.md), shown
+below. In Python the same sentence is an exception from `karat.errors`, with the facts as attributes.""",
         f"```text\n{inspect.cleandoc(tree)}\n```",
     ]
     for name in errors.__all__:
@@ -195,8 +221,9 @@ def study_page() -> str:
         "human": parts.Human,
         "human.LEVEL": parts.Level,
     }
+    shown: dict[str, str] = {}
     for title, model in blocks.items():
-        text += [f"## {title}", docstring(model), fields_table(model)]
+        text += [f"## {title}", docstring(model), *_options(fields_rows(model), f"`{title}`", shown)]
     return "\n\n".join(text)
 
 
@@ -251,7 +278,11 @@ def query_page() -> str:
     from karat.tables import TABLES
 
     def table_of(columns: Iterable[Any]) -> str:
-        return "\n".join(f"* `{column.name}` {SQL_TYPES[column.type]} – {column.meaning}" for column in columns)
+        alike = groupby(columns, key=lambda column: (column.type, column.meaning))
+        return "\n".join(
+            f"* {', '.join(f'`{column.name}`' for column in group)} {SQL_TYPES[of_type]} – {meaning}"
+            for (of_type, meaning), group in alike
+        )
 
     tables = list(TABLES.values())
     used = Counter((column.name, column.type, column.meaning) for table in tables for column in table.columns)
@@ -263,11 +294,10 @@ def query_page() -> str:
     keys = {column.name: column for table in tables for column in table.columns if is_common(column)}
     parts = [
         "# Tables of a run",
-        """`karat query RUN "SELECT …"` and `karat.query` ask these tables, `--to parquet` writes them. Names, types and
-meanings are promised: columns may be added, none is removed or changed. Rows have no order. NULL means not known or not
-applicable; it is never 0. The rules are the report's: the first answer of a trial, the last score at one place, whole
-scorings, each scorer's newest. A kind of dataset may add tables of its own (`Kind.tables`, `Kind.fill`):
-`karat query RUN` lists them.""",
+        """`karat query RUN "SELECT …"` and `karat.query` ask these tables, `--to parquet` writes them. Columns may be
+added; none is removed or changed. Rows have no order. NULL means not known or not applicable, never 0. The rules are
+the report's: the first answer of a trial, the last score at one place, whole scorings, each scorer's newest. A kind of
+dataset may add tables of its own (`Kind.tables`, `Kind.fill`): `karat query RUN` lists them.""",
         "## Columns of several tables",
         table_of(keys.values()),
     ]
@@ -324,7 +354,8 @@ def pages() -> dict[str, str]:
     """Every generated page: path below docs/ → text."""
     made = {name: text() for name, text in PAGES.items()}
     made["README.md"] = index_page()
-    return {name: f"{NOTE}\n{text.rstrip()}\n" for name, text in made.items()}
+    measured = runpy.run_path(str(ROOT / "benchmarks" / "_results.py"))["page"]()
+    return {name: f"{NOTE}\n{text.rstrip()}\n" for name, text in made.items()} | {RESULTS: measured}
 
 
 def stale(made: dict[str, str]) -> list[str]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, get_args
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-__all__ = ["attributes", "docstring", "fenced", "fields_table", "headed"]
+__all__ = ["attributes", "docstring", "fenced", "fields_rows", "fields_table", "headed"]
 
 
 def docstring(thing: Any) -> str:
@@ -33,25 +33,33 @@ def fenced(text: str) -> str:
 
 def fields_table(model: type[BaseModel]) -> str:
     """A model's fields: name, possible values with the default (none: null or empty), meaning."""
+    return "\n".join(fields_rows(model).values())
+
+
+def fields_rows(model: type[BaseModel]) -> dict[str, str]:
+    """The row of each field, by its key. A field with a table of its own is explained there."""
     schema = model.model_json_schema(by_alias=True)
     required = set(schema.get("required", ()))
     notes = {name: note for name, _, note in attributes(model)}
-    rows = []
+    rows = {}
     for name, field in model.model_fields.items():
         key = field.alias or name
         entry = schema["properties"].get(key)
         if entry is None:
             continue  # no key of the file: a test's groups stand beside the others, each by its own name
         nested = dict(headed(model)).get(key)
-        described = field.description or notes.get(name) or (docstring(nested).partition("\n")[0] if nested else "")
+        described = field.description or notes.get(name) or ""
         meaning = re.sub(r"\bNone\b", "`null`", described)
         value, default = _kind(entry, schema.get("$defs", {})), entry.get("default")
         if key in required:
             value += ", *required*"
-        elif default is not None and default not in ([], {}):
+        elif isinstance(default, bool) and value == "`true`/`false`":
+            value = f"default `{json.dumps(default)}`"
+        elif default is not None and default not in ([], {}) and not nested:
             value += f", default `{json.dumps(default, ensure_ascii=False)}`"
-        rows.append(f"* `{key}` ({value.removesuffix(' or `null`')}) – {' '.join(meaning.split())}")
-    return "\n".join(rows)
+        row = f"* `{key}` ({value.removesuffix(' or `null`')}) – {' '.join(meaning.split())}"
+        rows[key] = row.removesuffix(" – ") if nested else row
+    return rows
 
 
 def headed(model: type[BaseModel]) -> Iterator[tuple[str, type[BaseModel]]]:
@@ -136,5 +144,5 @@ def _plural(kind: str) -> str:
 def _bounds(entry: Mapping[str, Any]) -> str:
     signs = {"minimum": "≥", "exclusiveMinimum": ">", "maximum": "≤", "exclusiveMaximum": "<"}
     signs |= {"ge": "≥", "gt": ">", "le": "≤", "lt": "<"}  # what pydantic writes behind a validator
-    bounds = [f"{sign} {entry[key]:g}" for key, sign in signs.items() if key in entry and abs(entry[key]) < 1e15]
+    bounds = [f"{sign} {entry[key]:g}" for key, sign in signs.items() if key in entry and abs(entry[key]) < 10_000]
     return " " + ", ".join(bounds) if bounds else ""

@@ -1,4 +1,4 @@
-"""Gathers changes/*.md under a heading in CHANGELOG.md, and removes them: `changelog.py VERSION`."""
+"""Moves changes/*.md under a heading in CHANGELOG.md: `changelog.py VERSION`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ KINDS = {"added": "Added", "changed": "Changed", "fixed": "Fixed", "removed": "R
 
 
 def fragments(folder: Path) -> dict[str, list[Path]]:
-    """Fragments by kind. Exits with all misnamed or empty ones."""
+    """Fragments by kind. Exits with a list of misnamed or empty ones, if there are any."""
     found: dict[str, list[Path]] = {kind: [] for kind in KINDS}
     faults = []
     for path in sorted(folder.iterdir()):

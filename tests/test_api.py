@@ -219,7 +219,7 @@ def test_ctrl_c_lets_what_is_in_flight_finish_and_then_interrupts(here):
         timeout=60,
         check=False,
     )
-    assert "go on with karat.run(..., resume=" in done.stdout, done.stderr
+    assert "continue with karat.run(..., resume=" in done.stdout, done.stderr
     assert karat.summarize("latest").total.ledger.scored == 1
 
 

@@ -56,7 +56,7 @@ def test_reference_seconds_do_not_depend_on_the_speed_of_the_machine():
     assert limits.Limits().scaled(21.0, clock=Clock(7.0)) == pytest.approx(3 * limits.REFERENCE)
 
 
-results = runpy.run_path(str(BENCHMARKS / "results.py"))
+results = runpy.run_path(str(BENCHMARKS / "_results.py"))
 
 
 def test_a_section_is_written_with_its_machine_and_drawn_as_a_table(tmp_path):
@@ -83,7 +83,7 @@ def test_a_section_is_written_with_its_machine_and_drawn_as_a_table(tmp_path):
 
 
 def test_the_page_of_results_is_what_the_files_say():
-    assert results["page"]() == (BENCHMARKS / "RESULTS.md").read_text(encoding="utf-8"), "python benchmarks/results.py"
+    assert results["page"]() == (BENCHMARKS / "RESULTS.md").read_text(encoding="utf-8"), "python benchmarks/_results.py"
 
 
 @pytest.mark.parametrize("path", sorted(BENCHMARKS.glob("*.py")), ids=lambda path: path.name)
@@ -93,3 +93,11 @@ def test_a_benchmark_that_has_limits_fails_when_one_is_missed(path):
         assert "limits.exit()" in text
     assert "wanted ≤" not in text, "a limit that is only printed"
     compile(text, str(path), "exec")
+
+
+def test_the_tables_of_the_page_on_very_large_runs_are_computed(monkeypatch):
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    scale = runpy.run_path(str(BENCHMARKS / "scale.py"))
+    page = (BENCHMARKS.parent / "docs" / "explanation" / "scale.md").read_text(encoding="utf-8")
+    assert scale["filled"](page, scale["inputs_of"](page)) == page
+    assert scale["filled"](page, {**scale["inputs_of"](page), "driver_batch": 500.0}) != page

@@ -12,6 +12,7 @@ from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
 import karat
 
@@ -258,23 +259,36 @@ def pins(name: str) -> dict[str, list[str]]:
     return locked
 
 
-def test_locks_pin_everything_with_hashes_and_agree():
-    everything, dev = pins("all.txt"), pins("dev.txt")
-    for requirement, hashes in dev.items():
+@pytest.mark.parametrize("name", sorted(path.name for path in (ROOT / "requirements").glob("*.txt")))
+def test_a_lock_pins_everything_with_hashes_and_names_no_index(name):
+    for requirement, hashes in pins(name).items():
         assert re.fullmatch(r"[a-z0-9.-]+==[\w.]+( ; .+)?", requirement), requirement
         assert hashes, requirement
-    bare = {requirement.partition(" ;")[0] for requirement in dev}
-    assert {requirement.partition(" ;")[0] for requirement in everything} <= bare
-    assert all(everything.values())
+        assert all(re.fullmatch(r" +--hash=sha256:[0-9a-f]{64}( \\)?", line) for line in hashes), requirement
 
 
-def test_locks_hold_what_the_project_asks_for():
+def test_locks_agree():
+    bare = {name: {line.partition(" ;")[0] for line in pins(name)} for name in ("core.txt", "all.txt", "dev.txt")}
+    assert bare["core.txt"] <= bare["all.txt"] <= bare["dev.txt"]
+
+
+def test_locks_hold_what_the_project_and_its_extras_ask_for():
     project = tomllib.loads(_text(ROOT / "pyproject.toml"))["project"]
-    locked = {name: {requirement.partition("==")[0] for requirement in pins(name)} for name in ("all.txt", "dev.txt")}
-    core = {_name(wanted) for wanted in project["dependencies"]}
-    extras = project["optional-dependencies"]
-    assert core | {_name(wanted) for wanted in extras["all"]} | {"hatchling"} <= locked["all.txt"]
-    assert core | {_name(wanted) for wanted in extras["dev"]} <= locked["dev.txt"]
+    extras, core = project["optional-dependencies"], project["dependencies"]
+    wanted = {
+        ("core.txt",): [*core, "hatchling"],
+        ("all.txt",): [*core, *extras["all"], "hatchling"],
+        ("dev.txt",): [*core, *extras["all"], *extras["dev"]],
+        ("all.txt", "ray.txt"): [*core, *extras["ray"]],
+    }
+    for names, requirements in wanted.items():
+        locked: dict[str, list[str]] = {}
+        for pinned in (Requirement(line) for name in names for line in pins(name)):
+            locked.setdefault(pinned.name, []).append(next(iter(pinned.specifier)).version)
+        for requirement in map(Requirement, requirements):
+            versions = locked.get(_name(requirement.name))
+            assert versions, f"{requirement} is not in {names}"
+            assert all(requirement.specifier.contains(version) for version in versions), requirement
 
 
 def _name(requirement: str) -> str:

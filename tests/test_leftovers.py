@@ -107,7 +107,7 @@ def test_a_socket_s_folder_has_a_short_path_wherever_temporary_files_go(tmp_path
     script = """
 from karat.files import temporary_folder
 import socket
-with temporary_folder("mcp", for_socket=True) as folder, socket.socket(socket.AF_UNIX) as one:
+with temporary_folder("mcp", for_socket=3) as folder, socket.socket(socket.AF_UNIX) as one:
     one.bind(str(folder / "mcp"))
 with temporary_folder("query") as folder:
     assert "xxx" in str(folder)

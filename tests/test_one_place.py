@@ -187,6 +187,7 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("house")
     shutil.copytree(PACKAGE, folder / "karat", ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copytree(ROOT / "docs", folder / "docs", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(ROOT / "benchmarks", folder / "benchmarks", ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(ROOT / "mkdocs.yml", folder)
     for family, source in TOYS.items():
         (folder / "karat" / family / "toy.py").write_text(textwrap.dedent(source).lstrip(), encoding="utf-8")

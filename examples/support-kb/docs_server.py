@@ -62,6 +62,10 @@ class Library:
                 ),
             )
 
+    def close(self) -> None:
+        """Gives up the index."""
+        self._index.close()
+
     def documents(self) -> list[Path]:
         """Every Markdown file in the folder, hidden ones left out, in a fixed order."""
         found = (

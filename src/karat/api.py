@@ -1,4 +1,4 @@
-"""The Python way: load, run, open, summarize, compare. The commands stand on the same functions."""
+"""The Python interface: load, run, open, summarize, compare. The commands use the same functions."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ __all__ = [
 ]
 
 RunLike = RunFolder | str | os.PathLike[str]
-"""A run, its folder, or what `open` makes a run of."""
+"""A run, its folder, or anything else that `open` accepts."""
 
 
 def run(
@@ -56,13 +56,13 @@ def run(
     conditions: Sequence[str] = (),
     on_event: Callable[[object], None] | None = None,
 ) -> RunFolder:
-    """Carries out an experiment and gives its run; waits until all is answered and scored.
+    """Runs an experiment and returns the run, once everything is answered and scored.
 
-    A trial that fails is data in the run, no exception. `resume` goes on with a run: only what
-    is missing is asked. `samples` (the first N, or ids) and `conditions` select. `on_event`
-    gets each journalled event, and each notice as a text; without it notices are logged.
-    Ctrl-C lets what is in flight finish, then raises KeyboardInterrupt; a second one stops at
-    once. Raises OperatorError before the first call for whatever you must change. In a running
+    A failed trial is data in the run, not an exception. `resume` continues a run: only missing
+    trials are asked. `samples` (the first N, or ids) and `conditions` select. `on_event`
+    gets each journalled event, and each notice as text; without it notices are logged.
+    Ctrl-C lets trials in flight finish, then raises KeyboardInterrupt; a second one stops at
+    once. Raises OperatorError before the first call for anything you must change. In a running
     event loop (a notebook, a server) use `await karat.arun(...)`.
     """
     import asyncio
@@ -72,7 +72,7 @@ def run(
     except RuntimeError:
         pass
     else:
-        raise BadOption("karat.run", "an event loop is running here already: use `await karat.arun(...)`")
+        raise BadOption("karat.run", "an event loop is already running here: use `await karat.arun(...)`")
     outcome = asyncio.run(
         carry_out(
             experiment,
@@ -85,7 +85,7 @@ def run(
         )
     )
     if outcome.reason == "interrupted":
-        raise KeyboardInterrupt(f"stopped; go on with karat.run(..., resume={str(outcome.run.path)!r})")
+        raise KeyboardInterrupt(f"stopped; continue with karat.run(..., resume={str(outcome.run.path)!r})")
     return outcome.run
 
 
@@ -99,7 +99,7 @@ async def arun(
     conditions: Sequence[str] = (),
     on_event: Callable[[object], None] | None = None,
 ) -> RunFolder:
-    """As `run`, to be awaited. Cancelling it stops at once; what was answered is kept, and can be resumed."""
+    """As `run`, but awaitable. Cancelling it stops at once; answers are kept, and the run can be resumed."""
     outcome = await carry_out(
         experiment,
         results=results,
@@ -121,7 +121,7 @@ async def carry_out(
     status: RunStatus | None = None,
     handle_signals: bool = False,
 ) -> Outcome:
-    """What `run`, `arun` and the command do: refuses what cannot be run, then hands over to the engine."""
+    """What `run`, `arun` and the command do: checks that the experiment can run, then starts the engine."""
     from karat import execution
     from karat.config import Experiment, load
 
@@ -144,11 +144,11 @@ async def carry_out(
 def open(  # noqa: A001 -- karat.open reads well, and nothing here opens files
     run: RunLike, *, results: str | os.PathLike[str] = "results", to_write: bool = False
 ) -> RunFolder:
-    """A run that is on disk: by its folder, by (the beginning of) its name or id below `results`, or `"latest"`.
+    """A run on disk: by its folder, by (the beginning of) its name or id below `results`, or `"latest"`.
 
-    Of a folder of runs, the newest is opened. A file of results of another tool (an Inspect log, say) is imported
-    into the user's cache first, unless the run is opened `to_write` scores or labels into it: what is in a cache may
-    be gone tomorrow. Raises BadRun where none or several are meant.
+    In a folder of runs, the newest is opened. A file of results of another tool (an Inspect log, say) is imported
+    into the user's cache first, unless the run is opened `to_write` scores or labels into it: a cache may be
+    cleared at any time. Raises BadRun if no run or several match.
     """
     if isinstance(run, RunFolder):
         return run
@@ -166,7 +166,7 @@ def open(  # noqa: A001 -- karat.open reads well, and nothing here opens files
 
 
 def folders(run: str | os.PathLike[str], *, results: str | os.PathLike[str] = "results") -> list[Path]:
-    """The run folders that are meant, the newest last: several only for a folder of runs. Raises as `open`."""
+    """The matching run folders, the newest last: several only for a folder of runs. Raises as `open`."""
     if not isinstance(run, (str, os.PathLike)):
         raise BadOption("karat.open", f"want a run, its folder or the beginning of its name, got {run!r:.60}")
     try:
@@ -189,9 +189,9 @@ def _find_runs(run: str | os.PathLike[str], results: Path) -> list[Path]:
         return found
     if found:
         shown = "".join(f"\n  {folder}" for folder in found[-5:])
-        raise BadRun(text, f"{len(found)} runs in {results} are called so; say which, e.g. one of the newest:{shown}")
+        raise BadRun(text, f"{len(found)} runs in {results} match; say which, e.g. one of the newest:{shown}")
     if not below:
-        raise BadRun(text, f"there is no such folder, and no run in {results}; `karat run FILE` makes one")
+        raise BadRun(text, f"there is no such folder, and no run in {results}; `karat run FILE` creates one")
     near = did_you_mean(text, [folder.name for folder in below])
     hint = near if "mean" in near else f"; the newest is {below[-1]}"
     raise BadRun(text, f"there is no such folder, and no run in {results} has that name{hint}")
@@ -211,11 +211,11 @@ def summarize(
 
     `scorings` (scorer → digest, or its beginning) shows an older scoring than the newest;
     `level` is that of the intervals. `allow_code`: human studies may run
-    code of their own, from the folder they lay in; "changed": also where it is not what it was when the run was
+    their own code, from their original folder; "changed": even if it has changed since the run was
     made. `pairs`: "baseline"
-    compares each condition with `baseline` (default: the experiment's, else the first) and with the best, "all" each
-    with each. `right`: of conversations, the match that makes a turn right; None: the run's own. Asks nobody,
-    changes nothing.
+    compares each condition with `baseline` (default: the experiment's, else the first) and with the best, "all" every
+    pair. `right`: for conversations, the match that makes a turn right; None: the run's own. Makes no
+    calls and changes nothing.
     """
     from karat import analysis as summary
 
@@ -236,7 +236,7 @@ def compare(
     """What changed, question by question: interval, p (Holm), and the questions that flipped.
 
     `compare(run, "baseline", "with-docs")`: two conditions of one run. `compare(before, after)`:
-    the conditions that two runs share. Differences are the second minus the first.
+    the conditions that both runs have. Differences are the second minus the first.
     """
     from karat import analysis as summary
 
@@ -261,17 +261,17 @@ def gate(
     run: RunLike,
     *,
     min: Mapping[str, float] | None = None,  # noqa: A002 - the keys of `gate:` in the experiment file
-    max: Mapping[str, float] | None = None,  # noqa: A002 - likewise
+    max: Mapping[str, float] | None = None,  # noqa: A002 - as above
     max_drop: Mapping[str, float] | None = None,
     baseline: RunLike | None = None,
     results: str | os.PathLike[str] = "results",
     corrected: bool = False,
 ) -> Gate:
-    """Whether a run keeps its thresholds: `.verdict` is "passed", "failed" or "undecided".
+    """Whether a run meets its thresholds: `.verdict` is "passed", "failed" or "undecided".
 
-    Thresholds are `[CONDITION.]METRIC` → value, and are laid over those of the run's own experiment file. `baseline`:
-    what `max_drop` compares with; "latest:NAME" is the newest other run of that experiment below `results` that is
-    done and has the same dataset, by content. `corrected`: decides on what people would give (`karat calibrate`).
+    Thresholds are `[CONDITION.]METRIC` → value, and override those of the run's own experiment file. `baseline`:
+    what `max_drop` compares with; "latest:NAME" is the newest other finished run of that experiment below `results`
+    with the same dataset, by content. `corrected`: decides on the scores people would give (`karat calibrate`).
     Raises BadOption for names that the run does not have.
     """
     from karat.analysis.gate import gate as decided
@@ -299,10 +299,10 @@ def refuse_thresholds(
     experiment: Experiment,
     *,
     min: Mapping[str, float] | None = None,  # noqa: A002 - as in `gate`
-    max: Mapping[str, float] | None = None,  # noqa: A002 - likewise
+    max: Mapping[str, float] | None = None,  # noqa: A002 - as above
     max_drop: Mapping[str, float] | None = None,
 ) -> None:
-    """Raises BadExperiment, before anything is asked, for thresholds that no run of the experiment can be held to."""
+    """Raises BadExperiment, before any call, for thresholds that cannot apply to a run of the experiment."""
     from karat.errors import BadExperiment, Fault
     from karat.execution import experiment_scorers, refuse_unknown_gates
 
@@ -319,7 +319,7 @@ def _thresholds(
     most: Mapping[str, float] | None,
     drop: Mapping[str, float] | None,
 ) -> list[Threshold]:
-    """Those of the experiment, with what was given laid over them."""
+    """The experiment's thresholds, overridden by the ones given."""
     from karat.analysis.thresholds import Bound, Threshold, thresholds_of
 
     given: tuple[tuple[Bound, Mapping[str, float] | None], ...] = (("min", least), ("max", most), ("max_drop", drop))
@@ -331,13 +331,13 @@ def _thresholds(
 
 
 def _baseline(asked: RunLike, run: RunFolder, results: Path) -> tuple[RunFolder | None, str | None]:
-    """The run to compare with; without one, why there is none."""
+    """The run to compare with; if there is none, why."""
     newest, colon, name = asked.partition(":") if isinstance(asked, str) else ("", "", "")
     if newest != "latest" or Path(str(asked)).exists():
         return open(asked, results=results), None
     name, others = name if colon else run.info.name, 0
     for path in reversed(_runs(results)):
-        with suppress(BadRun):  # one run that cannot be read hides no other
+        with suppress(BadRun):  # an unreadable run hides no other
             found = _opened(path)
             if found.info.run == run.info.run or found.info.name != name or found.info.rehearsed != run.info.rehearsed:
                 continue
@@ -352,7 +352,7 @@ def query(run: RunLike, sql: str, *, scorings: Mapping[str, str] | None = None) 
     """The rows of one SELECT over a run, or every run of a folder: `.table()`, `.to_frame()`, or a notebook's table.
 
     `karat query RUN` lists tables and columns. The query reaches no file, no network and no
-    setting. Raises BadOption for whatever it may not or cannot do, in time and memory too.
+    setting. Raises BadOption if it is not allowed, fails, or exceeds its time or memory.
     """
     from karat import tables
 
@@ -362,7 +362,7 @@ def query(run: RunLike, sql: str, *, scorings: Mapping[str, str] | None = None) 
 def relation(run: RunLike, table: str, *, scorings: Mapping[str, str] | None = None) -> duckdb.DuckDBPyRelation:
     """One table of a run as a relation of DuckDB: `.filter(…)`, `.aggregate(…)`, `.df()`, `.pl()`.
 
-    It stands in a temporary database of its own, so nothing that is done with it reaches the run.
+    It is in its own temporary database, so nothing you do with it changes the run.
     """
     from karat import tables
 
@@ -381,7 +381,7 @@ def _opened(path: Path) -> RunFolder:
 
 
 def _runs(folder: Path) -> list[Path]:
-    """The run folders in a folder, the newest last; those whose run.json cannot be read come first."""
+    """The run folders in a folder, the newest last; those with an unreadable run.json come first."""
     import msgspec
 
     class Created(msgspec.Struct):

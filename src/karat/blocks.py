@@ -1,7 +1,7 @@
 """What a report is made of, for every renderer: sections of blocks, tables of typed cells.
 
-Values only. Renderers (`karat.document.render`, the viewer's templates) write every cell with `written`, and know no
-metric, no kind of dataset and no statistic. A text in a block is plain, and may be foreign: control characters and all.
+Values only. Renderers (`karat.document.render`, the viewer's templates) write every cell with `written`, and know
+nothing of metrics, dataset kinds or statistics. Text in a block is plain, and may be foreign, with control characters.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ LABEL = 48  # columns of a name on an axis
 
 
 class Scale(msgspec.Struct, frozen=True):
-    """From where to where an interval is drawn, and a value that means something, such as no difference."""
+    """The range in which intervals are drawn, and a reference value such as no difference."""
 
     start: float
     end: float
@@ -93,7 +93,7 @@ class Bar(msgspec.Struct, frozen=True):
 
 
 class Text(msgspec.Struct, frozen=True):
-    """Words. A second line is quieter; `code` is read letter by letter. `link`: where a page leads, never foreign."""
+    """Text. A second line is quieter; `code` is set in monospace. `link`: a page's link target, never foreign."""
 
     text: str | None
     below: str = ""
@@ -103,7 +103,7 @@ class Text(msgspec.Struct, frozen=True):
 
 
 class Number(msgspec.Struct, frozen=True):
-    """A number with a fixed count of decimals. `bar`: its size as a share of the largest beside it."""
+    """A number with a fixed count of decimals. `bar`: its size as a share of the largest in its column."""
 
     value: float | None
     digits: int = 2
@@ -123,7 +123,7 @@ class Share(msgspec.Struct, frozen=True):
 
 
 class Count(msgspec.Struct, frozen=True):
-    """How many; `of` how many, where some are missing."""
+    """A count; `of`: the expected count, where some are missing."""
 
     value: int | None
     of: int | None = None
@@ -153,7 +153,7 @@ class PValue(msgspec.Struct, frozen=True):
 
 
 class Range(msgspec.Struct, frozen=True):
-    """From one value to another, such as bounds."""
+    """A range from one value to another, such as bounds."""
 
     low: float | None
     high: float | None
@@ -163,7 +163,7 @@ class Range(msgspec.Struct, frozen=True):
 class Estimate(msgspec.Struct, frozen=True):
     """A value with its interval; drawn where there is a scale.
 
-    `percent`: a share; with `signed` a difference of shares, in percentage points. `mark` is set after the interval.
+    `percent`: a share; with `signed` a difference of shares, in percentage points. `mark` follows the interval.
     """
 
     value: float | None
@@ -183,7 +183,7 @@ Cell = Text | Number | Share | Count | Money | Duration | PValue | Range | Estim
 
 
 def written(cell: Cell) -> tuple[str, str]:  # noqa: PLR0911 - a line for each type of cell
-    """The text of a cell, and what is written beside or below it: an interval, a note.
+    """The text of a cell, and the text next to or below it: an interval, a note.
 
     >>> written(Estimate(0.5, 0.4, 0.6)), written(Estimate(0.05, -0.01, 0.11, percent=True, signed=True))
     (('0.50', '[0.40, 0.60]'), ('+5.0', '[−1.0, +11.0]'))
@@ -240,7 +240,7 @@ def place(scale: Scale, value: float) -> float:
 
 
 class Column(msgspec.Struct, frozen=True):
-    """A heading. Where there is little room, the columns of the highest rank are left out first, with their legends."""
+    """A heading. In a narrow terminal, the columns of the highest rank are left out first, with their legends."""
 
     head: str
     number: bool = True  # set right
@@ -249,11 +249,11 @@ class Column(msgspec.Struct, frozen=True):
 
 
 class Row(msgspec.Struct, frozen=True, kw_only=True):
-    """A name and its cells, one a further column. `note`: a line of its own below."""
+    """A name and its cells, one per further column. `note`: a separate line below."""
 
     name: str
     cells: tuple[Cell, ...]
-    color: int | None = None  # which of the categories stands for the name in charts
+    color: int | None = None  # which category represents the name in charts
     total: bool = False
     note: str = ""
     tone: Tone = ""  # of the note
@@ -271,8 +271,8 @@ class Group(msgspec.Struct, frozen=True):
 class Table(msgspec.Struct, frozen=True, kw_only=True):
     """Rows under headings; the first column holds names.
 
-    `brief`: one of the few tables that a first look needs. `folded`: a page shows it when it is opened; without script
-    and on paper as well. `limit`: rows that are shown where there is little room; `rest` says where the others are.
+    `brief`: one of the few tables needed at first. `folded`: a page shows it once it is unfolded; always shown without
+    scripts and on paper. `limit`: rows shown where there is little room; `rest` tells where the others are.
     """
 
     caption: str
@@ -289,25 +289,25 @@ class Table(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Axis(msgspec.Struct, frozen=True, kw_only=True):
-    """What is measured along an axis, and from where to where; without `start` or `end` as far as the data go."""
+    """The quantity along an axis, and its range; without `start` or `end` the range of the data."""
 
     title: str
     start: float | None = None
     end: float | None = None
     percent: bool = False  # shares, written in percent
     whole: bool = False  # whole numbers, such as turns
-    zero: float | None = None  # a value that means something, such as no difference: a dashed line
+    zero: float | None = None  # a reference value such as no difference: a dashed line
 
 
 class Mark(msgspec.Struct, frozen=True, kw_only=True):
-    """A point with its interval, or with `start` a bar from there to `value`."""
+    """A point with its interval, or, with `start`, a bar from there to `value`."""
 
     value: float
     low: float | None = None
     high: float | None = None
     start: float | None = None
-    series: int | None = None  # of the legend or of the categories; None: there is but one
-    label: str = ""  # shown on pointing at it
+    series: int | None = None  # of the legend or of the categories; None: there is only one
+    label: str = ""  # shown on hover
 
 
 class Line(msgspec.Struct, frozen=True, kw_only=True):
@@ -315,13 +315,13 @@ class Line(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     marks: tuple[Mark, ...]
-    joined: bool = False  # whether a line goes from the least to the most of them
+    joined: bool = False  # whether a line joins the smallest and the largest
     tick: float | None = None  # a reference for this line
     note: str = ""  # on the right
 
 
 class Rows(msgspec.Struct, frozen=True, kw_only=True):
-    """A panel of lines, one below the other."""
+    """A panel of lines, stacked."""
 
     axis: Axis
     lines: tuple[Line, ...]
@@ -329,7 +329,7 @@ class Rows(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Point(msgspec.Struct, frozen=True, kw_only=True):
-    """A place, with its intervals: `low` to `high` of y, `left` to `right` of x. A bar is as wide as the latter."""
+    """A point, with its intervals: `low` to `high` of y, `left` to `right` of x. A bar is as wide as the latter."""
 
     x: float
     y: float
@@ -359,7 +359,7 @@ class Plane(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Chart(msgspec.Struct, frozen=True, kw_only=True):
-    """A drawing that says what it shows, and the same numbers as a table. It holds no colours and computes nothing.
+    """A chart with its description, and the same numbers as a table. It holds no colours and computes nothing.
 
     A terminal and Markdown show the table, unless it is a `detail`.
     """
@@ -374,7 +374,7 @@ class Chart(msgspec.Struct, frozen=True, kw_only=True):
     detail: bool = False
 
     def __post_init__(self) -> None:
-        """Texts may be foreign: they are cleaned, and a long title is cut."""
+        """Cleans texts, which may be foreign, and cuts a long title."""
         texts = {
             "name": slug(self.name),
             "title": formats.excerpt(self.title, _LONGEST_TITLE),
@@ -419,15 +419,15 @@ class Note(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Facts(msgspec.Struct, frozen=True, kw_only=True):
-    """Terms and what holds for them."""
+    """Terms and their values."""
 
     items: tuple[tuple[str, str], ...]
     title: str = ""
-    code: bool = False  # values are read letter by letter
+    code: bool = False  # values are set in monospace
 
 
 class Listing(msgspec.Struct, frozen=True, kw_only=True):
-    """A long text, letter by letter."""
+    """A long text in monospace."""
 
     title: str
     text: str
@@ -436,7 +436,7 @@ class Listing(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LowTurn(msgspec.Struct, frozen=True, kw_only=True):
-    """One of several turns: what was asked, what was wanted, what was answered."""
+    """One of several turns: the question, the expected answer, the answer."""
 
     question: str
     golden: str | None
@@ -451,7 +451,7 @@ class LowAnswer(msgspec.Struct, frozen=True, kw_only=True):
     score: str  # mean, spread, n
     reason: str | None
     answer: str | None  # Markdown
-    excerpt: bool = False  # whether `answer` is only its beginning
+    excerpt: bool = False  # whether `answer` is only the beginning
     turns: tuple[LowTurn, ...] = ()  # where there are several; then `answer` is None
     claims: tuple[str, ...] = ()
 
@@ -462,13 +462,13 @@ class Low(msgspec.Struct, frozen=True, kw_only=True):
     sample: str
     question: str
     score: str  # metric, mean, gap
-    golden: str | None  # Markdown; None: there is none, or it is not at hand
+    golden: str | None  # Markdown; None: there is none, or it is not available
     answers: tuple[LowAnswer, ...]
     limit: int = 8_000  # characters of a golden answer or an answer
 
 
 class Fold(msgspec.Struct, frozen=True):
-    """Details that are shown when they are asked for; a terminal leaves them out."""
+    """Details that are shown on request; a terminal leaves them out."""
 
     title: str
     blocks: tuple[Block, ...]
@@ -478,7 +478,7 @@ Block = Table | Chart | Note | Facts | Listing | Low | Fold
 
 
 class Section(msgspec.Struct, frozen=True, kw_only=True):
-    """A part of a report, with a title of its own."""
+    """A part of a report, with its own title."""
 
     id: str
     title: str
@@ -487,9 +487,9 @@ class Section(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class KindBlocks(msgspec.Struct, frozen=True, kw_only=True):
-    """What a kind of dataset adds to a document, by place among the common blocks."""
+    """What a dataset kind adds to a document, by place among the common blocks."""
 
-    asked: str = ""  # what was asked under each condition; empty: so many samples
+    asked: str = ""  # what was asked under each condition; empty: the number of samples
     asked_with: tuple[str, ...] = ()  # settings under which numbers are not comparable with those of other runs
     scorers: tuple[str, ...] = ()  # whose metrics are in the kind's own tables, not in the common ones
     results: tuple[Block, ...] = ()  # before the means
@@ -508,12 +508,12 @@ def kind_of(value: object) -> str:
 
 
 def legend_of(table: Table, shown: Sequence[Column]) -> str:
-    """What must be known to read the table, with the sentences of the columns that are shown."""
+    """The legend of the table, with the sentences of the columns that are shown."""
     return " ".join(filter(None, [*dict.fromkeys(column.legend for column in shown), table.legend]))
 
 
 def columns(*heads: str | Column, text: Sequence[str] = ()) -> tuple[Column, ...]:
-    """Headings: the first is that of names, the others of numbers but for those in `text`."""
+    """Headings: the first is for names, the others are for numbers, except those in `text`."""
     return tuple(
         head if isinstance(head, Column) else Column(head, number=at > 0 and head not in text)
         for at, head in enumerate(heads)
@@ -521,7 +521,7 @@ def columns(*heads: str | Column, text: Sequence[str] = ()) -> tuple[Column, ...
 
 
 def limited(table: Table, most: int, rest: str = "") -> Table:
-    """The same with at most so many rows, and how many are left out; a heading counts as a row."""
+    """The same with a limited number of rows, and how many are left out; a heading counts as a row."""
     if not most or len(table.rows) <= most:
         return table
     left = formats.plural(len(table.rows) - most, "further row")
@@ -566,7 +566,7 @@ def forest(table: Table) -> Chart:
 
 
 def _short(name: str) -> str:
-    """The name of a row for an axis; of a pair both names, each cut so that the other is seen as well."""
+    """The name of a row for an axis; for a pair both names, each cut so that both are visible."""
     return " − ".join(formats.middle(half, LABEL // 2 - 4) for half in name.split(" − ")) if " − " in name else name
 
 
@@ -578,7 +578,7 @@ def marks_of(cell: Estimate, series: int | None = None) -> tuple[Mark, ...]:
 
 
 def labels(names: Iterable[str]) -> dict[str, str]:
-    """Foreign names as short lines of their own: two names never get one label.
+    """Foreign names as short, distinct labels: two names never get the same label.
 
     >>> labels(["a", "b\\x1b[31m", "b"])
     {'a': 'a', 'b\\x1b[31m': 'b', 'b': 'b (2)'}
@@ -588,7 +588,7 @@ def labels(names: Iterable[str]) -> dict[str, str]:
 
 
 def apart(names: Iterable[str]) -> list[str]:
-    """The same for a list in which a name may come twice: one label a place."""
+    """The same for a list in which a name may be repeated: one label per position."""
     found: list[str] = []
     taken: set[str] = set()
     for name in names:

@@ -14,14 +14,14 @@ __all__ = ["Chart", "charts", "png", "study_charts", "svg"]
 
 
 def study_charts(agreement: Agreement, sure: Uncertainty, *, condition: str = "agent") -> tuple[Chart, ...]:
-    """Of a table of study tests: posteriors of people and agent, effects against effects, a forest of differences."""
+    """For a table of study tests: posteriors of people and agent, effects against effects, a forest of differences."""
     charts_of_tests = plugins.load("karat.kinds.study.charts:study_charts")  # BadPlugin where the kind is not installed
     made: tuple[Chart, ...] = charts_of_tests(agreement, sure, condition=condition)
     return made
 
 
 def __getattr__(name: str) -> object:
-    """Says what replaces a name that guides once documented: as ImportError, whose text `from … import` keeps."""
+    """Reports the replacement of a formerly documented name: as ImportError, whose text `from … import` keeps."""
     if name == "themed":
         raise ImportError("karat.charts.themed gave Vega-Lite, which karat no longer uses; svg(chart) draws a chart")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

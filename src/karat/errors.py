@@ -1,6 +1,6 @@
 """Every exception that karat raises, and the value that describes one fault.
 
-    KaratError                      70  a fault of karat itself, unless a branch says otherwise
+    KaratError                      70  a bug in karat, unless a branch says otherwise
     ├── OperatorError                2  something the person at the keyboard must change
     │   ├── BadExperiment            2  the experiment file: all faults at once
     │   ├── BadDataset               2  the dataset: all faults at once
@@ -8,14 +8,14 @@
     │   ├── BadLabels                2  a sheet of people's scores: all faults at once
     │   ├── BadOption                2  a command-line or Python argument
     │   ├── UnknownPlugin            2  no agent, scorer, … is called that
-    │   ├── BadPlugin                2  a plug-in that cannot be loaded or does not keep its protocol
+    │   ├── BadPlugin                2  a plug-in that cannot be loaded or breaks its protocol
     │   ├── MissingExtra             2  an optional dependency is not installed
     │   ├── ForeignTools             2  an agent has tools that its condition does not give it
-    │   ├── BadRun                   2  a folder that is no run, or of a newer format
+    │   ├── BadRun                   2  a folder that is not a run, or has a newer format
     │   ├── RunBusy                  2  another process writes to this run
     │   └── ResumeRefused            2  the experiment changed in a way that answers depend on
     └── TrialFault                   –  one trial failed: data for the journal, never shown as a traceback
-        ├── AgentFault                  the agent crashed or answered nonsense
+        ├── AgentFault                  the agent crashed or replied nonsense
         ├── InfrastructureFault         network, rate limit, MCP server, disk
         ├── JudgeFault                  the scorer failed; the answer is safe
         └── LimitReached                time, turns, tokens, dollars
@@ -64,7 +64,7 @@ class Fault:
     """One thing that is wrong in a file: where, and what would be right."""
 
     place: str  # dotted path ("judge.repeats") or "line 7"
-    message: str  # what was found and what is wanted, in one sentence
+    message: str  # what was found and what is expected, in one sentence
     line: int | None = None  # 1-based, as an editor counts
     column: int | None = None  # 1-based, of that line
 
@@ -87,7 +87,7 @@ def did_you_mean(word: str, known: Iterable[str], *, listing: bool = True) -> st
 
 
 def unreadable(error: OSError | ValueError) -> str:
-    """Why a path cannot be used: the system's words, or that it is no path at all (a NUL, half a surrogate pair)."""
+    """Why a path cannot be used: the system's message, or that it is not a path (a NUL, half a surrogate pair)."""
     if isinstance(error, OSError) and error.strerror:
         return error.strerror
     return "not a valid path (it holds a character that no file name can have)"
@@ -96,8 +96,8 @@ def unreadable(error: OSError | ValueError) -> str:
 class Caught:
     """What a block of foreign code raised, kept instead of passed on.
 
-    For the two borders where foreign code is entered and its caller must get the error
-    in another place: importing a plug-in, and a call on a thread of its own.
+    For the two places where foreign code is called and its caller must get the error
+    elsewhere: importing a plug-in, and a call on a separate thread.
 
     >>> with Caught() as caught:
     ...     int("x")
@@ -116,7 +116,7 @@ class Caught:
 
 
 def described(error: BaseException) -> str:
-    """The exception's class and message; also of one whose message cannot be read.
+    """The exception's class and message; works even if the message cannot be read.
 
     >>> described(ValueError("no"))
     'ValueError: no'
@@ -129,7 +129,7 @@ def described(error: BaseException) -> str:
     return f"{name}: {message}"
 
 
-_LONGEST_MESSAGE = 100_000  # characters; it is cut further where it is written, after secrets are masked
+_LONGEST_MESSAGE = 100_000  # characters; it is cut further when it is written, after secrets are masked
 
 
 class KaratError(Exception):
@@ -146,7 +146,7 @@ class OperatorError(KaratError):
     exit_code: ClassVar[int] = 2
 
 
-_SHOWN = 50  # faults; a file whose every line is wrong needs no longer list
+_SHOWN = 50  # faults; a file with a fault on every line needs no longer list
 
 
 class _FaultList(OperatorError):
@@ -163,31 +163,31 @@ class _FaultList(OperatorError):
 
 
 class BadExperiment(_FaultList):
-    """The experiment file cannot be run as it stands."""
+    """The experiment file cannot be run as it is."""
 
     slug: ClassVar[str] = "bad-experiment"
 
 
 class BadDataset(_FaultList):
-    """The dataset cannot be used as it stands."""
+    """The dataset cannot be used as it is."""
 
     slug: ClassVar[str] = "bad-dataset"
 
 
 class BadRubric(_FaultList):
-    """The rubric cannot be used as it stands."""
+    """The rubric cannot be used as it is."""
 
     slug: ClassVar[str] = "bad-rubric"
 
 
 class BadLabels(_FaultList):
-    """A sheet with scores that people gave cannot be used as it stands."""
+    """A sheet of people's scores cannot be used as it is."""
 
     slug: ClassVar[str] = "bad-labels"
 
 
 class BadOption(OperatorError):
-    """A command-line option or an argument of a Python call that makes no sense here."""
+    """A command-line option or an argument of a Python call that is invalid here."""
 
     slug: ClassVar[str] = "bad-option"
 
@@ -208,7 +208,7 @@ class UnknownPlugin(OperatorError):
 
 
 class BadPlugin(OperatorError):
-    """A plug-in that cannot be imported, or does not keep the protocol of its family."""
+    """A plug-in that cannot be imported, or breaks the protocol of its family."""
 
     slug: ClassVar[str] = "bad-plugin"
 
@@ -230,7 +230,7 @@ class MissingExtra(OperatorError):
 
 
 class ForeignTools(OperatorError):
-    """An agent's model was offered tools besides its condition's: what is measured is not what the file says."""
+    """An agent's model was offered tools beyond its condition's: the run does not measure what the file defines."""
 
     slug: ClassVar[str] = "foreign-tools"
 
@@ -238,14 +238,14 @@ class ForeignTools(OperatorError):
         self.condition, self.tools = condition, tuple(tools)
         named = ", ".join(self.tools)
         super().__init__(
-            f"condition '{condition}': the agent has tools that are none of its condition's ({named}); "
+            f"condition '{condition}': the agent has tools that the condition does not define ({named}); "
             "answers with them would not measure the condition, so the run was stopped: "
             "install a version of the agent's SDK that karat was tested with, and report this"
         )
 
 
 class BadRun(OperatorError):
-    """A folder that is no run, is damaged beyond its last line, or has a newer format."""
+    """A folder that is not a run, is damaged beyond its last line, or has a newer format."""
 
     slug: ClassVar[str] = "bad-run"
 
@@ -266,19 +266,19 @@ class RunBusy(OperatorError):
 
 
 class ResumeRefused(OperatorError):
-    """The experiment differs from the one that the run's answers came from."""
+    """The experiment differs from the one that produced the run's answers."""
 
     slug: ClassVar[str] = "resume-refused"
 
     def __init__(self, path: str, changes: Sequence[str], remedy: str) -> None:
         self.path, self.changes, self.remedy = path, tuple(changes), remedy
-        lines = [f"{path}: cannot resume, because answers that are there would not be asked so today"]
+        lines = [f"{path}: cannot resume, because the experiment has changed since the run got its answers"]
         lines += [f"  {change}" for change in self.changes]
         super().__init__("\n".join([*lines, remedy]))
 
 
 class TrialFault(KaratError):
-    """One trial failed. The engine journals it and goes on; agents, servers and scorers raise it."""
+    """One trial failed. The engine journals it and continues; agents, servers and scorers raise it."""
 
     slug: ClassVar[str] = "trial"
     ledger_class: ClassVar[str] = "agent"
@@ -294,9 +294,9 @@ class TrialFault(KaratError):
         usage: object | None = None,
         reply: object | None = None,
     ) -> None:
-        """``kind``: a short slug; ``retry_after``: seconds that the other side asked to wait;
+        """``kind``: a short slug; ``retry_after``: seconds to wait, as asked by the other side;
         ``dollars`` and ``usage`` (records.Usage): what the failed attempt cost, where known;
-        ``reply`` (records.Reply): what the agent had said by then, to be kept."""
+        ``reply`` (records.Reply): the agent's reply so far, which is kept."""
         self.kind, self.message = kind, message
         self.retriable, self.retry_after = retriable, retry_after
         self.dollars, self.usage, self.reply = dollars, usage, reply
@@ -311,7 +311,7 @@ class AgentFault(TrialFault):
 
 
 class InfrastructureFault(TrialFault):
-    """Network, rate limit, MCP server, disk: nothing that the agent could help."""
+    """Network, rate limit, MCP server, disk: not the agent's fault."""
 
     slug: ClassVar[str] = "infrastructure-fault"
     ledger_class: ClassVar[str] = "infrastructure"

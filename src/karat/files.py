@@ -1,4 +1,4 @@
-"""Opens files that somebody else may have put there: regular ones only, and never waiting for one."""
+"""Opens files that may come from someone else: only regular ones, and without blocking."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ _KINDS = {
     stat.S_IFDIR: "a folder",
     stat.S_IFLNK: "a symbolic link",
 }
-_LEFTOVER_SECONDS = 3600  # a folder is not marked as in use at the very moment it is made
+_LEFTOVER_SECONDS = 3600  # a new folder is not yet marked as in use
 _FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 def open_regular(
     path: str | os.PathLike[str], *, within: str | os.PathLike[str] | None = None, at_most: int | None = None
 ) -> BufferedReader:
-    """The file, open for reading. It is regular, and at most `at_most` bytes long when it is opened.
+    """The file, open for reading. It is regular, and at most `at_most` bytes long when opened.
 
     `within`: a folder above it. The path below that folder must have no symbolic link; the folder itself may be one.
     Raises FileNotFoundError, IsADirectoryError, or OSError with a `strerror` that follows the file's name: "is a FIFO,
@@ -60,18 +60,18 @@ def open_regular(
 
 
 def new_file_mode(folder: int | str | os.PathLike[str]) -> int:
-    """The mode, before the umask, of a new file: 0600, or 0666 where others than the owner may enter the folder."""
+    """The mode, before the umask, of a new file: 0600, or 0666 if others than the owner may enter the folder."""
     return 0o666 if os.stat(folder).st_mode & 0o077 else 0o600
 
 
 def make_folder(path: Path) -> None:
-    """Makes a folder, as private as the one above it; leaves one that is there."""
+    """Creates a folder, as private as its parent; leaves an existing one."""
     path.mkdir(mode=0o777 if new_file_mode(path.parent) & 0o077 else 0o700, exist_ok=True)
 
 
 @contextmanager
 def in_use(folder: Path) -> Iterator[None]:
-    """Keeps `remove_leftovers` of other processes from a folder, until the block or this process ends."""
+    """Protects a folder from `remove_leftovers` of other processes, until the block or this process ends."""
     fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         with suppress(OSError):  # no file locks here; then remove_leftovers cannot lock it either
@@ -85,7 +85,7 @@ def remove_leftovers(parent: Path, name: str) -> None:
     """Removes the folders in `parent` that killed processes of this user left.
 
     Their names match the regular expression `name` in full. Those that are `in_use`, or were changed within
-    the last hour, stay, and so does whatever cannot be removed. Links are neither followed nor removed.
+    the last hour, are kept, and so is anything that cannot be removed. Links are neither followed nor removed.
     """
     with suppress(OSError):
         for found in os.listdir(parent):
@@ -95,7 +95,7 @@ def remove_leftovers(parent: Path, name: str) -> None:
 
 
 def remove_tree(folder: str | os.PathLike[str]) -> None:
-    """Removes a folder with whatever a stranger's program left in it; what cannot be removed stays.
+    """Removes a folder with anything an untrusted program left in it, as far as possible.
 
     No link is followed. Neither the depth of folders nor the modes of this user's files matter: each folder is moved to
     the top before it is emptied.
@@ -115,7 +115,7 @@ def remove_tree(folder: str | os.PathLike[str]) -> None:
                                 os.unlink(entry.name, dir_fd=fd)
                             elif not entry.name.startswith(prefix):
                                 number += 1
-                                with unlocked(entry.name, dir_fd=fd):  # a folder that is moved must be writable
+                                with unlocked(entry.name, dir_fd=fd):  # a folder must be writable to be moved
                                     os.rename(entry.name, f"{prefix}{number}", src_dir_fd=fd, dst_dir_fd=top)
                                 waiting.append(f"{prefix}{number}")
                 with suppress(OSError):
@@ -127,7 +127,7 @@ def remove_tree(folder: str | os.PathLike[str]) -> None:
 
 @contextmanager
 def unlocked(name: str, *, dir_fd: int) -> Iterator[int]:
-    """Opens a file or folder, not a link, of this user; where its mode forbids that, the owner's rights are added."""
+    """Opens a file or folder, not a link, of this user; if its mode forbids that, the owner's rights are added."""
     status = os.stat(name, dir_fd=dir_fd, follow_symlinks=False)
     wanted = 0o700 if stat.S_ISDIR(status.st_mode) else 0o400
     if status.st_mode & wanted != wanted and hasattr(os, "O_PATH"):
@@ -143,24 +143,25 @@ def unlocked(name: str, *, dir_fd: int) -> Iterator[int]:
         os.close(fd)
 
 
-_LONGEST_BEFORE_SOCKET = 60
-"""Bytes. The whole path of a socket has at most 103 (macOS) or 107 (Linux)."""
+_LONGEST_SOCKET = 103
+"""Bytes of the whole path of a socket on macOS; Linux allows 107."""
 
 
 @contextmanager
-def temporary_folder(purpose: str, *, for_socket: bool = False) -> Iterator[Path]:
+def temporary_folder(purpose: str, *, for_socket: int = 0) -> Iterator[Path]:
     """A new folder `karat-PURPOSE-…` in the system's temporary folder, removed at the end of the block.
 
-    Only this user can enter it. First removes those of the same purpose that killed processes left, once a process.
-    `for_socket`: in /tmp where the path of a socket in the temporary folder would be too long.
+    Only this user can enter it. First removes those of the same purpose left by killed processes, once per process.
+    `for_socket`: bytes of the path of a socket in it, at most; it is in /tmp if the whole path would be too long.
     """
-    import tempfile  # here: most commands need none, and it takes milliseconds
+    import tempfile  # here: most commands do not need it, and it takes milliseconds
 
     parent = Path(tempfile.gettempdir())
-    if for_socket and len(os.fsencode(parent)) > _LONGEST_BEFORE_SOCKET:
+    prefix = f"karat-{purpose}-{os.getpid()}-"
+    if for_socket and len(os.fsencode(parent / prefix)) + 9 + for_socket > _LONGEST_SOCKET:  # 8 letters and a slash
         parent = Path("/tmp")  # noqa: S108 -- the folder in it is made by mkdtemp
     _sweep(parent, purpose)
-    folder = Path(tempfile.mkdtemp(prefix=f"karat-{purpose}-{os.getpid()}-", dir=parent))
+    folder = Path(tempfile.mkdtemp(prefix=prefix, dir=parent))
     try:
         with in_use(folder):
             yield folder
@@ -185,7 +186,7 @@ def _remove_if_dead(folder: Path) -> None:
 
 
 def _open_below(root: Path, path: Path) -> int:
-    """Opens part by part, so that no part can become a link meanwhile."""
+    """Opens component by component, so that none can become a link meanwhile."""
     folder = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     for number, part in enumerate(path.parts, start=1):
         flags = _FLAGS if number == len(path.parts) else _FLAGS | os.O_DIRECTORY
@@ -208,10 +209,10 @@ def _not_regular(mode: int, path: str | os.PathLike[str]) -> OSError:
 
 
 class Streamed(Mapping[str, str]):
-    """Files that are written while they are made, piece by piece: pairs of a name and what comes next in that file.
+    """Files that are written as they are generated: pairs of a name and the next piece of that file.
 
-    Names may have folders (`traces/1.json`); such a file is opened anew for each of its pieces, which
-    are therefore few. As a mapping it is what the pieces come to, made when it is asked for.
+    Names may have folders (`traces/1.json`); such a file is reopened for each piece, so it
+    should have few. As a mapping it gives the complete files, generated on access.
     """
 
     def __init__(self, pieces: Callable[[], Iterable[tuple[str, str]]]) -> None:
@@ -241,7 +242,7 @@ _RESERVED = {
 
 
 def file_safe(name: str) -> str:
-    """A name as one folder, on any system.
+    """A name valid for a folder on any system.
 
     >>> file_safe("Support KB (v2)"), file_safe("../x"), file_safe("con"), file_safe("…")
     ('Support-KB-v2', 'x', 'x-con', 'x')
@@ -251,10 +252,10 @@ def file_safe(name: str) -> str:
 
 
 def write_durably(path: Path, parts: Iterable[bytes]) -> None:
-    """Replaces a file so that a reader, or a crash, meets the old one or the new one, whole."""
+    """Replaces a file so that a reader, or a crash, sees the complete old or new one."""
     part = path.with_name(f".{path.name}.part")
     part.unlink(missing_ok=True)
-    # Never through a link: the folder may come from somebody else.
+    # Never through a link: the folder may come from someone else.
     fd = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, new_file_mode(path.parent))
     with os.fdopen(fd, "wb") as file:
         file.writelines(parts)
@@ -265,7 +266,7 @@ def write_durably(path: Path, parts: Iterable[bytes]) -> None:
 
 
 def sync_folder(path: Path) -> None:
-    """Makes the names in a folder durable, as a sync of a file makes its content."""
+    """Makes the names in a folder durable, as syncing a file does for its content."""
     fd = os.open(path, os.O_RDONLY)
     try:
         os.fsync(fd)

@@ -1,6 +1,6 @@
-"""How a number is written for people. Nothing else formats numbers.
+"""Formats numbers for people. No other module does.
 
-Three rules hold everywhere: what is not known is `–`, never 0; 100.0 % means every one,
+Three rules apply everywhere: an unknown number is `–`, never 0; 100.0 % means all,
 0.0 % means none; a p-value is never 0. Foreign text goes through `clean` before it
 reaches a terminal, and through `excerpt` where it must fit.
 """
@@ -51,11 +51,11 @@ POINT = "*"
 """Marks an interval without width."""
 
 _MINUS = "−"
-_ENDLESS = 1e15  # from here on nobody counts digits, and a double has not even all of them
+_ENDLESS = 1e15  # from here on digits do not matter, and a double lacks some
 
 
 def number(value: float | None, *, digits: int = 2) -> str:
-    """A number with a fixed count of decimals; more where it would otherwise look like 0.
+    """A number with a fixed count of decimals; more if it would otherwise look like 0.
 
     >>> number(4.2), number(-0.5), number(0.0042), number(12345.678), number(None), number(-0.0), number(2e30)
     ('4.20', '−0.50', '0.0042', '12,346', '–', '0.00', '2.0e+30')
@@ -89,9 +89,9 @@ def signed(value: float | None, *, digits: int = 2) -> str:
 
 
 def interval(low: float | None, high: float | None, *, digits: int = 2) -> str:
-    """An interval; nothing at all where there is none.
+    """An interval; empty if there is none.
 
-    `POINT` marks one without width: what is alike everywhere says nothing of how others would differ.
+    `POINT` marks one without width: equal values tell nothing about how others would differ.
 
     >>> interval(3.9, 4.52), interval(4.0, 4.0), interval(None, None)
     ('[3.90, 4.52]', '[4.00, 4.00]*', '')
@@ -134,7 +134,7 @@ def chance(value: float | None) -> str:
 
 
 def share(value: float | None) -> str:
-    """A share of one, in percent. 100.0 % only when every one is right, 0.0 % only when none is.
+    """A share of one, in percent. 100.0 % only if all are right, 0.0 % only if none is.
 
     >>> share(0.9999), share(1.0), share(0.5), share(0.0001), share(0.0), share(math.nan)
     ('>99.9 %', '100.0 %', '50.0 %', '<0.1 %', '0.0 %', '–')
@@ -199,7 +199,7 @@ def dollars(known: float | None, *, unknown: int = 0) -> str:
 
 
 def duration(seconds: float | None) -> str:
-    """A time span, in the unit that suits it.
+    """A time span, in a suitable unit.
 
     >>> duration(0.0004), duration(0.12), duration(1.34), duration(65), duration(3720), duration(None)
     ('<1 ms', '120 ms', '1.3 s', '1 min 05 s', '1 h 02 min', '–')
@@ -222,7 +222,7 @@ def duration(seconds: float | None) -> str:
 
 
 def some_of(names: Sequence[str], *, most: int = 4) -> str:
-    """Names with commas; of many the first ones, and how many more there are.
+    """Names with commas; if there are many, the first ones and the number of the others.
 
     >>> some_of(["a", "b"]), some_of(["a", "b", "c", "d"], most=2)
     ('a, b', 'a, b and 2 more')
@@ -263,8 +263,8 @@ def raw(value: float | int | str | None) -> str:
 def csv_cell(value: float | int | str | None) -> str:
     """A cell of a CSV file: numbers as `raw`, foreign text cleaned.
 
-    A spreadsheet runs text that begins like a formula, so such text gets an apostrophe in front. What is a
-    number, though it came as text, stays one.
+    A spreadsheet runs text that begins like a formula, so such text gets a leading apostrophe. A
+    number given as text stays a number.
 
     >>> csv_cell(-7.4), csv_cell("-7.4%"), csv_cell("-1,234"), csv_cell("=1+1"), csv_cell("- none")
     ('-7.4', '-7.4%', '-1,234', "'=1+1", "'- none")
@@ -281,7 +281,7 @@ _NUMBER = re.compile(r"[+-]?[$€£¥]?(\d[\d,]*(\.\d*)?|\.\d+)([eE][+-]?\d{1,3}
 
 
 def brief(value: float) -> str:
-    """A number of any size, to six digits at the most.
+    """A number of any size, to at most six digits.
 
     >>> brief(0.04090909090909091), brief(17.0), brief(180041.58004)
     ('0.0409091', '17', '180042')
@@ -298,7 +298,7 @@ _ESCAPES = re.compile(
     """,
     re.VERBOSE,
 )
-# Control characters but tab and newline; marks that turn the direction of text; invisible ones; lone surrogates.
+# Control characters except tab and newline; marks that change text direction; invisible ones; lone surrogates.
 _CONTROLS = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"
 )
@@ -306,9 +306,9 @@ _SURROGATES = re.compile("[\ud800-\udfff]")
 
 
 def clean(text: str) -> str:
-    r"""Foreign text without anything that a terminal obeys: escape sequences, controls, direction marks.
+    r"""Foreign text without anything a terminal interprets: escape sequences, controls, direction marks.
 
-    Newlines and tabs stay; a carriage return becomes a newline.
+    Newlines and tabs are kept; a carriage return becomes a newline.
 
     >>> clean("\x1b[31mred\x1b[0m\x07 \x1b]0;title\x07ok\r\nnext")
     'red ok\nnext'
@@ -318,7 +318,7 @@ def clean(text: str) -> str:
 
 
 def escaped(json: str) -> str:
-    r"""The same JSON, in which whatever a terminal obeys stands as `\u…`: programs read the same, people are safe.
+    r"""The same JSON, with everything a terminal interprets as `\u…`: programs read the same, people are safe.
 
     >>> escaped('{"a": "\u202eabc\x9b"}')
     '{"a": "\\u202eabc\\u009b"}'
@@ -332,18 +332,18 @@ def _ascii(char: str) -> str:
 
 
 def excerpt(text: str, columns: int) -> str:
-    """Foreign text on one line of at most so many columns, cleaned.
+    """Foreign text on one line of limited width, cleaned.
 
     >>> excerpt("How do I\\n  resume a run?", 12)
     'How do I re…'
     """
-    # A page of text never helps to fill one line: cleaning it whole would only cost time.
+    # One line needs only the start of a long text: cleaning all of it would waste time.
     line = " ".join(clean(text[: 20 * columns + 200]).split())
     return cut(line, columns)
 
 
 def cut(line: str, columns: int) -> str:
-    """A line cut to at most so many columns, counting wide characters twice.
+    """A line cut to a number of columns, counting wide characters twice.
 
     >>> cut("baseline", 5), cut("漢字漢字", 5), cut("ok", 5)
     ('base…', '漢字…', 'ok')
@@ -360,7 +360,7 @@ def cut(line: str, columns: int) -> str:
 
 
 def middle(line: str, columns: int) -> str:
-    """A line cut in its middle to at most so many columns: names that are alike differ at their ends.
+    """A line cut in the middle to a number of columns: similar names differ at their ends.
 
     >>> middle("a-model-with-a-long-name-v1", 16), middle("baseline", 16)
     ('a-model-wi…me-v1', 'baseline')

@@ -1,7 +1,7 @@
-"""What a kind of dataset adds to the pages of the viewer, and what it is given for that.
+"""What a dataset kind adds to the pages of the viewer, and the inputs it gets.
 
 `Kind.views()` returns a `Views`. Its methods get values of a run and return values that a template draws; they read no
-file and know no request. Everything in a run folder may come from a stranger: a template passes it through its filters.
+file and no request. Everything in a run folder is untrusted: templates pass it through their filters.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ VERDICTS = {"right": "right", "wrong": "wrong", "cannot_tell": "cannot tell"}
 """What a person can say of an answer against the golden one, as pages write it."""
 
 _MOST_PEOPLE = 12  # of one turn; the newest
-_MATCHES = {"right", "numerical"}  # by which a turn is right
+_MATCHES = {"right", "numerical"}  # that make a turn right
 
 Reading = float | str | list[str]
 """An answer as a person or karat reads it in a field."""
 
 
 class TrialRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything the journal holds of one trial."""
+    """Everything in the journal about one trial."""
 
     n: int  # its cell in the index
     id: str
@@ -55,7 +55,7 @@ class TrialRecord(msgspec.Struct, frozen=True, kw_only=True):
     scores: tuple[Score, ...]  # of the newest scorings
     failure: Failure | None
     attempts: tuple[Attempt, ...]  # that failed
-    heard: tuple[Reply, ...]  # of a conversation without an answer: the replies before it broke
+    heard: tuple[Reply, ...]  # of a conversation without an answer: the replies before it failed
     dollars: float | None
     tokens: int | None
     damaged: bool = False  # whether there is an answer whose line cannot be read
@@ -63,27 +63,27 @@ class TrialRecord(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def replies(self) -> tuple[Reply, ...]:
-        """Those of the answer; without one those that came before the conversation broke."""
+        """Those of the answer; without one those before the conversation failed."""
         return self.heard if self.answer is None else self.answer.replies
 
     def why_missing(self) -> str:
-        """Why there is no reply to a turn, where nothing else says so."""
+        """Why there is no reply to a turn, if nothing else explains it."""
         return "never reached" if self.failure is not None or self.answer is not None else "not yet"
 
 
 class Reviews(msgspec.Struct, frozen=True, kw_only=True):
-    """Every label that counts, and who is looking."""
+    """Every label that counts, and the current person."""
 
     labels: Labels
     reviewer: str
-    turns: dict[str, dict[int, list[Label]]] = {}  # of the trials that were asked for, by turn, the oldest first
+    turns: dict[str, dict[int, list[Label]]] = {}  # of the requested trials, by turn, the oldest first
 
     def of_turn(self, trial: str, turn: int) -> list[Label]:
         """The newest labels of one turn (from 0), the oldest of them first."""
         return self._all_of(trial, turn)[-_MOST_PEOPLE:]
 
     def by_reviewer(self, trial: str, turn: int) -> Label | None:
-        """The label that the person who looks gave to a turn."""
+        """The current person's label of a turn."""
         return next((label for label in self._all_of(trial, turn) if label.who == self.reviewer), None)
 
     def _all_of(self, trial: str, turn: int) -> list[Label]:
@@ -98,7 +98,7 @@ class Reviews(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SamplePage(msgspec.Struct, frozen=True, kw_only=True):
-    """What the page of one sample shows."""
+    """The content of the page of one sample."""
 
     run: str  # name of the folder
     info: RunInfo
@@ -107,9 +107,9 @@ class SamplePage(msgspec.Struct, frozen=True, kw_only=True):
     trials: Sequence[TrialRecord]
     conditions: Sequence[str]
     reviews: Reviews
-    rule: str = "numerical"  # by which match a turn is right
-    seat: str = ""  # the member of a group that is asked for
-    query: Mapping[str, str] = {}  # the list from which the page was opened
+    rule: str = "numerical"  # the match that makes a turn right
+    seat: str = ""  # the requested member of a group
+    query: Mapping[str, str] = {}  # the list that the page was opened from
 
     def name_of(self, trial: TrialRecord) -> str:
         """The condition of a trial."""
@@ -119,80 +119,80 @@ class SamplePage(msgspec.Struct, frozen=True, kw_only=True):
 class SampleList(msgspec.Struct, kw_only=True):
     """What a kind adds to the list of samples, by the row of a sample."""
 
-    unit: str = ""  # what one sample is called; empty: as the kind says
+    unit: str = ""  # the name for a sample; empty: the kind's
     heads: tuple[str, ...] = ()  # of its columns
-    cells: dict[int, tuple[tuple[str, str], ...]] = {}  # row → text and a quieter line below it, a column each
+    cells: dict[int, tuple[tuple[str, str], ...]] = {}  # row → text and a quieter line below it, per column
     choices: dict[str, dict[str, list[int]]] = {}  # parameter of the address → value → rows
-    parts: dict[int, str] = {}  # row → the part of the dataset that it belongs to
+    parts: dict[int, str] = {}  # row → its part of the dataset
 
 
 class Judgement(msgspec.Struct, frozen=True, kw_only=True):
-    """What a person and karat both say in words: right or wrong, a diagnosis, what was read in a field."""
+    """A judgement by a person and by karat: right or wrong, a diagnosis, the value of a field."""
 
-    what: str  # empty: karat says nothing that can be compared
+    what: str  # empty: karat has nothing to compare
     person: Hashable = None  # None: they cannot tell
-    karat: Hashable = None  # None: karat does not say
-    words: str  # as the list of reviews shows it
+    karat: Hashable = None  # None: karat gives none
+    words: str  # as shown in the list of reviews
     differs: bool = False
     field: bool = False  # whether it is one of a turn's fields
 
 
 class KindPage(msgspec.Struct, frozen=True, kw_only=True):
-    """A page of a run that only runs of one kind have."""
+    """A page that only runs of one kind have."""
 
     name: str
     title: str
     facts: tuple[tuple[str, str], ...]
-    samples: dict[str, str]  # query of the list of samples that it is about
+    samples: dict[str, str]  # query for its list of samples
     sections: tuple[Section, ...]
 
 
 class ReviewTexts(msgspec.Struct, frozen=True, kw_only=True):
-    """Words of the page of reviews."""
+    """Wording of the page of reviews."""
 
     judge: str = "the judge"
     head: str = "metric"
     counted: str = "answers"
-    reviewed: str = "answers"  # what has a form
+    reviewed: str = "answers"  # the things with a form
     empty: str = "No answer has both a score of a person and a score of the judge."
     legend: str = ""
 
 
 class Views:
-    """How the viewer shows the runs of a kind. The methods here are for a kind that adds nothing."""
+    """How the viewer shows the runs of a kind. The methods here are the defaults."""
 
     templates: Path | None = None  # a page names the template `KIND/FILE`
-    label_head = "Diagnosis"  # what labels of scores are called in the list of samples
+    label_head = "Diagnosis"  # the heading of score labels in the list of samples
     label_any = "any"
     searched = "question or answers"
     reviews = ReviewTexts()
 
     def listing(self, samples: Iterable[tuple[int, Sample]]) -> SampleList:
-        """What the list of samples shows and filters by. `samples`: by row."""
+        """The columns and filters of the list of samples. `samples`: by row."""
         del samples
         return SampleList()
 
     def searched_texts(self, sample: Sample) -> Sequence[str]:
-        """Texts of a sample that a search looks at, besides its questions and golden answers."""
+        """Searchable texts of a sample, in addition to its questions and golden answers."""
         del sample
         return ()
 
     def label_choices(self, labels: Sequence[tuple[str, str]]) -> Sequence[tuple[str, str]]:
-        """What the list can be narrowed to: `name=value`, or `=value` of any name, and its words."""
+        """The filters of the list: `name=value`, or `=value` for any name, and their wording."""
         return [(f"{name}={value}", f"{name}: {value}".replace("_", " ")) for name, value in labels]
 
     def sample_page(self, page: SamplePage) -> tuple[str, dict[str, object]] | None:
-        """Template and content of the page of a sample; None: question, golden answer and answers beside each other."""
+        """Template and content of the page of a sample; None: question, golden answer and answers side by side."""
         del page
         return None
 
     def place_of(self, sample: Sample, turn: int) -> tuple[dict[str, str], str]:
-        """Where the page of a sample shows a turn (from 0): query and fragment of its address."""
+        """The location of a turn (from 0) on the page of a sample: query and fragment of its address."""
         del sample, turn
         return {}, ""
 
     def judgements(self, label: Label, scores: Sequence[Score], part: str, rule: str) -> Iterator[Judgement]:
-        """What a label of a turn says beside what karat says. `part`: of the dataset."""
+        """A person's label of a turn compared with karat's judgement. `part`: of the dataset."""
         assert label.turn is not None
         row = verdict_row(scores, label.turn)
         right = right_of(row, rule)
@@ -222,14 +222,14 @@ class Views:
     def check_readings(
         self, sample: Sample, turn: int, scores: Sequence[Score], readings: Mapping[str, tuple[Reading | None, str]]
     ) -> tuple[dict[str, Reading], dict[str, str]]:
-        """How a form reads the fields of a turn: answers, and why there is none, by field. Raises ValueError."""
+        """The fields of a turn from a form: answers, and reasons for missing ones, by field. Raises ValueError."""
         del sample, turn, scores
         if readings:
             raise ValueError("this run has no answers with fields")
         return {}, {}
 
     def links(self, summary: Summary) -> tuple[str, Sequence[tuple[str, str]]]:
-        """What the kind's own pages of a run are about, and each of them: group and name in its address."""
+        """The subject of the kind's own pages of a run, and each page: group and name in its address."""
         del summary
         return "", ()
 
@@ -240,12 +240,12 @@ class Views:
 
 
 def verdict_row(scores: Iterable[Score], turn: int) -> Score | None:
-    """The row that says whether a turn is right; None where no scorer does."""
+    """The row that tells whether a turn is right; None if there is none."""
     return next((score for score in scores if score.turn == turn and not _MATCHES.isdisjoint(score.values)), None)
 
 
 def right_of(score: Score | None, rule: str = "numerical") -> bool | None:
-    """Whether karat calls a turn right, by the match `rule`; None where it does not say."""
+    """Whether a turn is right according to karat, by the match `rule`; None if unknown."""
     if score is None:
         return None
     if {rule, "right", "numerical"} <= score.values.keys():
@@ -255,16 +255,16 @@ def right_of(score: Score | None, rule: str = "numerical") -> bool | None:
 
 
 def is_judged(sample: Sample, turn: int, trial: TrialRecord) -> bool:
-    """Whether a person can judge a turn: there is a golden answer, and a reply in a trial that came to its end."""
+    """Whether a person can judge a turn: there is a golden answer, and a reply in a completed trial."""
     if trial.answer is None or not 0 <= turn < min(len(sample.turns), len(trial.answer.replies)):
         return False
     return sample.turns[turn].golden is not None and not trial.answer.replies[turn].absent
 
 
 def address(*parts: str | int, **query: object) -> str:
-    """A path of the viewer; parts are escaped, and what is empty, None or False is left out of the query.
+    """A path of the viewer; parts are escaped, and empty, None and False values are left out of the query.
 
-    A tuple stands there several times.
+    A tuple gives several values.
 
     >>> address("runs", "a b/c", "samples", sort="gap", text="", low=0)
     '/runs/a%20b%2Fc/samples?sort=gap&low=0'

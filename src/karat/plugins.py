@@ -1,9 +1,9 @@
-"""A name, or "module:Class", becomes a plug-in: one file a plug-in, no table to edit.
+"""A name, or "module:Class", becomes a plug-in: one file per plug-in, no table to edit.
 
 A family is a package (`karat.agents`). Each of its modules that does not begin with
-an underscore holds one plug-in, called as the module is: its one public class that is
-named in the module's `__all__`, with an inner `Options` model (pydantic) that says all
-that the experiment file may say about it. Third parties announce theirs as an entry
+an underscore holds one plug-in with the module's name: the one public class that is
+named in the module's `__all__`, with an inner `Options` model (pydantic) that defines
+everything the experiment file may set. Third parties register theirs as an entry
 point in the group `karat.agents`, or the file names `module:Class`.
 """
 
@@ -43,7 +43,7 @@ __all__ = [
 
 
 class Description(msgspec.Struct, frozen=True, kw_only=True):
-    """A plug-in as `karat list` shows it."""
+    """A plug-in as shown by `karat list`."""
 
     family: str
     name: str  # the class's `listed_as`, else the file's name
@@ -62,7 +62,7 @@ _ALIASES = {"agents": {"claude_code_sdk": "claude", "search-baseline": "floor"}}
 
 
 def file_name(family: str, name: str) -> str:
-    """The name under which a plug-in is found and recorded, for any name that a user may write."""
+    """The name under which a plug-in is found and recorded, for any name that a user may give."""
     return _ALIASES.get(family, {}).get(name, name)
 
 
@@ -77,7 +77,7 @@ def names(family: str, *, package: str | None = None) -> list[str]:
 
 
 def _homes(family: str, package: str | None) -> Iterator[str]:
-    """Packages that hold the plug-ins of a family: its own, and those of the kinds of dataset that bring some."""
+    """Packages that hold the plug-ins of a family: its own, and those of the dataset kinds that have some."""
     yield package or f"karat.{family}"
     if package is None and family in _BROUGHT_BY_KINDS:
         for kind in names("kinds"):
@@ -93,11 +93,11 @@ def find(
     allow_code: bool = True,
     package: str | None = None,
 ) -> type[Any]:
-    """The class that is called `name`.
+    """The class called `name`.
 
     Built-in files first; then, for "module:Class", the module found from `folder`
-    (appended last to `sys.path`, so that it cannot shadow a library); entry points only
-    for what is left, because looking them up takes 40 ms.
+    (appended last to `sys.path`, so that it cannot shadow a library); entry points
+    last, because looking them up takes 40 ms.
 
     Raises UnknownPlugin and BadPlugin. With `allow_code=False` "module:Class" is refused:
     reading a run folder must not run code that the folder names.
@@ -125,7 +125,7 @@ def find(
                 raise BadPlugin(name, f"entry point {point.value} cannot be imported: {error}") from error
             return _as_class(found, name)
     known = {*names(family, package=package), *(point.name for point in _entry_points(family))}
-    if family == "importers":  # formats are written with hyphens
+    if family == "importers":  # format names have hyphens
         known = {one.replace("_", "-") for one in known}
     raise UnknownPlugin(family, name, known)
 
@@ -155,7 +155,7 @@ def check_options(plugin: type[Any], options: Mapping[str, Any], *, place: str) 
 
 
 def build(plugin: type[Any], options: Mapping[str, Any], **setting: Any) -> Any:
-    """An instance. The constructor gets what it names: `options`, and any of `setting`'s keywords."""
+    """An instance. The constructor gets the arguments it declares: `options`, and any of `setting`'s keywords."""
     model = options_model(plugin)
     offered: dict[str, Any] = dict(setting)
     if model is not None:
@@ -237,7 +237,7 @@ def _entry_points(family: str) -> list[Any]:
 def load(name: str, *, folder: Path | None = None) -> Any:
     """What "module:name" points at. The module is found from `folder` last. Raises BadPlugin.
 
-    Whatever the module raises while it is imported is its fault, and said so.
+    Anything the module raises during import is reported as the module's fault.
     """
     module_name, _, attribute = name.partition(":")
     with Caught() as caught:
@@ -269,7 +269,7 @@ def _module(name: str, folder: Path | None) -> Any:
     elsewhere = [other for other in _folders if other != home]
     if found is None or not any(Path(found).is_relative_to(other) for other in elsewhere):
         return module
-    # Two experiments of one process may each have an `agent.py`: each gets its own.
+    # Two experiments in one process may each have an `agent.py`: each gets its own.
     own = folder.resolve().joinpath(*name.split(".")).with_suffix(".py")
     if Path(found).is_relative_to(home) or not own.is_file():
         return module

@@ -1,6 +1,6 @@
 """Experiments as tests: the fixture `karat` and the marker `karat` of pytest.
 
-Importing this module imports pytest and nothing of karat's own: test suites that do not use it pay nothing.
+Importing this module imports pytest but nothing else of karat: test suites that do not use it are not slowed down.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _PROPERTY = "karat"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Where runs are kept, and what an undecided threshold does."""
+    """Where runs are kept, and the effect of an undecided threshold."""
     group = parser.getgroup("karat", "karat: experiments as tests")
     group.addoption(
         "--karat-results",
@@ -49,7 +49,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 class GatedRun:
-    """What the fixture `karat` is: call it to run an experiment and decide its thresholds."""
+    """The value of the fixture `karat`: call it to run an experiment and decide its thresholds."""
 
     def __init__(self, item: pytest.Item, folder: Callable[[], Path]) -> None:
         self._item, self._folder = item, folder
@@ -58,8 +58,8 @@ class GatedRun:
         self,
         experiment: Experiment | str | os.PathLike[str] | Callable[..., object],
         *,
-        min: Numbers | None = None,  # noqa: A002 - as the experiment file calls it
-        max: Numbers | None = None,  # noqa: A002 - likewise
+        min: Numbers | None = None,  # noqa: A002 - as in the experiment file
+        max: Numbers | None = None,  # noqa: A002 - as above
         max_drop: Numbers | None = None,
         baseline: str | os.PathLike[str] | None = None,
         undecided: Undecided | None = None,
@@ -67,10 +67,10 @@ class GatedRun:
     ) -> Gate:
         """Runs, scores and decides; the test fails with the table of thresholds unless all are kept.
 
-        `min`, `max`, `max_drop`, `baseline`: as `karat.api.gate` takes them. `undecided`: what an undecided threshold
-        does; default: `karat_undecided` of the configuration, else the test fails. Further keys are those of the
+        `min`, `max`, `max_drop`, `baseline`: as in `karat.api.gate`. `undecided`: the effect of an undecided
+        threshold; default: `karat_undecided` of the configuration, else the test fails. Further keys are those of the
         experiment, for an agent that is a function; then `dataset` may be a list of rows with `question` and `answer`.
-        Run folders are kept: what was asked may have been paid for.
+        Run folders are kept: answers may have been paid for.
         """
         from karat import api
         from karat.errors import OperatorError

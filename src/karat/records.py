@@ -1,6 +1,6 @@
 """The frozen values that travel between the parts of karat.
 
-Structs of msgspec: typed, immutable, and the same value in memory, in the journal
+msgspec structs: typed, immutable, and the same value in memory, in the journal
 and in `samples.jsonl`. Fields with a default are left out of the file when they
 hold it. `None` always means "not known" or "does not apply", as each field says;
 it never means zero.
@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 import msgspec
+
+from karat.sums import exact_sum
 
 __all__ = [
     "MODERN_PROTOCOL",
@@ -68,18 +70,18 @@ AllowCode = bool | Literal["changed"]
 
 
 class Turn(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One thing that the agent is asked."""
+    """One question to the agent."""
 
     question: str
     golden: str | None = None  # None: there is no golden answer
-    detail: JsonObject = {}  # what the dataset kind knows besides (program, unit, …)
-    asked: str | None = None  # what is sent to the agent; None: the question as it stands
-    seat: int | None = None  # whose session: turns of one seat share one; None: the sample has a single one
-    open: bool = False  # what is asked, and whether, depends on earlier replies: `datasets.turn_question` says it
+    detail: JsonObject = {}  # further fields of the dataset kind (program, unit, …)
+    asked: str | None = None  # what is sent to the agent; None: the question unchanged
+    seat: int | None = None  # whose session: turns of one seat share a session; None: the sample has a single one
+    open: bool = False  # what is asked, and whether, depends on earlier replies: see `datasets.turn_question`
 
 
 class Sample(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One item of the dataset: one or more turns, asked in one session, or in one a seat."""
+    """One item of the dataset: one or more turns, asked in one session, or in one per seat."""
 
     id: str
     position: int  # from 0, in the order of the file: the order of every report
@@ -87,46 +89,44 @@ class Sample(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     turns: tuple[Turn, ...]
     materials: str | None = None  # a document that precedes the first turn
     metadata: JsonObject = {}  # further columns, to group results by
-    detail: dict[str, Any] = {}  # what the dataset kind knows of the whole (document, table, …)
-    apart: bool = False  # each turn is asked in a session of its own: `asked` carries what went before
-    weight: float = 1.0  # how many samples of the file it stands for, relative to the others
-    content: str | None = (
-        None  # the digest but for how its turns are asked, where that is in the digest: for comparisons
-    )
-    kind: str = ""  # of dataset, as the experiment names it; empty in a file: that of the run
+    detail: dict[str, Any] = {}  # fields of the dataset kind for the whole sample (document, table, …)
+    apart: bool = False  # each turn is asked in its own session: `asked` includes the earlier turns
+    weight: float = 1.0  # how many samples of the file it represents, relative to the others
+    content: str | None = None  # the digest without how turns are asked, if the digest covers that: for comparisons
+    kind: str = ""  # of dataset, as named in the experiment; empty in a file: that of the run
 
 
 class ServerAuth(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """How to get a token for an MCP server (OAuth)."""
 
     type: Literal["client_credentials", "private_key_jwt", "login"]
-    issuer: str | None = None  # the authorization server: credentials are sent to no other
+    issuer: str | None = None  # the authorization server: credentials are sent nowhere else
     client_id: str = ""  # login: "" registers a client
-    secret: str = ""  # the client's secret or its private key, in clear
+    secret: str = ""  # the client's secret or its private key, in plain text
     algorithm: str = "RS256"  # private_key_jwt
     scopes: tuple[str, ...] = ()
 
 
 class McpServer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """How to reach one MCP server. Secret values stand here in clear: never write this to disk."""
+    """How to reach one MCP server. Secret values are in plain text: never write this to disk."""
 
     name: str
     type: Literal["stdio", "http", "sse"]
     command: str = ""  # stdio
     args: tuple[str, ...] = ()  # stdio
-    env: dict[str, str] = {}  # stdio: exactly these besides PATH, HOME and LANG
+    env: dict[str, str] = {}  # stdio: only these, plus PATH, HOME and LANG
     url: str = ""  # http, sse
     headers: dict[str, str] = {}  # http, sse
     auth: ServerAuth | None = None  # http
-    scope: Literal["trial", "run"] = "trial"  # one session a trial, or one shared by the run
+    scope: Literal["trial", "run"] = "trial"  # one session per trial, or one shared by the run
     init_timeout_seconds: float = 60.0  # start of the process and handshake
     call_timeout_seconds: float = 120.0  # one tool call
-    protocol: ProtocolVersion | Literal["auto"] = "auto"  # auto: the newest that both know
+    protocol: ProtocolVersion | Literal["auto"] = "auto"  # auto: the newest that both support
     digest: str = ""  # hex, over the definition with secrets as ${NAME}
 
 
 class Elicited(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """How a server's question to the user (MCP: elicitation) was, or is to be, answered."""
+    """How a server's question to the user (MCP: elicitation) was, or will be, answered."""
 
     action: Literal["accept", "decline", "cancel"]
     content: JsonObject = {}  # with "accept": the form's fields
@@ -166,7 +166,7 @@ class ScorerSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Which scorer, with which options."""
 
     type: str
-    name: str  # as shown; the type unless the file names it
+    name: str  # as shown; the type unless the file gives a name
     options: JsonObject = {}
 
 
@@ -175,17 +175,17 @@ class ContextPart(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str  # the folder's or file's
     path: Path  # absolute; during a run that of a copy
-    digest: str  # hex, over what is in it
+    digest: str  # hex, over its content
 
 
 class Context(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What surrounds the agent besides its prompt and its servers."""
+    """What the agent is given in addition to its prompt and its servers."""
 
     skills: tuple[ContextPart, ...] = ()
     plugins: tuple[ContextPart, ...] = ()
     instructions: ContextPart | None = None  # a file, such as CLAUDE.md
     workspace: ContextPart | None = None  # a folder; each trial starts with a fresh copy of it
-    tools: tuple[str, ...] = ()  # the agent's built-in tools that are allowed
+    tools: tuple[str, ...] = ()  # the allowed built-in tools of the agent
 
     @property
     def parts(self) -> tuple[ContextPart, ...]:
@@ -195,7 +195,7 @@ class Context(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """What is set, by the names of the fields."""
+        """The fields that are set, by name."""
         return tuple(name for name in self.__struct_fields__ if getattr(self, name))
 
 
@@ -225,7 +225,7 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class ToolCall(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One tool call of the agent, in a form that every agent fills alike."""
+    """One tool call of the agent, in a form common to all agents."""
 
     tool: str
     server: str | None = None  # None: not an MCP tool
@@ -237,7 +237,7 @@ class ToolCall(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Usage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Tokens. None: the provider did not tell."""
+    """Tokens. None: the provider did not report them."""
 
     input_tokens: int | None = None
     output_tokens: int | None = None
@@ -247,7 +247,7 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Validation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What an agent's own validator said of one of its attempts at a turn."""
+    """The verdict of an agent's own validator on one of its attempts at a turn."""
 
     valid: bool
     confidence: float | None = None  # 0 to 1; None: not reported
@@ -257,13 +257,13 @@ class Validation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Reply(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What an agent said in one turn, and what saying it cost."""
+    """An agent's reply in one turn, and its cost."""
 
     text: str
-    answer: str | None = None  # the short answer, where the agent gives one apart
+    answer: str | None = None  # the short answer, where the agent gives one separately
     unit: str | None = None
     program: str | None = None
-    reasoning: str | None = None  # the agent's trace of thought, where it shows one
+    reasoning: str | None = None  # the agent's reasoning trace, where it shows one
     tool_calls: tuple[ToolCall, ...] = ()
     usage: Usage | None = None
     dollars: float | None = None  # None: not known. 0.0: it was free.
@@ -271,13 +271,13 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     model: str | None = None
     stop_reason: str | None = None
     responses: int | None = None  # of the model, with tool calls in between; None: not reported
-    verdict: bool | None = None  # whether it is right, as a file of answers made elsewhere says; None: it does not
-    agent: str | None = None  # name and version of the agent's program, where it tells them
-    validations: tuple[Validation, ...] = ()  # of the agent's own validator, one an attempt; empty: not reported
+    verdict: bool | None = None  # whether it is right, according to a file of answers made elsewhere; None: not given
+    agent: str | None = None  # name and version of the agent's program, where it reports them
+    validations: tuple[Validation, ...] = ()  # of the agent's own validator, one per attempt; empty: not reported
 
     @property
     def absent(self) -> bool:
-        """Whether it only stands in the place of a reply: nothing was asked, or nothing was recorded."""
+        """Whether it is only a placeholder for a reply: nothing was asked, or nothing was recorded."""
         return not self.text and self.stop_reason in _ABSENT
 
 
@@ -300,12 +300,12 @@ class WorkspaceChanges(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=
     bytes: int  # of the files in the archive
     added_lines: int | None = None  # in text files; None: not all of them could be compared
     removed_lines: int | None = None
-    complete: bool = True  # False: something is not in the archive
-    left_out: tuple[str, ...] = ()  # what is not, and why: the first few
+    complete: bool = True  # False: something is missing from the archive
+    left_out: tuple[str, ...] = ()  # what is missing, and why: the first few
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="answer", tag_field="event"):
-    """The replies of one trial, one a turn."""
+    """The replies of one trial, one per turn."""
 
     trial: str
     sample: str
@@ -313,32 +313,32 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag=
     repetition: int
     replies: tuple[Reply, ...]
     attempts: int = 1  # how many it took, this one included
-    kept: int = 0  # so many of the replies, the first, were given in earlier attempts
-    started: str | None = None  # UTC, ISO 8601; None: not recorded, of an imported run
+    kept: int = 0  # how many replies, from the first, were given in earlier attempts
+    started: str | None = None  # UTC, ISO 8601; None: not recorded, in an imported run
     seconds: float | None = None  # of the successful attempt and of replies kept from others; None: not known
-    detail: JsonObject = {}  # what the tool that made it says besides, of an imported run
+    detail: JsonObject = {}  # further fields of the tool that made it, in an imported run
     workspace: WorkspaceChanges | None = None  # None: the trial had none
 
     @property
     def text(self) -> str:
-        """What the agent said last."""
+        """The agent's last reply."""
         return self.replies[-1].text if self.replies else ""
 
 
 def recorded_seconds(milliseconds: Iterable[float | None]) -> float | None:
-    """How long an answer took that was made elsewhere: the sum over its turns; None where the file lacks one."""
+    """How long an answer made elsewhere took: the sum over its turns; None where the file lacks one."""
     times = list(milliseconds)
-    return sum(filter(None, times)) / 1000 if times and None not in times else None
+    return exact_sum(filter(None, times)) / 1000 if times and None not in times else None
 
 
 class Score(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="score", tag_field="event"):
-    """What one scorer says of one answer, or of one of its turns."""
+    """One scorer's result for one answer, or for one of its turns."""
 
     trial: str
     scorer: str
     scoring: str  # digest of scorer, options, rubric, judge model and parameters
     values: dict[str, float | bool | None]  # None: could not be scored, and counts as missing
-    turn: int | None = None  # from 0; None: of the whole answer
+    turn: int | None = None  # from 0; None: for the whole answer
     judge: str | None = None  # which judge of a panel
     repeat: int = 0  # which repeat of the judge, from 0
     rows: int = 1  # how many rows this scoring has for this trial: with fewer on disk it is not complete
@@ -353,7 +353,7 @@ class Score(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="
 
 
 class Failure(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="failure", tag_field="event"):
-    """Why a trial has no answer, or an answer no score."""
+    """Why a trial has no answer, or why an answer has no score."""
 
     trial: str
     stage: Literal["preflight", "agent", "score"]
@@ -381,13 +381,13 @@ class Metric(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def bounds(self) -> tuple[float | None, float | None]:
-        """The ends of the scale, None where it has none; a share's are 0 and 1 unless it says otherwise."""
+        """The ends of the scale, None where it has none; a share's are 0 and 1 unless given."""
         low, high = (0.0, 1.0) if self.kind == "share" else (None, None)
         return low if self.low is None else self.low, high if self.high is None else self.high
 
 
 def plain(value: Any) -> Any:
-    """A number of NumPy's as Python's own; whatever else JSON cannot hold raises TypeError."""
+    """A NumPy number as a Python number; anything else that JSON cannot hold raises TypeError."""
     item = getattr(value, "item", None)
     if callable(item) and getattr(value, "shape", None) == ():
         return item()
@@ -428,7 +428,7 @@ def absurd_reply(reply: Reply) -> str | None:
 
 
 def _outside(name: str, value: object, most: float) -> str | None:
-    if value is None or (isinstance(value, (int, float)) and 0 <= value <= most):  # NaN is in no order
+    if value is None or (isinstance(value, (int, float)) and 0 <= value <= most):  # NaN has no order
         return None
     return f"{name} is {value!r:.60}, want 0 to {most:g}"
 
@@ -438,9 +438,9 @@ _Record = TypeVar("_Record", bound=msgspec.Struct)
 
 
 def checked(value: _Record) -> _Record:
-    """The same record, known to be what its fields say and to fit into the journal.
+    """The same record, checked against its field types and known to fit into the journal.
 
-    Structs do not check what they are made of, and plug-ins make them. Raises TypeError,
+    Structs do not check their values, and plug-ins make them. Raises TypeError,
     ValueError (also as msgspec.ValidationError), OverflowError or RecursionError.
     """
     found = msgspec.convert(msgspec.to_builtins(value, enc_hook=plain), type(value))

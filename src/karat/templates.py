@@ -1,7 +1,7 @@
-"""`{{ dotted.name }}` becomes a value; nothing more: no logic, no filters, no second look at what was put in.
+"""`{{ dotted.name }}` becomes a value; nothing more: no logic, no filters, no second pass over inserted values.
 
 Used for texts that the author of a study or of an `http` agent writes. Golden prompts
-are no templates: `{{ … }}` in them stays as it is.
+are not templates: `{{ … }}` in them is unchanged.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from karat.errors import BadOption, did_you_mean
 
 __all__ = ["fill", "fill_body", "names"]
 
-_FIELD = re.compile(r"\{\{(.*?)\}\}", re.DOTALL)  # with the blanks in it: two ways to read them take long to fail
+_FIELD = re.compile(r"\{\{(.*?)\}\}", re.DOTALL)  # includes the blanks: two ways to match them would backtrack for long
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)*\Z")
-_LONGEST_NAMED, _MOST_NAMED = 200, 1000  # characters, names: what a hint is looked for among
+_LONGEST_NAMED, _MOST_NAMED = 200, 1000  # characters, names: limits of the search for a hint
 
 
 def names(text: str) -> tuple[str, ...]:
-    """The names that a template asks for, each once, in the order of the text.
+    """The names in a template, each once, in the order of the text.
 
     >>> names("You are {{ profile.age }} years old, {{name}}.")
     ('profile.age', 'name')
@@ -33,7 +33,7 @@ def names(text: str) -> tuple[str, ...]:
 def fill(text: str, values: Mapping[str, object], *, place: str = "template") -> str:
     """The text with each field's value in its place.
 
-    Texts stand as they are, other values as JSON writes them. Raises BadOption, naming
+    Text is inserted unchanged, other values as JSON. Raises BadOption, naming
     `place`, for names that `values` does not have.
 
     >>> fill("{{ greeting }}, {{ profile.name }}!", {"greeting": "{{ profile }}", "profile": {"name": "Ada"}})
@@ -47,10 +47,10 @@ def fill(text: str, values: Mapping[str, object], *, place: str = "template") ->
 def fill_body(body: object, values: Mapping[str, object], *, place: str = "body") -> object:
     """A JSON value with its fields filled as JSON values.
 
-    In a mapping or list, a text that is one field alone becomes the value itself, with its
-    type; in a longer text values stand as `fill` writes them. A text is JSON with fields in
-    it: outside of quotes a field becomes the JSON value, inside of them its escaped text.
-    So no value can break out of where it stands. Keys are left as they are. Raises
+    In a mapping or list, a text that is only one field becomes the value itself, with its
+    type; in a longer text values are inserted as by `fill`. A text is JSON with fields in
+    it: outside quotes a field becomes the JSON value, inside quotes its escaped text.
+    So no value can break out of its place. Keys are unchanged. Raises
     BadOption for unknown names, and for a text that is not JSON.
 
     >>> fill_body({"q": "{{ question }}", "n": "{{ n }}"}, {"question": 'a "b"', "n": 3})
@@ -78,7 +78,7 @@ def fill_body(body: object, values: Mapping[str, object], *, place: str = "body"
 
 
 def _closed(text: str) -> str:
-    """The text up to its last `}}`. Behind it no field ends, and each `{{` would be followed to the end of the text."""
+    """The text up to its last `}}`. After it no field ends, and each `{{` would cause a scan to the end of the text."""
     return text[: text.rfind("}}") + 2]
 
 
@@ -96,7 +96,7 @@ def _fill_json(body: object, values: Mapping[str, object], place: str) -> object
 
 
 def _ends_quoted(text: str, quoted: bool) -> bool:
-    """Whether the end of a piece of JSON is inside of a string, given whether its beginning is."""
+    """Whether the end of a piece of JSON is inside a string, given whether its beginning is."""
     for sign in re.findall(r'\\.|"', text, re.DOTALL):
         if sign == '"':
             quoted = not quoted
@@ -124,7 +124,7 @@ def _value(name: str, values: Mapping[str, object], place: str) -> object:
 
 
 def _hint(name: str, values: Mapping[str, object], depth: int) -> str:
-    """The nearest whole name, among those that share what could be followed."""
+    """The nearest full name, among those with the same resolved prefix."""
     prefix = name.split(".")[:depth]
     here: Any = values
     for part in prefix:

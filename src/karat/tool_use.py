@@ -1,4 +1,4 @@
-"""What tool calls show: which tool was called, whether something that a condition offers was used, what was expected.
+"""Analysis of tool calls: which tool was called, whether something a condition offers was used, what was expected.
 
 Pure functions of tool calls, conditions and samples: the index, the scorer `trajectory` and the tables share them.
 """
@@ -24,23 +24,23 @@ __all__ = [
     "names_in_cell",
 ]
 
-_SKILL = "Skill"  # the tool with which Claude Code loads a skill
-_EXPECTING = ("used", "in_order", "arguments")  # options of the scorer `trajectory` that name tools to be called
+_SKILL = "Skill"  # the tool that Claude Code loads a skill with
+_EXPECTING = ("used", "in_order", "arguments")  # options of the scorer `trajectory` that name tools to call
 
 
 class Offered(msgspec.Struct, frozen=True):
-    """Something that a condition gives to its agent, and whose use shows in tool calls."""
+    """Something a condition gives its agent whose use is visible in tool calls."""
 
     kind: Literal["server", "skill", "plugin"]
     name: str
 
 
 class CalledTool(msgspec.Struct, frozen=True):
-    """A tool as calls name it."""
+    """A tool as named in calls."""
 
     tool: str
     server: str | None = None  # None: not an MCP tool
-    skill: str | None = None  # the skill that the call loads, such as `house:tables`; None: it loads none
+    skill: str | None = None  # the skill that the call loads, such as `house:tables`; None: no skill
 
     @property
     def name(self) -> str:
@@ -49,11 +49,11 @@ class CalledTool(msgspec.Struct, frozen=True):
 
     @property
     def spellings(self) -> tuple[str, ...]:
-        """The names that expectations may use for it, the most specific first."""
+        """The names for it in expectations, the most specific first."""
         return (self.tool,) if self.server is None else (self.name, self.tool, f"{self.server}.*")
 
     def uses(self, offered: Offered) -> bool:
-        """Whether a call of the tool uses what is offered.
+        """Whether a call of the tool uses the offer.
 
         A skill is used when it is loaded: Claude Code is given it as `skills:NAME`. A plug-in is used when one of its
         skills, `PLUGIN:NAME`, is loaded, or a tool of one of its MCP servers, `plugin:PLUGIN:SERVER`, is called.
@@ -76,7 +76,7 @@ class CalledTool(msgspec.Struct, frozen=True):
 
 class _Skill(msgspec.Struct):
     skill: str | None = None
-    command: str | None = None  # how older versions call it
+    command: str | None = None  # its name in older versions
 
 
 _skill = msgspec.json.Decoder(_Skill).decode
@@ -93,7 +93,7 @@ def called_tool(tool: str, server: str | None, given: msgspec.Raw | Mapping[str,
 
 
 def names_in_cell(value: object) -> object:
-    """What a cell of a dataset says: a value as it is; of a text (CSV) the JSON that it holds, else names with commas.
+    """The names in a dataset cell: a value unchanged; from text (CSV) its JSON, else names separated by commas.
 
     >>> names_in_cell("search, read"), names_in_cell('["search"]'), names_in_cell("")
     (['search', 'read'], ['search'], None)
@@ -113,9 +113,9 @@ def expected_actions(sample: Sample) -> list[Mapping[str, object]]:
 
 
 def expected_tools(options: Mapping[str, object], sample: Sample) -> frozenset[str] | None:
-    """The tools that a scorer `trajectory` with these options expects to be called; None: it expects nothing here.
+    """The tools that a scorer `trajectory` with these options expects; None: it expects nothing here.
 
-    They are those of `used`, `in_order` and `arguments`. An expectation that cannot be read is none: its answers have
+    They are those of `used`, `in_order` and `arguments`. An invalid expectation does not count: its answers have
     no score either.
 
     >>> sample = Sample(id="1", position=0, digest="", turns=(), metadata={"tools": "search, read"})
@@ -139,10 +139,10 @@ def expected_tools(options: Mapping[str, object], sample: Sample) -> frozenset[s
 def chosen_tools(
     called: Iterable[CalledTool], expected: Collection[str], known: Collection[str]
 ) -> tuple[set[str], set[str]]:
-    """The expected tools that were called, and the others that were called, under the names that expectations use.
+    """The expected tools that were called, and the other called ones, under the names used in expectations.
 
-    `known`: what any sample expects. A call that this sample does not expect is named as another sample expects it,
-    else by server and tool.
+    `known`: the expectations of all samples. A call that this sample does not expect gets its name from another
+    sample's expectation, else from server and tool.
 
     >>> called = [CalledTool("search", "docs"), CalledTool("read", "docs"), CalledTool("rm")]
     >>> matched, others = chosen_tools(called, ["docs.search"], ["docs.search", "read"])

@@ -188,7 +188,7 @@ def test_an_agent_that_decides_itself_takes_no_allow_list(trials: AcpTrials) -> 
     script = scripted("hi", agent={"name": "codex-acp", "version": "1"})
     assert trials.ask(script)[0].text == "hi"
     trials.tools = ("read",)
-    with pytest.raises(BadExperiment, match=r"conditions\.a\.tools.*\n?.*no allow-list would hold"):
+    with pytest.raises(BadExperiment, match=r"conditions\.a\.tools.*\n?.*an allow-list would have no effect"):
         trials.ask(script)
 
 
@@ -329,7 +329,7 @@ def test_a_program_that_is_no_such_agent_is_said_to_be_none(trials: AcpTrials, c
 def test_another_version_of_the_protocol_and_a_login_are_named(trials: AcpTrials) -> None:
     with pytest.raises(InfrastructureFault, match="speaks version 9 of the protocol, not 1"):
         trials.ask(scripted("hi", version=9))
-    with pytest.raises(InfrastructureFault, match="wants a login: give it a key by `env`") as fault:
+    with pytest.raises(InfrastructureFault, match="requires a login: give it a key with `env`") as fault:
         trials.ask(scripted("hi", error={"code": -32000, "message": "Authentication required"}))
     assert fault.value.kind == "unauthorized"
 

@@ -237,7 +237,11 @@ FAULTS: dict[str, tuple[dict[str, str], str, str]] = {
         "'style': its manifest gives it another name, 'x': rename the folder",
     ),
     "a plug-in whose name has a space": ({"a b/hooks/hooks.json": "{}"}, "plugins", "cannot be called 'a b' here"),
-    "a skill for a plug-in": ({"style/SKILL.md": "x"}, "plugins", "'style' is no plug-in: it has none of .claude-pl"),
+    "a skill for a plug-in": (
+        {"style/SKILL.md": "x"},
+        "plugins",
+        "'style' is not a plug-in: it has none of .claude-pl",
+    ),
     "karat's own name": ({"skills/commands/x.md": "x"}, "plugins", "cannot be called 'skills' here"),
     "servers elsewhere": (
         {"style/.claude-plugin/plugin.json": '{"mcpServers": "../x.json"}'},

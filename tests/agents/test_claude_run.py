@@ -168,7 +168,7 @@ def test_a_stranger_among_the_tools_ends_the_run_not_the_trial(place: Place) -> 
     process = place.start("http://127.0.0.1:9", "--only-condition", "without")
     _, err = process.communicate(timeout=100)
     assert process.returncode == 2
-    assert "tools that are none of its condition's (Bash)" in err
+    assert "tools that the condition does not define (Bash)" in err
     assert place.events("attempt") == place.events("failure") == place.events("answer") == []
 
 

@@ -40,6 +40,13 @@ def test_every_trial_gets_the_answer_recorded_for_it(ask: Ask, tmp_path: Path, s
         assert said == (Reply(text=row["answer"]),)  # the file says nothing of cost and time, so neither is known
 
 
+def test_a_line_that_is_nested_too_deeply_is_named(ask: Ask, tmp_path: Path) -> None:
+    path = tmp_path / "answers.jsonl"
+    path.write_text('{"id": "0", "answer": "yes"}\n' + "[" * 100_000 + "\n")
+    with pytest.raises(BadDataset, match=r"answers\.jsonl[^$]*line 2: .*recursion"):
+        ask("replay", {"path": str(path)})
+
+
 @pytest.mark.parametrize(
     ("columns", "reply"),
     [

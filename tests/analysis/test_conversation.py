@@ -121,7 +121,7 @@ def test_what_was_never_reached_is_wrong_and_what_was_not_begun_counts_nowhere(s
 
 
 def test_what_was_never_reached_is_warned_of(summary):
-    assert "a: 2 of 14 turns never reached, and wrong by that (agent: crash 1)" in summary.warnings
+    assert "a: 2 of 14 turns never reached, so wrong (agent: crash 1)" in summary.warnings
 
 
 def test_a_conversation_is_right_when_every_turn_is(summary):

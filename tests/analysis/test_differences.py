@@ -128,7 +128,7 @@ def metrics_run(folder, journals, rows):
 
 def test_what_is_lost_alike_on_several_metrics_is_said_once(tmp_path, journals):
     rows = {"a": [1, None, 3, 4, 5, 1, 2, 3], "b": [2] * 8, "c": [3] * 8}
-    lost = "1 question lost (1 without a score under a, 0 under {}); what is compared may not be like"
+    lost = "1 question lost (1 without a score under a, 0 under {}); the compared parts may differ"
     assert summarize(metrics_run(tmp_path / "run", journals, rows)).warnings == (
         f"b against a on 3 metrics: {lost.format('b')}",
         f"c against a on 3 metrics: {lost.format('c')}",

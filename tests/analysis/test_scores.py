@@ -112,7 +112,7 @@ def test_an_older_scoring_can_be_asked_for_by_its_beginning(rescored):
     [
         ({"juge": "0f"}, "the run has no scorer 'juge' (did you mean 'judge'?)"),
         ({"judge": "ee"}, "'ee' is not a scoring of 'judge'"),
-        ({"judge": ""}, "'' begins several scorings of 'judge'"),
+        ({"judge": ""}, "'' matches several scorings of 'judge'"),
     ],
 )
 def test_a_scoring_that_is_not_there_is_an_error_that_lists_what_is(rescored, asked, message):

@@ -327,7 +327,7 @@ class TestHostileFolders:
     def test_a_changed_study_is_refused(self, run: RunFolder) -> None:
         (file,) = (run.path / "studies").iterdir()
         file.write_text(file.read_text().replace("n: ", "n: 1"), encoding="utf-8")
-        with pytest.raises(BadRun, match="not as it was when the run began"):
+        with pytest.raises(BadRun, match="has changed since the run began"):
             summarize(run)
 
     def test_a_missing_study_is_refused(self, run: RunFolder) -> None:
@@ -337,7 +337,7 @@ class TestHostileFolders:
 
     @pytest.mark.parametrize("file", ["../run.json", "/etc/passwd", "..", "", "a/b.yaml", "x\x00.yaml"])
     def test_a_path_out_of_the_folder_is_refused(self, run: RunFolder, file: str) -> None:
-        with pytest.raises(BadRun, match="is no file of a study"):
+        with pytest.raises(BadRun, match="is not the file of a study"):
             summarize(self.changed(run, file=file))
 
     def test_a_study_that_would_eat_memory_is_refused(self, run: RunFolder) -> None:
@@ -348,7 +348,7 @@ class TestHostileFolders:
         )
         (file,) = (run.path / "studies").iterdir()
         file.write_text(bomb, encoding="utf-8")
-        with pytest.raises(BadRun, match="is no study"):
+        with pytest.raises(BadRun, match="is not a study"):
             summarize(self.changed(run, sha256=sha256(bomb.encode()).hexdigest()))
 
     def test_sql_that_reads_files_gives_no_score_and_says_why(self, run: RunFolder) -> None:

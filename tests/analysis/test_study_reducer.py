@@ -96,7 +96,7 @@ def test_with_leave_the_code_makes_the_columns(tmp_path: Path) -> None:
     ("function", "why"),
     [
         ("fails", "KeyError: 'no such thing'"),
-        ("uneven", "columns of one length"),
+        ("uneven", "columns of equal length"),
         ("nothing", "has no function 'nothing'"),
     ],
 )
@@ -136,7 +136,7 @@ def test_a_run_folder_brings_no_code(tmp_path: Path) -> None:
     info = msgspec.structs.replace(run.info, studies=(msgspec.structs.replace(copy, folder=str(inside)),))
     (run.path / "run.json").write_bytes(with_checksum(msgspec.json.encode(info)))
     found = only(RunFolder.open(run.path), allow_code=True)
-    assert "a run folder never brings code" in (found.benchmark.reason or "")
+    assert "code in a run folder is never used" in (found.benchmark.reason or "")
     assert not (inside / "ran.txt").exists()
 
 
@@ -179,7 +179,7 @@ def test_code_that_changed_since_the_run_was_made_does_not_run(tmp_path: Path, f
     (study / file).write_text(f"{REDUCE}\n# another line\n", encoding="utf-8")
     found = only(run, allow_code=True)
     assert found.benchmark.pas.value is None
-    assert f"its code is another: {file} changed since the run was made" in (found.benchmark.reason or "")
+    assert f"its code is not that of the run: {file} changed since the run was made" in (found.benchmark.reason or "")
     assert "--allow-changed-code" in (found.benchmark.reason or "")
     assert not (study / "ran.txt").exists()
     (study / file).write_text(REDUCE, encoding="utf-8")
@@ -191,7 +191,7 @@ def test_changed_code_runs_where_one_says_so_and_every_report_says_it_too(tmp_pa
     summary = summarize(run, allow_code="changed")
     assert summary.study is not None
     assert summary.study.conditions[0].benchmark.pas.value is not None
-    told = "small: its own code (reduce:apart) made these numbers as it is now: reduce.py changed"
+    told = "small: its own code (reduce:apart) made these numbers in its present state: reduce.py changed"
     assert [told in warning for warning in summary.warnings].count(True) == 1
     compared = compare(run_of(tmp_path / "other"), run, allow_code="changed")
     assert [told in warning for warning in compared.warnings].count(True) == 1
@@ -201,7 +201,7 @@ def test_code_that_is_as_it_was_needs_no_second_leave_and_no_word(tmp_path: Path
     run = run_of(tmp_path)
     both = [summarize(run, allow_code=leave) for leave in (True, "changed")]
     assert both[0].study == both[1].study
-    assert not any("made these numbers as it is now" in warning for one in both for warning in one.warnings)
+    assert not any("made these numbers in its present state" in warning for one in both for warning in one.warnings)
 
 
 def test_code_that_went_or_came_later_has_changed(tmp_path: Path) -> None:

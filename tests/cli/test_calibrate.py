@@ -152,9 +152,9 @@ def test_several_people_are_averaged_and_compared_with_each_other(karat, judged,
     mean = sum(one["people"]["value"] * one["answers"] for one in found["corrected"][:2]) / 240
     assert 2.5 < mean < 4.5
     again = karat("calibrate", "latest", "b.csv", "--who", "bob")
-    assert "0 labelled answers of 'bob' kept, 40 known already" in again.err
+    assert "0 labelled answers by 'bob' saved, 40 saved before" in again.err
     other = karat("calibrate", "latest", "b.csv", "--who", "ann")
-    assert "warning: 40 answers had other scores of 'ann'" in other.err
+    assert "warning: 40 answers had other scores by 'ann'" in other.err
 
 
 def test_sheets_of_other_spreadsheets_are_read(karat, judged, sheet):
@@ -179,6 +179,7 @@ def test_sheets_of_other_spreadsheets_are_read(karat, judged, sheet):
         (lambda rows: [rows[0], [*rows[1][:-1], "3.5"]], "want a whole number from 1 to 5, got '3.5'"),
         (lambda rows: [rows[0], [*rows[1][:-1], "nan"]], "want a whole number from 1 to 5, got 'nan'"),
         (lambda rows: [rows[0], [*rows[2][:-1], "3"], [*rows[2][:-1], "3"]], "-2 (line 3): is in line 2 too"),
+        (lambda rows: [rows[0], [*rows[1][:-1], "4", "5"]], "table (line 2): 6 cells under 5 columns: put"),
         (lambda rows: [rows[0], ["qqqqqq-1", *rows[1][1:-1], "3"]], "no answer of this run was drawn as 'qqqqqq-1'"),
         (lambda rows: [rows[0], [f"{rows[1][0]}99", *rows[1][1:-1], "3"]], "no answer of this run was drawn as"),
         (lambda rows: [rows[0], ["", *rows[1][1:-1], "3"]], "row (line 2): no answer of this run was drawn as ''"),
@@ -277,7 +278,7 @@ def test_the_gate_decides_on_what_people_would_give(karat, judged, sheet):
     assert unsure.code == 4, unsure.out
     assert "more labels, or more questions, would decide it" in " ".join(unsure.out.split())
     drop = karat("gate", "latest", "--max-drop", "completeness=0.1", "--baseline", "latest", "--corrected")
-    assert (drop.code, "is for --min and --max" in drop.err) == (2, True)
+    assert (drop.code, "applies to --min and --max" in drop.err) == (2, True)
 
     summary = with_corrected(judged, summarize(judged))
     without = [one for one in summary.calibrated.corrected if one.condition != "plain"]

@@ -71,6 +71,23 @@ def test_servers_are_started_and_their_tools_listed(karat, experiment):
     assert (found["name"], found["conditions"], found["tools"][:2]) == ("docs", ["add"], ["search", "echo"])
 
 
+def test_samples_that_cannot_be_asked_are_counted(karat, here):
+    rows = ('{"question": "a", "tool": "echo", "arguments": {"text": "x"}, "ask": "decline", "answer": "x"}',
+            '{"question": "b", "tool": "echo", "arguments": "{", "answer": "x"}',
+            '{"question": "c", "tool": "echo", "ask": "perhaps", "answer": "x"}')  # fmt: skip
+    (here / "calls.jsonl").write_text("\n".join(rows), encoding="utf-8")
+    (here / "calls.yaml").write_text(
+        "dataset: {path: calls.jsonl}\nagent: {type: mcp}\nscorers: [equals]\n"
+        "mcp_servers: {docs: {type: stdio, command: python, args: [-m, karat.testing.mcp_server]}}\n"
+        "conditions: {plain: {mcp_servers: [docs]}, asks: {mcp_servers: [docs], elicit: {column: ask}}}\n",
+        encoding="utf-8",
+    )
+    done = karat("check", "calls.yaml")
+    assert done.code == 0
+    assert "1 of 3 samples cannot be asked under 'plain', first '1': the column `arguments` is not JSON" in done.err
+    assert "2 of 3 samples cannot be asked under 'asks', first '1': the column `arguments`" in done.err
+
+
 def test_a_broken_server_is_a_fault_with_its_own_words_and_a_remedy(karat, experiment):
     broken = server("docs", "--exit", "4", "--words", "no index here")
     done = karat("check", experiment.name, "--set", broken, "--set", "conditions.add.mcp_servers=[docs]")

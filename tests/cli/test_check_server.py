@@ -41,7 +41,7 @@ def test_a_fault_is_exit_code_1_with_advice_and_in_the_junit_file(karat, here):
     suite = ElementTree.parse(here / "checks.xml").getroot()[0]
     assert (suite.get("name"), suite.get("failures"), suite.get("errors")) == ("python", "1", "0")
     (failure,) = suite.iter("failure")
-    assert failure.get("message") == "not made of 1 to 128 of A-Z a-z 0-9 _ - . : 'send letter!'"
+    assert failure.get("message") == "not 1 to 128 characters from A-Z a-z 0-9 _ - . : 'send letter!'"
     assert int(suite.get("skipped")) == len(list(suite.iter("skipped"))) > 0
 
 
@@ -71,7 +71,7 @@ def test_a_named_call_that_fails_is_a_fault(karat):
     assert karat("check-server", "--call", f"send_letter={arguments}", "--", "python", PLANTED).code == 0
     done = karat("check-server", "--call", "send_letter", "--", "python", PLANTED)
     assert done.code == 1
-    assert "'send_letter' says that it failed" in done.out
+    assert "'send_letter' reported a failure" in done.out
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_a_named_call_that_fails_is_a_fault(karat):
     [
         ((), "needs one of: FILE [SERVER], --url URL, or -- COMMAND"),
         (("--url", "http://a/mcp", "--", "python"), "needs one of"),
-        (("--url", "localhost:8000"), "is no address of a web server"),
+        (("--url", "localhost:8000"), "is not an HTTP address"),
         (("--call", "a={", "--url", "http://a/mcp"), "the arguments of 'a' are not JSON"),
         (("--call", "a=7", "--url", "http://a/mcp"), "must be an object"),
     ],

@@ -138,7 +138,7 @@ def test_what_cannot_be_checked_is_a_warning(karat, here):
         (["framing", "--only-sample", "x"], 2, "--only-sample: is for an experiment file; this is a study"),
         (["framing", "--set", "arms=gian"], 2, "dataset.arms: the study has no 'gian' (did you mean 'gain'?)"),
         (["framing", "--set", "arm=gain"], 2, "--set: 1 fault\n  --set.arm: no such key (did you mean 'arms'?)"),
-        (["framing", "--set", "wording=other"], 2, "no material has a wording 'other', as gain.other.md"),
+        (["framing", "--set", "wording=other"], 2, "no material has the wording 'other', as gain.other.md"),
         (["gone.yaml"], 2, "gone.yaml: 1 fault\n  file: there is no such file"),
         (["."], 2, "file: is a folder; name the experiment file in it"),
     ],
@@ -204,7 +204,7 @@ def test_sql_that_depends_on_the_order_of_answers_is_told(karat, bridge, derive,
     said = [line for line in done.err.splitlines() if "in another order" in line]
     assert len(said) == len(told)
     for line, name in zip(said, told, strict=True):
-        assert f"derive: {name} comes out otherwise where the same answers stand in another order" in line
+        assert f"derive: {name} gives another result when the same answers are in another order" in line
 
 
 @pytest.mark.slow

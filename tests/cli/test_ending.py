@@ -14,7 +14,7 @@ import karat as package
 from karat.cli.ending import Ending, Exit
 from karat.errors import BadOption, KaratError
 
-OURS = "karat: a fault of karat itself: {}; --debug shows where\n"
+OURS = "karat: a bug in karat: {}; --debug shows where\n"
 
 
 @pytest.mark.parametrize(

@@ -48,8 +48,8 @@ def test_several_studies_are_written_below_the_folder_that_is_named(here):
 def test_what_is_open_and_in_doubt_is_listed_with_its_place(here):
     written(here / "study", said_as("AD = 0.58, p = .66"))
     done = imported("humanstudy", "study", "--out", "draft")
-    assert "Could not be read:\n  'AD = 0.58, p = .66' gives a p and no statistic – ground_truth.json" in done.stdout
-    assert "To be decided, and named by `karat check`:\n  findings.0.tests.0.kind: " in done.stdout
+    assert "Could not be read:\n  'AD = 0.58, p = .66' gives a p but no statistic – ground_truth.json" in done.stdout
+    assert "For you to decide (`karat check` names these too):\n  findings.0.tests.0.kind: " in done.stdout
 
 
 def test_files_are_not_written_over_unless_it_is_said(here, capsys):
@@ -68,7 +68,7 @@ def test_files_are_not_written_over_unless_it_is_said(here, capsys):
     [
         (["humanstudie", "study"], "no importer is called 'humanstudie' (did you mean 'humanstudy'?)"),
         (["module:Class", "study"], "does not import code"),
-        (["humanstudy", "nothing"], "is no folder: a study of HumanStudy-Bench is a folder with ground_truth.json"),
+        (["humanstudy", "nothing"], "is not a folder: a study of HumanStudy-Bench is a folder with ground_truth.json"),
         (["humanstudy", "study", "--set", "unlistd=true"], "did you mean 'unlisted'?"),
         (["humanstudy", "study", "--set", "unlisted"], "want KEY=VALUE, got 'unlisted'"),
         (["humanstudy", "twice"], "2 drafts are called 'a_b'; import them one by one"),

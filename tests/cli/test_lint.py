@@ -105,9 +105,9 @@ def test_what_a_run_would_refuse_is_a_fault_and_the_rest_is_looked_at(karat, her
     (here / "dev.json").write_text(json.dumps(records), encoding="utf-8")
     done = karat("lint", "dev.json")
     assert done.code == 2
-    assert done.out.startswith("dev.json: 1 conversation, 2 turns; 1 turn to be doubted\n")
+    assert done.out.startswith("dev.json: 1 conversation, 2 turns; 1 turn doubtful\n")
     assert done.err.splitlines() == [
-        "item 2: the id 'c' stands also in item 1; each conversation needs its own",
+        "item 2: the id 'c' is also in item 1; each conversation needs its own",
         "item 3: 'dialogue.conv_questions.1' is empty; fill it in, or remove the turn",
     ]
 
@@ -119,7 +119,7 @@ def test_questions_with_golden_answers_are_looked_at_too(karat, here):
     done = karat("lint", "q.jsonl", "--set", "question_key=q")
     assert done.code == 0
     assert done.out == (
-        "q.jsonl: 2 samples; 1 sample to be doubted\n\n"
+        "q.jsonl: 2 samples; 1 sample doubtful\n\n"
         "  contradicts  1  an earlier sample asks the same and has another golden answer\n\n"
         "  1  contradicts  id 0, there 3 days, answer 5 days\n"
     )
@@ -153,7 +153,7 @@ def test_many_findings_are_counted_and_the_first_are_shown(karat, here):
     records = [conversation(f"c{number}", conv_answers=["-60.94", "27%"]) for number in range(30)]
     (here / "dev.json").write_text(json.dumps(records), encoding="utf-8")
     shown = karat("lint", "dev.json").out.splitlines()
-    assert shown[0] == "dev.json: 30 conversations, 60 turns; 60 turns to be doubted"
+    assert shown[0] == "dev.json: 30 conversations, 60 turns; 60 turns doubtful"
     assert shown[-1] == "  … and 10 more; --json or --quarantine FILE has all"
 
 
@@ -161,7 +161,7 @@ def test_many_findings_are_counted_and_the_first_are_shown(karat, here):
 def test_studies_show_the_numbers_that_nothing_checks(karat):
     done = karat("lint", "framing")
     assert (done.code, done.err) == (0, "")
-    assert done.out.splitlines()[0] == "framing: 1,350 samples; 1 published number to be doubted"
+    assert done.out.splitlines()[0] == "framing: 1,350 samples; 1 published number doubtful"
     assert "calculator F5 T1  unchecked" in done.out
     found = karat("lint", "shipped", "--json").json
     assert (found["kind"], found["samples"], found["turns"]) == ("study", 3588, 5182)
@@ -178,7 +178,7 @@ def test_a_study_without_doubts(karat):
     ("words", "said"),
     [
         (["framng"], "and no study of that name comes with karat (did you mean 'framing'?)"),
-        (["e.yaml"], "is an experiment file: `karat check` looks at it"),
+        (["e.yaml"], "is an experiment file: use `karat check` for it"),
         (["plain"], "'plain' is a folder without a study.yaml"),
         (["bad.yaml"], "study (line 1, column 1): "),
         (["framing", "--quarantine", "x"], "--quarantine: is for conversations"),

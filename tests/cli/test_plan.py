@@ -28,7 +28,7 @@ def test_a_run_plans_the_next(karat, pilot):
 def test_a_run_without_variation_plans_nothing(karat, run):
     refused = karat("plan", run)
     assert (refused.code, refused.out) == (2, "")
-    assert "every question has the same difference; assume it, without RUN, by --sd-questions" in refused.err
+    assert "every question has the same difference; leave out RUN and assume a value with --sd-questions" in refused.err
 
 
 def test_a_plan_from_assumed_variation(karat, here):
@@ -53,12 +53,12 @@ def test_a_plan_without_a_difference_says_what_its_sizes_show(karat, here):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "--sd-questions: without RUN say how much differences vary"),
+        ([], "--sd-questions: is required without RUN: how much differences vary"),
         (["nowhere"], "there is no such folder"),
-        (["latest", "--sd-answers", "1"], "--sd-answers: is for a plan without RUN"),
+        (["latest", "--sd-answers", "1"], "--sd-answers: is only for a plan without RUN"),
         (["latest", "--metric", "qualty"], "has no metric 'qualty'"),
         (["latest", "--pair", "guess", "ad"], "has no condition 'ad' (did you mean 'add'?)"),
-        (["--sd-questions", "1", "--metric", "x"], "--metric: is of a RUN"),
+        (["--sd-questions", "1", "--metric", "x"], "--metric: needs a RUN"),
         (["--sd-questions", "-1"], "-1"),
         (["--sd-questions", "0"], "0.0 is not in the range"),
         (["--sd-questions", "nan"], "--sd-questions: must be a finite number, got nan"),
@@ -70,7 +70,7 @@ def test_what_cannot_be_planned_is_refused(karat, run, arguments, message):
     done = karat("plan", *arguments)
     assert (done.code, done.out) == (2, "")
     assert message in done.err
-    assert "fault of karat" not in done.err
+    assert "bug in karat" not in done.err
 
 
 def test_the_history_of_one_run_says_that_it_is_short(karat, run):

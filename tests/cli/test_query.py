@@ -42,7 +42,7 @@ def test_rows_are_shown_as_a_table(karat, run):
         "add        4  true  –",
         "guess      4  true  –",
     ]
-    assert done.err == f"2 rows\nasked: {run}\n"
+    assert done.err == f"2 rows\nqueried {run}\n"
 
 
 def test_json_is_one_object(karat, run):
@@ -114,7 +114,7 @@ def test_parquet_keeps_types_and_nulls(karat, run, here):
         (["SELECT * FROM read_json('{journal}')"], "may not reach files"),
         (["SELECT sample, sample FROM trials"], "gives two columns called 'sample'"),
         (["SELECT count(*) FROM range(1000000000000) a, range(1000) b", "--seconds", "0.5"], "took longer than 0.5"),
-        (["SELECT repeat('x', 3000000000) AS x FROM trials"], "needs more memory than it may have"),
+        (["SELECT repeat('x', 3000000000) AS x FROM trials"], "needs more memory than it is allowed"),
         (["SELECT repeat('x', 100000000) AS x FROM range(90)", "--megabytes", "64"], "memory"),
         (
             ["SELECT 2::UBIGINT * 9223372036854775807 AS x", "--to", "parquet", "--out", "x.parquet"],
@@ -123,9 +123,9 @@ def test_parquet_keeps_types_and_nulls(karat, run, here):
         (["PIVOT trials ON condition USING avg(seconds)"], "write PIVOT … ON column IN (value, …)"),
         (["SELECT * FROM (PIVOT trials ON sample USING count(*))"], "a PIVOT without a list is two"),
         (["SELECT error('mine') FROM trials"], "mine"),
-        (["SELECT 1", "--to", "parquet"], "--out: parquet is no text"),
+        (["SELECT 1", "--to", "parquet"], "--out: parquet is not text"),
         (["SELECT 1", "--out", "x"], "--out: say what to write"),
-        (["--to", "csv"], "--out: every table as csv is several files"),
+        (["--to", "csv"], "--out: every table as csv makes several files"),
         (["--to", "csv", "--out", "secret.txt"], "is a file; every table needs a folder"),
         (["SELECT 1 AS x", "--to", "csv", "--out", "results"], "results is a folder"),
     ],

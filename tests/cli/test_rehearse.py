@@ -57,7 +57,7 @@ def test_an_experiment_is_rehearsed_without_a_key_and_says_so_everywhere(karat, 
     done = karat("rehearse", experiment.name, "--log", "asked.jsonl")
     assert done.code == 0, done.err
     assert done.err.startswith("REHEARSAL: ")
-    assert done.err.endswith(f"; for real: {typed('run', experiment.name)}\n")
+    assert done.err.endswith(f"; for a real run: {typed('run', experiment.name)}\n")
     assert "a rehearsal: scripts played the models, and no number means anything" in done.out
     assert "lamps (rehearsed)" in done.out
     run = the_run(here)

@@ -91,9 +91,9 @@ def test_columns_are_named_with_map(score, here):
 @pytest.mark.parametrize(
     ("flags", "said"),
     [
-        pytest.param(["--map", "anser=x"], "--map: nothing is called 'anser' (did you mean 'answer'?)", id="misspelt"),
+        pytest.param(["--map", "anser=x"], "--map: unknown target 'anser' (did you mean 'answer'?)", id="misspelt"),
         pytest.param(["--map", "answer"], "want TARGET=COLUMN", id="no column"),
-        pytest.param(["--map", "turn=a", "--map", "turn=b"], "'turn' is there twice", id="twice"),
+        pytest.param(["--map", "turn=a", "--map", "turn=b"], "'turn' is given twice", id="twice"),
         pytest.param(["--map", "answer=predicted"], "no row has the column 'predicted'", id="no such column"),
         pytest.param(["--map", "first_turn=7"], "first_turn", id="turns from 7"),
     ],
@@ -116,7 +116,7 @@ def test_columns_of_plain_answers_are_named_with_map_as_well(karat, here):
     assert done.json["summary"]["results"][0]["mean"]["value"] == 1.0
     refused = karat(*command, "--map", "program=x")
     assert refused.code == 2
-    assert "nothing is called 'program' (it is for --kind conversation); known are id, answer" in refused.err
+    assert "unknown target 'program' (it is for --kind conversation); choose from id, answer" in refused.err
 
 
 FAULTY = [
@@ -145,7 +145,7 @@ def test_faults_of_the_file_are_listed_at_once_counted_and_scored(score, here, k
         "    line 2: a second row for 'a.pdf-1', turn 0, with another answer; line 1 counts",
         f"  {TOLD[2]}",
         "    conversation 'a.pdf-1': has no row for turns 1, 2",
-        "  The rest is scored; with --strict nothing would be.",
+        "  The rest is scored. With --strict, nothing is.",
         *block[8:9],
     ]
     again = karat("report", "latest", "--json").json
@@ -460,7 +460,7 @@ def test_rows_of_several_conditions_that_ask_the_same_are_one_sample(karat, here
     ]
     (here / "clash.csv").write_text(rows.replace("q1,sums,new,One?,one", "q1,sums,new,One?,1"), encoding="utf-8")
     clash = karat("score", "clash.csv", "--scorer", "equals")
-    assert (clash.code, "stands also in line 2" in clash.err) == (2, True)
+    assert (clash.code, "is also in line 2" in clash.err) == (2, True)
 
 
 def test_one_question_without_an_id_can_be_answered_under_two_conditions(karat, here):
@@ -512,4 +512,4 @@ def test_usual_columns_of_one_file_are_found_and_missing_ones_are_asked_for(kara
     assert "--golden: say which column of less.csv holds the golden answer (it has: question, answer)" in refused.err
     twice = karat("score", "less.csv", "--golden", "answer")
     assert twice.code == 2
-    assert "column 'answer' is named for --answer as well" in twice.err
+    assert "column 'answer' is already used for --answer" in twice.err

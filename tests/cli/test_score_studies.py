@@ -57,10 +57,10 @@ def test_answers_of_nobody_are_left_out_and_told(karat, answers):
         file.write(json.dumps({"participant": "gain-999", "condition": "one", "text": "A"}) + "\n")
     done = karat("score", answers, "--dataset", "small", "--kind", "study", "--json")
     found, conditions = summary_of(done)
-    assert any("1 row of nobody who is asked" in warning for warning in found["warnings"])
+    assert any("1 row for nobody in the run" in warning for warning in found["warnings"])
     strict = karat("score", answers, "--dataset", "small", "--kind", "study", "--strict")
     assert strict.code == 2
-    assert "1 row of nobody who is asked" in strict.err
+    assert "1 row for nobody in the run" in strict.err
     assert conditions["one"]["participants"]["planned"] == 347
 
 

@@ -49,15 +49,16 @@ def test_reported_strings_and_numbers_are_read_for_either_side(tmp_path):
 
 
 def test_every_fault_is_told_with_its_line(tmp_path):
-    rows = [ROWS[0], "a,,F1,T1,t-test,,1,,,,,,,", ROWS[3], "a,,,T1,anova,,1,,,,,,,"]
+    rows = [ROWS[0], "a,,F1,T1,t-test,,1,,,,,,,", ROWS[3], "a,,,T1,anova,,1,,,,,,,", f"{ROWS[0]},5"]
     with pytest.raises(BadDataset) as refused:
         read_tests(file(tmp_path, *rows))
     assert [(fault.line, fault.message.split(":")[0]) for fault in refused.value.faults] == [
         (3, "kind"),
         (4, "reported"),
         (5, "finding"),
+        (6, "has more cells than the header"),
     ]
-    with pytest.raises(BadDataset, match="human_statistics: is no column of study tests \\(did you mean"):
+    with pytest.raises(BadDataset, match="human_statistics: is not a column of study tests \\(did you mean"):
         read_tests(file(tmp_path, ROWS[0], header=HEADER.replace("human_statistic,", "human_statistics,")))
 
 
@@ -65,7 +66,7 @@ def test_a_study_is_of_one_domain_said_in_any_of_its_rows(tmp_path):
     rows = ["a,,F1,T1,ttest_ind,,6,60,60,,-6,60,60,", "a,,F2,T1,ttest_ind,social,3,60,60,,2,60,60,"]
     (tests,) = read_tests(file(tmp_path, *rows)).values()
     assert [test.domain for test in tests] == ["social", "social"]
-    with pytest.raises(BadDataset, match="study a: is of one domain only, got cognition, social"):
+    with pytest.raises(BadDataset, match="study a: must have a single domain, got cognition, social"):
         read_tests(file(tmp_path, *rows, "a,,F3,T1,ttest_ind,cognition,3,60,60,,2,60,60,"))
 
 
@@ -226,4 +227,4 @@ def test_flags_that_make_no_sense_are_refused(tmp_path, capsys, arguments, messa
 def test_flags_of_study_tests_are_refused_for_answers(tmp_path, capsys):
     code, _, err = run(capsys, "score", file(tmp_path, ROWS[0]), "--to", "humanstudy")
     assert code == 2
-    assert "--to: for --kind study-tests only" in err
+    assert "--to: is for --kind study-tests only" in err

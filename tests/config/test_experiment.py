@@ -248,7 +248,7 @@ def test_a_file_that_is_not_there_is_told_with_its_nearest_name(folder: Path) ->
 )
 def test_names_become_slugs(read: Read, name: str, slug: str | None) -> None:
     if slug is None:
-        with pytest.raises(BadExperiment, match="must not hold a '/'"):
+        with pytest.raises(BadExperiment, match="must not contain a '/'"):
             read(f"name: '{name}'\n{GOOD}")
     else:
         assert read(f"name: '{name}'\n{GOOD}").slug == slug
@@ -416,7 +416,7 @@ def test_the_secret_of_a_server_is_named_and_masked_and_not_in_its_digest(read: 
         ("{type: login, private_key_env: SHOP_KEY}", "`type: login` takes no `private_key_env`"),
         (CLIENT.replace("SHOP_KEY", "UNSET_KEY"), "the environment variable UNSET_KEY is not set"),
         (CLIENT.replace("SHOP_KEY", "a-pasted-secret"), "must be the name of an environment variable that is set"),
-        (CLIENT.replace("client_secret_env: SHOP_KEY", "client_secret: a-pasted-secret"), "must not stand in the file"),
+        (CLIENT.replace("client_secret_env: SHOP_KEY", "client_secret: a-pasted-secret"), "must not be in the file"),
         ("{type: login}, type: sse", "OAuth needs `type: http`"),
         ("{type: login}, headers: {Authorization: 'Bearer ${SHOP_KEY}'}", "leave out one of `auth` and the header"),
     ],
@@ -430,7 +430,7 @@ def test_what_is_no_way_to_a_token_is_refused(read: Read, auth: str, words: str)
 
 def test_sse_is_a_warning(read: Read) -> None:
     warnings = read(AUTH.replace("auth: AUTH", "type: sse")).warnings
-    assert any("SSE has been given up by the protocol" in str(warning) for warning in warnings)
+    assert any("SSE is no longer part of the protocol" in str(warning) for warning in warnings)
 
 
 @pytest.mark.parametrize(

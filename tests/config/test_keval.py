@@ -34,7 +34,7 @@ def loaded(path: Path) -> Experiment:
 @pytest.mark.parametrize(("name", "conditions", "calls"), [("quickstart.yaml", 2, 72), ("full.yaml", 3, 108)])
 def test_the_files_load_and_plan_unchanged(files: Path, name: str, conditions: int, calls: int) -> None:
     found = loaded(files / name)
-    (relative,) = (warning for warning in found.warnings if "SSE has been given up" not in warning)
+    (relative,) = (warning for warning in found.warnings if "SSE is no longer part" not in warning)
     assert relative.startswith("judge.model (line ")
     assert "is of the agent's family of models (claude)" in relative
     assert len(found.conditions) == conditions

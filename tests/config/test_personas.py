@@ -106,7 +106,7 @@ def test_outside_of_studies_braces_are_text(read, prompt) -> None:
 
 def test_a_preset_that_says_nothing_in_some_studies_is_told(several, read) -> None:
     text = f"dataset: {{kind: study, path: studies}}\n{AGENT}conditions: {{a: {{preset: demographic}}}}\n"
-    told = "occupation: there participants are told that they take part, and nothing else"
+    told = "occupation: there participants are only told that they take part"
     [warning] = read(text).warnings
     assert warning.endswith(f"studies 'nobody', 'other' do not say age, gender, education or {told}")
 
@@ -129,7 +129,7 @@ def test_what_lies_here_comes_before_a_shipped_name(folder, read) -> None:
     found = read(f"dataset: {{kind: study, path: framing}}\n{AGENT}conditions: {{a: {{}}}}\n")
     assert found.dataset.path == folder / "framing" / "study.yaml"
     assert [warning.partition(": ")[2] for warning in found.warnings] == [
-        "'framing' lies here, and is also a name of what comes with karat; what lies here is used"
+        "'framing' is here and is also the name of something that comes with karat; the one here is used"
     ]
 
 

@@ -32,13 +32,13 @@ FILES = sorted(
 )
 
 ELSEWHERE = {
-    r"no condition is called|no server is called|'.*' is here twice|is a second scorer called|"
+    r"no condition is called|no server is called|'.*' is listed twice|is a second scorer called|"
     r"a condition changes the agent's options|`mcp_servers` names none": "refers to another part of the file",
     r"there is no file|is a folder|holds a study|is a dataset of another kind|no file or folder|cannot be read|"
     r"cannot be imported|without a study.yaml|must be a study": "depends on what is on this machine",
-    r"the environment variable .* is not set|is no environment variable": "depends on the environment",
-    r"a secret must not stand in the file": "which names sound secret is decided by their words",
-    r"there is no value called|is not a JMESPath expression|asks for \{\{|must stand at the beginning|"
+    r"the environment variable .* is not set|is not an environment variable": "depends on the environment",
+    r"a secret must not be in the file": "which names sound secret is decided by their words",
+    r"there is no value called|is not a JMESPath expression|asks for \{\{|must be at the beginning|"
     r"says who somebody is|describes a participant": "is text in another language, or depends on the study",
     r"must be an address such as http://localhost:8080/mcp": "is a port beyond 65535, in one of three addresses",
     r"must be a whole number, got 'many'$": "came through a variable",

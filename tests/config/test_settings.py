@@ -58,10 +58,10 @@ def test_a_variable_in_a_setting_is_filled(read: Read) -> None:
         ("a..b=5", "--set a..b: must be KEY=VALUE, e.g. --set execution.num_repetitions=5"),
         (
             "execution=[",
-            "--set execution: the value is not YAML: a value is missing, or a bracket or comma is too many",
+            "--set execution: the value is not YAML: a value is missing, or there is a bracket or comma too many",
         ),
-        ("name.first=x", "--set name.first: 'first' can stand only in a mapping; there is a plain value"),
-        ("scorers.0.type=x", "--set scorers.0.type: '0' is no position in a list of 0"),
+        ("name.first=x", "--set name.first: 'first' needs a mapping here, but there is a plain value"),
+        ("scorers.0.type=x", "--set scorers.0.type: '0' is not a position in a list of 0"),
         (
             "name=${NOT_SET}",
             "--set name: the environment variable NOT_SET is not set; set it, or name a file with --env-file",

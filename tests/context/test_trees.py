@@ -84,7 +84,7 @@ REFUSED: dict[str, tuple[Callable[[Path], object], str]] = {
     "absolute link": (lambda made: (made / "l").symlink_to("/etc/passwd"), "leads out"),
     "line break": (lambda made: (made / "a\nb").write_text(""), "printable"),
     "not UTF-8": (lambda made: Path(os.fsdecode(os.fsencode(made) + b"/\xff")).write_text(""), "printable"),
-    "deep": (lambda made: (made / "/".join("d" * 120)).mkdir(parents=True), "below one another"),
+    "deep": (lambda made: (made / "/".join("d" * 120)).mkdir(parents=True), "levels of folders"),
     "large": (lambda made: os.truncate(made / "a.txt", 2**40), "MiB"),
 }
 

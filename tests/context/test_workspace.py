@@ -175,7 +175,7 @@ def test_what_a_hostile_agent_leaves_is_contained_and_said(base, overlay, tmp_pa
         "new\\nline": "a name that is not printable UTF-8, or too long",
         "out": "a link that leads out of the workspace, to '/etc/passwd'",
         "sly": "a link that leads out of the workspace, to 'emptied/..'",
-        "sparse": "1,099,511,627,776 bytes, with which the changes are more than 64,000,000",
+        "sparse": "1,099,511,627,776 bytes, which would make the changes more than 64,000,000",
         "up": "a link that leads out of the workspace, to '../../..'",
     }
     with tarfile.open(tmp_path / "run" / "workspaces" / changes.file) as archive:
@@ -251,7 +251,7 @@ def test_a_secret_is_masked_and_makes_the_changes_incomplete(base, tmp_path):
     assert changes.left_out == ("edited: a secret in it is masked",)
     assert b"s3cr3t" not in gzip.decompress((tmp_path / "run" / "workspaces" / changes.file).read_bytes())
     (base.path / "edited").write_text("s3cr3t-value")
-    with pytest.raises(BadOption, match="'edited' in it holds a secret of the experiment"):
+    with pytest.raises(BadOption, match="its file 'edited' holds a secret of the experiment"):
         refuse_secrets(Base(base.path), redact)
 
 

@@ -55,7 +55,7 @@ def test_a_path_is_shown_as_it_was_written():
         ("hf://name", "must name a dataset as hf://owner/name"),
         ("hf://o/n/data/x.parquet", "must name a dataset as hf://owner/name"),
         ("hf://../n", "must name a dataset as hf://owner/name"),
-        ("hf://o/n?splt=x", r"'splt' is nothing that hf:// knows \(did you mean 'split'\?\)"),
+        ("hf://o/n?splt=x", r"hf:// has no option 'splt' \(did you mean 'split'\?\)"),
         ("hf://o/n?split=", "'split' is empty"),
     ],
 )
@@ -90,11 +90,11 @@ def test_the_files_of_a_split_are_found_by_their_names(query, listed, chosen):
 @pytest.mark.parametrize(
     ("query", "listed", "message"),
     [
-        ("split=test", CONFIGS, "several files fit: main/test.parquet, socratic/test.parquet; say which with"),
-        ("", SQUAD, "several files fit: plain_text/train.parquet, plain_text/validation.parquet; say which"),
-        ("split=dev", SQUAD, f"no file fits: {SQUAD[1]}, {SQUAD[2]}; name one with file="),
-        ("split=test", ["README.md", "load.py"], "it holds no file of rows that karat reads"),
-        ("split=test", PARTS[:1], f"only 1 of 2 parts are there: {PARTS[0]}"),
+        ("split=test", CONFIGS, "several files match: main/test.parquet, socratic/test.parquet; say which with"),
+        ("", SQUAD, "several files match: plain_text/train.parquet, plain_text/validation.parquet; say which"),
+        ("split=dev", SQUAD, f"no file matches: {SQUAD[1]}, {SQUAD[2]}; name one with file="),
+        ("split=test", ["README.md", "load.py"], "it has no data file that karat reads"),
+        ("split=test", PARTS[:1], f"only 1 of 2 parts exist: {PARTS[0]}"),
     ],
 )
 def test_a_split_that_is_not_clear_is_no_guess(query, listed, message):
@@ -273,7 +273,11 @@ def test_answers_made_elsewhere_are_scored_against_a_dataset_of_the_hub(tmp_path
     ("path", "env", "message"),
     [
         ("hf://o/gone", {}, "hf://o/gone: 1 fault\n  dataset.path: there is no such dataset on the Hub"),
-        ("hf://o/n?split=dev", {}, "hf://o/n: 1 fault\n  dataset.path: no file fits: data/test-00000-of-00002.parquet"),
+        (
+            "hf://o/n?split=dev",
+            {},
+            "hf://o/n: 1 fault\n  dataset.path: no file matches: data/test-00000-of-00002.parquet",
+        ),
         ("hf://o/n?split=test", {"HF_HUB_OFFLINE": "1"}, "dataset.path: is not in the Hub's cache; load it once"),
     ],
     ids=["gone", "no such split", "offline"],

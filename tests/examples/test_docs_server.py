@@ -7,6 +7,7 @@ import importlib.util
 import os
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 from types import ModuleType
 
@@ -56,7 +57,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def library(docs_server, folder):
-    return docs_server.Library(folder)
+    with closing(docs_server.Library(folder)) as library:
+        yield library
 
 
 def test_documents_are_split_at_their_headings(docs_server, folder):

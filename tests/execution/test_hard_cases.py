@@ -327,7 +327,7 @@ async def query(user_query, system_prompt, mcp_servers):
         while not watch.draining:
             await asyncio.sleep(0.01)
         os.kill(os.getpid(), signal.SIGINT)
-        while not any(notice.startswith("finishing what is in flight") for notice in watch.notices):
+        while not any(notice.startswith("finishing the trials in flight") for notice in watch.notices):
             await asyncio.sleep(0.01)
         os.kill(os.getpid(), signal.SIGTERM)
         return await running

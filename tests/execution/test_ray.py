@@ -140,21 +140,22 @@ def children(pid: int) -> list[int]:
 
 
 class Cluster:
-    """Two nodes on this machine, at addresses of their own."""
+    """One or two nodes on this machine, at addresses of their own."""
 
     def __init__(self) -> None:
         self.address = ""
         self.folder = tempfile.mkdtemp(prefix="karat-cluster-", dir="/tmp")
 
-    def begin(self) -> None:
+    def begin(self, *, cpus: int = 1, second: bool = True) -> None:
         with socket.socket() as free:
             free.bind(("127.0.0.2", 0))
             self.address = f"127.0.0.2:{free.getsockname()[1]}"
         port = self.address.rpartition(":")[2]
         self._start("--head", f"--port={port}", "--node-ip-address=127.0.0.2", f"--temp-dir={self.folder}",
-                    "--include-dashboard=false", "--num-cpus=1")  # fmt: skip
-        self._start(f"--address={self.address}", "--node-ip-address=127.0.0.3", "--num-cpus=1",
-                    '--resources={"there": 1}')  # fmt: skip
+                    "--include-dashboard=false", f"--num-cpus={cpus}")  # fmt: skip
+        if second:
+            self._start(f"--address={self.address}", "--node-ip-address=127.0.0.3", f"--num-cpus={cpus}",
+                        '--resources={"there": 1}')  # fmt: skip
 
     def _start(self, *options: str) -> None:
         command = [sys.executable, "-m", "ray.scripts.scripts", "start", "--disable-usage-stats",
@@ -381,4 +382,4 @@ def test_without_the_extra_it_is_named_and_nothing_is_on_disk(experiment: Write)
 @pytest.mark.slow
 def test_an_address_of_a_cluster_is_not_passed_over(experiment: Write) -> None:
     code, talk = carried_out(experiment(AGENT.format(url="")), "--executor", "local", "--address", "127.0.0.1:1")
-    assert (code, "--address: is that of a Ray cluster" in talk) == (2, True), talk
+    assert (code, "--address: is for a Ray cluster" in talk) == (2, True), talk

@@ -272,7 +272,7 @@ def test_a_run_folder_cannot_make_its_programs_run(with_workspace, run, tmp_path
     command = [sys.executable, "-m", "karat", "score", outcome.run.path]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 2
-    assert "no code is run because a folder names it" in " ".join(done.stderr.split())
+    assert "karat runs no code that only a run folder names" in " ".join(done.stderr.split())
     named = json.dumps(scorers[0])
     assert subprocess.run([*command, "--scorer", named], capture_output=True).returncode == 0
     assert (tmp_path / "ran").exists()
@@ -287,5 +287,5 @@ def test_a_damaged_archive_is_found(with_workspace, run):
     found = [(damage.file, damage.reason) for damage in verify(outcome.run.path).damages]
     assert sorted(found) == [
         (f"workspaces/{first.name}", "it is missing"),
-        (f"workspaces/{second.name}", "it is not as it was when the answer was given"),
+        (f"workspaces/{second.name}", "it has changed since the answer was given"),
     ]

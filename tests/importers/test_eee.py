@@ -114,5 +114,5 @@ def test_repetitions_errors_tools_and_tokens(tmp_path: Path) -> None:
 
 def test_an_aggregate_alone_is_refused(tmp_path: Path) -> None:
     alone = Path(copy(next(FOLDER.glob("*.json")), tmp_path))
-    with pytest.raises(BadDataset, match="has no instance-level results beside it"):
+    with pytest.raises(BadDataset, match="has no instance-level results next to it"):
         imported("eee", tmp_path / "runs", alone)

@@ -48,8 +48,8 @@ def named(folder: Path) -> set[str]:
     [
         (None, "is missing"),
         ("{", "is not JSON: "),
-        ("[]", "is no JSON object"),
-        ('"text"', "is no JSON object"),
+        ("[]", "is not a JSON object"),
+        ('"text"', "is not a JSON object"),
         ('{"a": NaN}', "holds NaN, which is not JSON"),
         (b"\xff\xfe{\0}\0", "is not UTF-8"),
         ("[" * 100_000, "is nested too deeply"),
@@ -100,7 +100,7 @@ def test_a_folder_without_anything_is_refused_with_every_reason(tmp_path, files)
 def test_a_path_that_is_no_folder_is_refused(tmp_path):
     (tmp_path / "file").touch()
     for path in (tmp_path / "file", tmp_path / "nothing"):
-        with pytest.raises(BadDataset, match="is no folder"):
+        with pytest.raises(BadDataset, match="is not a folder"):
             HumanStudy(HumanStudy.Options()).drafts(path)
 
 
@@ -155,7 +155,7 @@ def test_a_folder_of_the_draft_that_is_a_link_is_refused(tmp_path):
 
 @pytest.mark.parametrize("name", ["../x", "/x", "a/b/c", "", ".", "a\\b", "c:x"])
 def test_an_importer_that_names_a_file_elsewhere_is_refused(tmp_path, name):
-    with pytest.raises(BadOption, match="leads nowhere else"):
+    with pytest.raises(BadOption, match="it must be in the folder, or one folder below"):
         save(Draft(name="x", files={name: "text"}), tmp_path / "out")
     assert not (tmp_path / "out").exists()
 

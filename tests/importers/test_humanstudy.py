@@ -136,14 +136,14 @@ def test_a_string_gives_its_numbers_and_its_kind_where_there_is_only_one(tmp_pat
     [
         ("t(78) = 2.97, p < .01", []),
         ("t(78) = 2.97, p = .004", []),
-        ("t(78) = 2.97, p = .01", ["the statistic gives p = 0.004, printed is p = 0.01; 'p <' would hold"]),
-        ("t(78) = 2.97, n.s.", ["the statistic gives p = 0.004, printed is n.s."]),
+        ("t(78) = 2.97, p = .01", ["the statistic gives p = 0.004, but printed is p = 0.01; 'p <' would hold"]),
+        ("t(78) = 2.97, n.s.", ["the statistic gives p = 0.004, but printed is n.s."]),
         ("t(78) = 2.97, p = .002, one-tailed", []),
-        ("t(80) = 2.97, p < .01", ["80 degrees of freedom fit none of the numbers of people that are given: 40, 80"]),
+        ("t(80) = 2.97, p < .01", ["80 degrees of freedom fit none of the given numbers of people: 40, 80"]),
         ("t(78) = 3.97, p < .01", ["the data give t = 2.5 to 3.49"]),
         ("F(1, 78) = 8.82, p < .01", []),
         ("F(1, 78) = 18.82, p < .01", ["the data give F = 6.23 to 12.16"]),
-        ("t(78) = 2.97, n = 79", ["n = 79 is none of the numbers of people that are given: 40, 80"]),
+        ("t(78) = 2.97, n = 79", ["n = 79 is not among the given numbers of people: 40, 80"]),
     ],
 )
 def test_what_contradicts_itself_is_listed_and_not_mended(tmp_path, text, wrong):
@@ -156,8 +156,8 @@ def test_what_contradicts_itself_is_listed_and_not_mended(tmp_path, text, wrong)
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("p < .01", "gives a p and no statistic"),
-        ("AD = 0.58, p = 0.66", "gives a p and no statistic"),
+        ("p < .01", "gives a p but no statistic"),
+        ("AD = 0.58, p = 0.66", "gives a p but no statistic"),
         ("r = 776, p = 0.1", "r must be between −1 and 1, got 776"),
         ("t(78, 2) = 3", "t has 1 degrees of freedom,"),
         ("Indistinguishable (Figs 1a, 1b, 1c)", "has no statistic, share, count or mean that can be read"),
@@ -191,7 +191,7 @@ def test_a_percentage_that_no_count_prints_as_is_a_contradiction(tmp_path):
         "gain": {"percentage": "77 %", "n": 21}, "loss": {"share_of_losers": 30, "n": 20}
     }  # fmt: skip
     draft = drafted(written(tmp_path / "study", files))
-    assert "gain: no count of 21 prints as 77 %" in doubts(draft, "contradiction")
+    assert "gain: no count out of 21 rounds to 77 %" in doubts(draft, "contradiction")
     assert not any("loss" in message and "no count" in message for message in doubts(draft, "contradiction"))
 
 
@@ -203,10 +203,10 @@ def test_where_the_files_of_a_folder_differ_it_is_said(tmp_path):
     draft = drafted(written(tmp_path / "study", files))
     assert doubts(draft, "contradiction") == [
         "n is 90, its parts add up to 81",
-        "gain: n is 40, specification.json says 41",
-        "title is 'Frames', ground_truth.json says 'Prices and frames'",
-        "authors are others than in ground_truth.json",
-        "year is '2001', ground_truth.json says '1999'",
+        "gain: n is 40, specification.json has 41",
+        "title is 'Frames', but ground_truth.json says 'Prices and frames'",
+        "authors differ from those in ground_truth.json",
+        "year is '2001', but ground_truth.json says '1999'",
     ]
 
 
@@ -272,7 +272,7 @@ def test_an_item_that_asks_two_things_becomes_two_fields(tmp_path):
         "[story_choice] A man asks you to sign.", "- Sign", "- Refuse", "",
         "[story_estimate_1] What % would sign?", "", "[story_estimate_2] What % would refuse?",
     ]  # fmt: skip
-    assert doubts(draft, "left out") == ["items hold besides: traits"]
+    assert doubts(draft, "left out") == ["items also contain: traits"]
 
 
 def test_rounds_make_a_game_whose_groups_are_open(tmp_path):
@@ -329,7 +329,7 @@ def test_what_stands_in_the_data_and_in_tables_is_shown_beside_the_decisions(tmp
         "|  |  |  |",
         "|  | 1 | 2 |",
     ]
-    assert doubts(draft, "unreadable") == ["is no list", "is no table of headers and rows"]
+    assert doubts(draft, "unreadable") == ["is not a list", "is not a table of headers and rows"]
 
 
 def test_a_folder_of_several_studies_gives_several_drafts(tmp_path):

@@ -139,9 +139,7 @@ def test_tool_calls_errors_and_limits_are_what_the_log_says(tmp_path: Path) -> N
 def test_a_log_that_was_never_finished_has_what_was_written(tmp_path: Path) -> None:
     made = imported(tmp_path, "unfinished.eval")
     assert made.counts["answers"] == 2
-    assert made.findings.notes == [
-        "unfinished.eval was never finished: it has what had been written of 4 × 2 planned answers"
-    ]
+    assert made.findings.notes == ["unfinished.eval was never finished: it contains only part of 4 × 2 planned answers"]
     assert made.run.info.plan.repetitions == 2
     assert karat.summarize(made.run).total.ledger.not_run == 2, (
         "the second epoch; questions that nobody asked are unknown"
@@ -374,6 +372,7 @@ HOSTILE: dict[str, tuple[Any, str]] = {
     "empty": (lambda path: path.write_text(""), "Input data was truncated"),
     "odd strings": (lambda path: path.write_text('{"a": [' + '"\\u0041", "", ' * 1_000_000), "truncated"),
     "quotes": (lambda path: path.write_text('{"a": NaN, ' + '\\"' * 1_000_000), "malformed"),
+    "NaN": (lambda path: path.write_text('{"eval": {"a": [' + "NaN," * 1_000_001), "malformed"),
     "no header": (lambda path: ZipFile(path, "w").close(), "neither header.json"),
 }  # fmt: skip
 

@@ -86,10 +86,10 @@ def test_a_metric_of_all_samples_together_is_no_mean_of_theirs(tmp_path: Path) -
                               "bleu": ["a", "b"]}, {**row, "acc": 0.0}, {"acc": 1}, 7)  # fmt: skip
     assert means(made) == {("samples_own_2026-11-22T00-00-00.0", "acc"): (1.0, 1)}
     assert findings(made) == {
-        ("changed", "perplexity is no mean over samples: what the file has of it is in detail"): 1,
-        ("changed", "bleu is no mean over samples: what the file has of it is in detail"): 1,
+        ("changed", "perplexity is not a mean over samples: its values are in detail"): 1,
+        ("changed", "bleu is not a mean over samples: its values are in detail"): 1,
         ("left out", "a second result of a document and filter"): 1,
-        ("unreadable", "line that is no JSON object"): 1,
+        ("unreadable", "line not a JSON object"): 1,
         ("unreadable", "sample without a doc_id"): 1,
     }
     (score,) = made.run.events_of(Score)

@@ -130,7 +130,7 @@ def test_several_assertions_of_one_type_in_every_test_are_metrics_of_their_own(t
     assert (found["extra", "score"], found["odd", "score"]) == (0.25, None)
     assert findings(made) == {
         ("changed", "answer from promptfoo's cache: its latency is missing"): 1,
-        ("unreadable", "score that is no number"): 1,
+        ("unreadable", "score that is not a number"): 1,
     }
 
 
@@ -141,7 +141,7 @@ def test_the_file_is_recognized_and_others_are_not(tmp_path: Path) -> None:
     assert format_of(other) != "promptfoo"
     empty = tmp_path / "empty.json"
     empty.write_text('{"results": {"version": 3, "results": [7]}}')
-    with pytest.raises(BadDataset, match=r"holds no results; result that is no JSON object \(empty.json, "):
+    with pytest.raises(BadDataset, match=r"holds no results; result not a JSON object \(empty.json, "):
         imported("promptfoo", tmp_path, empty)
     with pytest.raises(BadDataset, match=r"holds no results of promptfoo \(want results\.results\)"):
         imported("promptfoo", tmp_path, other)

@@ -60,6 +60,7 @@ def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
         (b'{"a":' * 10**6, "JSON that is nested too deeply"),
         (b'{"results": [' + b'[{"a":' * 10**5, "JSON that is nested too deeply"),
         (b'{"a": "' + b"x" * (140 << 20), "more than 64 MB"),
+        (b'{"a": [' + b"NaN," * 1_000_001 + b"1]}", "more than a million NaN"),
     ],
     ids=lambda value: None if isinstance(value, str) else value[:14].decode(),
 )
@@ -77,7 +78,7 @@ def test_items_before_a_broken_place_are_read(tmp_path: Path) -> None:
     assert [item.raw for _, item in items(path, findings=found)] == [{"a": 1}, {"a": None, "b": "?"}]
     assert [(what, places) for _, what, _, places in found] == [
         ("result with text that is not JSON", ("file.json, item 2", "file.json, item 5")),
-        ("result that is no JSON object", ("file.json, item 4",)),
+        ("result not a JSON object", ("file.json, item 4",)),
         ("rest of the file: JSON that ends too early", ("file.json, after item 5",)),
     ]
 
@@ -91,9 +92,21 @@ def test_lines_that_are_no_objects_are_counted(tmp_path: Path) -> None:
         ("file.jsonl, line 4", {"a": None}),
     ]
     assert [what for _, what, _, _ in found] == [
-        "line that is no JSON object",
+        "line not a JSON object",
         "line with JSON that is nested too deeply",
         "line with text that is not JSON",
+    ]
+
+
+def test_a_file_is_read_up_to_a_line_that_is_too_long(tmp_path: Path) -> None:
+    path = tmp_path / "file.jsonl"
+    with path.open("wb") as file:
+        file.write(b'{"a": 1}\n')
+        file.truncate(1 << 30)  # of NUL bytes, which take no room
+    found = Findings()
+    assert [item.raw for _, item in lines(path, found)] == [{"a": 1}]
+    assert [(what, places) for _, what, _, places in found] == [
+        ("rest of the file: a line of more than 64 MB", ("file.jsonl, line 2",))
     ]
 
 

@@ -124,8 +124,8 @@ def test_errors_and_numbers_that_are_none_are_counted(tmp_path: Path) -> None:
     assert [answer.seconds for answer in made.run.events_of(Answer)] == [1.5, None]
     found = {what: places for kind, what, _, places in made.findings if kind == "unreadable"}
     assert found == {
-        "'s' is no number": ("r.csv, line 4",),
-        "'seconds' is no number": ("r.csv, line 4",),
+        "'s' is not a number": ("r.csv, line 4",),
+        "'seconds' is not a number": ("r.csv, line 4",),
         "row without an id or a question": ("r.csv, line 5",),
     }
 
@@ -135,7 +135,7 @@ def test_errors_and_numbers_that_are_none_are_counted(tmp_path: Path) -> None:
     [
         ({"golden": "expected"}, "which column is the answer or a score"),
         ({"score.x": "outpt"}, "no column 'outpt' (did you mean 'output'?)"),
-        ({"scorex": "output"}, "nothing is called 'scorex'"),
+        ({"scorex": "output"}, "unknown target 'scorex'"),
     ],
 )
 def test_columns_that_are_not_there_are_named(tmp_path: Path, mapped: dict[str, str], message: str) -> None:
@@ -190,7 +190,7 @@ def test_what_cannot_be_right_is_missing_and_said(tmp_path: Path) -> None:
     assert {metric.name: metric.bounds for metric in folder.scorers()[0].metrics}["c"] == (None, None)
     assert [what for _, what, _, _ in findings] == [
         "cost, tokens or times that cannot be right (dollars is -1.0, want 0 to 1e+06) are missing",
-        "a score that is no finite number is missing",
+        "a score that is not a finite number is missing",
     ]
     assert findings.notes == ["c has values beyond the scale that its tool states: no bounds are assumed"]
 

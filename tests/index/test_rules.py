@@ -71,7 +71,7 @@ def test_the_newest_scoring_is_shown_unless_another_is_named(wanted, shown):
     ("wanted", "message"),
     [
         ({"jury": "aa"}, "the run has no scorer 'jury'"),
-        ({"judge": "aa"}, "'aa' begins several scorings of 'judge' (known: aa11, aa22)"),
+        ({"judge": "aa"}, "'aa' matches several scorings of 'judge' (known: aa11, aa22)"),
         ({"judge": "x"}, "'x' is not a scoring of 'judge' (known: aa11, aa22)"),
     ],
 )

@@ -136,6 +136,16 @@ def test_verify_and_readers_name_the_damaged_frame(tmp_path):
         karat.summarize(path.parent)
 
 
+def test_a_last_line_that_is_cut_off_is_damage_that_no_resume_removes(tmp_path):
+    run = scripted(tmp_path / "run")
+    data = run.journal.read_bytes()[:-20]
+    run.journal.unlink()
+    (run.path / COMPRESSED).write_bytes(framed(data, sizes=[len(data)]))
+    found = verify(run.path)
+    assert [(one.line, one.reason) for one in found.damages] == [(data.count(b"\n") + 1, "it has no checksum")]
+    assert found.notes == ()
+
+
 @pytest.mark.parametrize(
     ("data", "problem"),
     [

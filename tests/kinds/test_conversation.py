@@ -184,8 +184,11 @@ def test_a_template_of_the_user_replaces_the_first_message(folder: Path) -> None
     ("template", "message"),
     [
         ("{{ documnt }}", r"there is no value called 'documnt' \(did you mean 'document'\?\)"),
-        ("gone.txt", r"there is no file 'gone.txt', and it is no text with a field such as \{\{ document \}\}"),
-        ("plain.txt", r"'plain.txt' has no field such as \{\{ document \}\}: every conversation would read alike"),
+        ("gone.txt", r"there is no file 'gone.txt', and it is not a text with a field such as \{\{ document \}\}"),
+        (
+            "plain.txt",
+            r"'plain.txt' has no field such as \{\{ document \}\}: every conversation would get the same text",
+        ),
         ("latin.txt", "'latin.txt' is not UTF-8"),
         ("long.txt", "'long.txt' is longer than 1,000,000 bytes"),
     ],

@@ -306,7 +306,7 @@ def test_rows_without_a_condition_serve_every_one(tmp_path):
         pytest.param(
             PLAIN, {"answer": "anser"}, "answer: no row has the column 'anser' (did you mean 'answer'?)", id="misspelt"
         ),
-        pytest.param([{"key": "a", "answer": 1}], {}, "none says which conversation is meant", id="no id"),
+        pytest.param([{"key": "a", "answer": 1}], {}, "none names the conversation", id="no id"),
         pytest.param([{"id": "a-0", "text": "1"}], {}, "none holds the answer, nor a program", id="no answer"),
         pytest.param(PLAIN, {"answer": ""}, "none holds the answer, nor a program", id="its answer left alone"),
     ],

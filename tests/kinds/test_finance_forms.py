@@ -206,7 +206,7 @@ SCALES = "must be one of '', 'thousand', 'million', 'billion', 'percent'"
             changed(0, question=" ", uid=None),
             ["item 1: 'questions.0.question' must be a text, got ' '", "item 1: has no 'questions.0.uid'"],
         ),
-        (changed(0, uid="u2"), ["item 1: the id 'u2' stands also in item 1; each conversation needs its own"]),
+        (changed(0, uid="u2"), ["item 1: the id 'u2' is also in item 1; each conversation needs its own"]),
         (
             changed(2, answer=None),
             ["item 1: 'u3' has no executed answer to turn 0 (from 0); fill it in, or set `expected: printed`"],

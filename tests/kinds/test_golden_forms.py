@@ -160,7 +160,7 @@ def test_a_task_of_tau2_bench_is_what_its_user_knows_and_wants(tmp_path):
                 "item 2: has no 'paragraphs'",
             ],
         ),
-        (squad(LONG, LONG), ["item 1: the id 'q1' stands also in item 1; each sample needs its own"]),
+        (squad(LONG, LONG), ["item 1: the id 'q1' is also in item 1; each sample needs its own"]),
         (
             [{"instruction": "", "actions": [{"kwargs": {}}, 3], "outputs": "none"}],
             [

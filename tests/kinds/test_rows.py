@@ -113,8 +113,8 @@ def test_a_list_of_a_yaml_file_is_chosen_as_that_of_a_json_file(tmp_path):
         ),
         ("- a: " + "x" * 10_000_000, "is larger than 10 MB; a dataset in YAML is read slowly: save it as JSON Lines"),
         ("- a: 1\n---\n- a: 2\n", "a second document starts here ('---'); a dataset holds one"),
-        ("- &a [*a]\n", "the alias *a stands inside what it refers to"),
-        ("- a: .nan\n", "holds .nan, which JSON does not allow or no computer number can be"),
+        ("- &a [*a]\n", "the alias *a is inside what it refers to"),
+        ("- a: .nan\n", "holds .nan, which JSON does not allow or no floating-point number can hold"),
         ("- a: 1:30\n", 'YAML reads 1:30 as 90 (base 60); write 90, or "1:30" for the text'),
     ],
     ids=["deep", "deeper than any", "aliases", "large", "two documents", "in itself", "nan", "base 60"],
@@ -236,7 +236,7 @@ def test_a_sheet_must_be_named_where_there_are_several(tmp_path):
     [
         ([HEADER], "file: holds no sample; it needs at least one"),
         ([], "file: holds no sample; it needs at least one"),
-        ([["a", "b", "a"], [1, 2, 3]], "row 1: the column 'a' is there twice; rename one"),
+        ([["a", "b", "a"], [1, 2, 3]], "row 1: the column 'a' appears twice; rename one"),
         ([["a", None], [1, 2]], "row 2: has '2' in a column without a name; name the column in the first row"),
         ([["a"], [1, "x"]], "row 2: has 'x' in a column without a name; name the column in the first row"),
         ([["a"], ["#DIV/0!"]], "row 2: 'a' is #DIV/0!: correct the formula, or empty the cell"),
@@ -309,3 +309,38 @@ def test_colons_behind_quotes_inside_a_text_are_no_keys(tmp_path):
     path = tmp_path / "once.jsonl"
     path.write_text('{"question": "\\"answer\\": 1, \\"answer\\": 2", "answer": "3"}\n', encoding="utf-8")
     assert [row for _, row in read_rows(path).rows] == [{"question": '"answer": 1, "answer": 2', "answer": "3"}]
+
+
+@pytest.mark.parametrize(("name", "fault"), [
+    ("q.jsonl", "line 1: is longer than 64 MB; write one object a line"),
+    ("q.json", "file: is larger than 512 MB; save it as JSON Lines"),
+])  # fmt: skip
+def test_a_file_of_a_gigabyte_in_one_line_is_refused_unread(tmp_path, name, fault):
+    path = tmp_path / name
+    with path.open("wb") as file:
+        file.truncate(1 << 30)  # of NUL bytes, which take no room
+    assert faults_of(path) == [fault]
+
+
+@pytest.mark.parametrize(("name", "text", "place"), [
+    ("q.jsonl", '{"a": [%sNaN]}\n', "line 1"),
+    ("q.json", '[{"a": [%sNaN]}]', "file"),
+])  # fmt: skip
+def test_more_nan_than_anyone_writes_are_refused_uncounted(tmp_path, name, text, place):
+    path = tmp_path / name
+    path.write_text(text % ("NaN," * 1_000_000))
+    assert faults_of(path) == [f"{place}: holds more than 1,000,000 NaN or Infinity, which JSON does not allow"]
+
+
+def test_a_file_without_any_good_row_is_not_listed_to_its_end(tmp_path):
+    path = tmp_path / "q.json"
+    path.write_text(f"[{'1,' * 200_000}1]")
+    found = faults_of(path)
+    assert found[:2] == [f"item {number}: is a number (1); each item must be an object" for number in (1, 2)]
+    assert found[10:] == ["file: more than 99,999 rows are wrong"]
+
+
+def test_a_key_that_is_there_twice_is_refused_in_what_is_not_quite_json_too(tmp_path):
+    path = tmp_path / "q.json"
+    path.write_text('[{"question": "Why?", "answer": NaN, "answer": "So."}]')
+    assert faults_of(path) == ["file: an object has the key 'answer' twice; remove one of them"]

@@ -276,7 +276,7 @@ def test_another_wording_is_shown_where_there_is_one(tmp_path: Path) -> None:
     assert other.samples[0].metadata == plain.samples[0].metadata
     assert (other.sha256 != plain.sha256, other.samples[0].digest != plain.samples[0].digest) == (True, True)
     with pytest.raises(
-        BadDataset, match=r"no material has a wording 'othr', as gain\.othr\.md \(did you mean 'other'\?\)"
+        BadDataset, match=r"no material has the wording 'othr', as gain\.othr\.md \(did you mean 'other'\?\)"
     ):
         Study(Study.Options(wording="othr")).load(folder / "study.yaml")
 

@@ -349,10 +349,13 @@ def test_a_paired_difference_is_narrower_than_one_drawn_apart() -> None:
 @pytest.mark.parametrize(
     ("derive", "reason"),
     [
-        ("derive: SELECT arm, x FROM responses", "`derive` gives no column `participant`, so nobody's rows are known"),
+        (
+            "derive: SELECT arm, x FROM responses",
+            "`derive` gives no column `participant`, so rows cannot be matched to participants",
+        ),
         (
             "derive: SELECT NULL AS participant, arm, x FROM responses",
-            "some rows of `data` are nobody's: they name no participant, and no group, that was asked",
+            "some rows of `data` name neither a participant nor a group that was asked",
         ),
     ],
 )
@@ -373,10 +376,10 @@ def test_rows_of_nobody_are_drawn_by_their_statistic_and_say_so(tmp_path: Path, 
 def test_arms_of_very_few_are_not_drawn_within(tmp_path: Path) -> None:
     study = tiny(tmp_path)
     [found] = study_draws(study, [a_run(study, answers(4))], rng=np.random.default_rng(2), replicates=20)
-    assert found.reasons == {0: "8 participants in 2 arms: too few in each to be drawn within it"}
+    assert found.reasons == {0: "8 participants in 2 arms: too few in each to resample them"}
     grouped = [replace(one, group="g", round=1) for one in answers(6)]
     [found] = study_draws(study, [a_run(study, grouped)], rng=np.random.default_rng(2), replicates=20)
-    assert found.reasons == {0: "an arm has one group alone: there is no other to draw"}
+    assert found.reasons == {0: "an arm has a single group: there is no other to draw"}
     assert (found.units, found.smallest) == (2, 1)
 
 

@@ -232,9 +232,9 @@ def test_a_copy_of_people_whose_cells_cannot_be_equal_has_their_numbers(tmp_path
     ("before", "after", "place", "message"),
     [
         ("        factors: {task: [easy, hard]}\n", "", "reported", "name them in `factors`"),
-        ("F(1, 72) = 6.10", "F(1, 74) = 6.10", "reported", "74 degrees of freedom are printed, sizes give 72"),
+        ("F(1, 72) = 6.10", "F(1, 74) = 6.10", "reported", "74 degrees of freedom are printed, but sizes give 72"),
         (F, "factors: {noise: [quiet, loud]}", "factors", "is the column of `groups` already"),
-        (F, "factors: {task: [easy, easy]}", "factors", "a level stands twice"),
+        (F, "factors: {task: [easy, easy]}", "factors", "a level appears twice"),
         (F, "factors: {tusk: [easy, hard]}", "factors.tusk", "derive gives no column 'tusk'"),
         (F, "factors: {task: [easy]}", "factors.task", "at least 2"),
         ("quiet: {n: 38}, loud: {n: 38}", "quiet: {n: 3}, loud: {n: 3}", "human", "each cell of the design"),

@@ -168,7 +168,7 @@ def test_two_studies_are_not_called_alike(folder):
     studies.write(folder / "three")
     with pytest.raises(BadDataset) as caught:
         load(folder)
-    assert str(caught.value).splitlines()[1:] == ["  two: study: is called 'small', as the study in 'three' is"]
+    assert str(caught.value).splitlines()[1:] == ["  two: study: is called 'small', like the study in 'three'"]
 
 
 @pytest.mark.parametrize("name", ["a/b", "..", "two words", "-x", "x" * 101, ""])

@@ -132,11 +132,11 @@ def test_every_row_that_cannot_be_used_is_told_at_once(tmp_path: Path) -> None:
     with pytest.raises(BadDataset) as caught:
         held(tmp_path, rows)
     assert [str(fault) for fault in caught.value.faults] == [
-        "line 1: 'participant' must say which participant it is of (did you mean 'participants'?)",
+        "line 1: 'participant' must name the participant (did you mean 'participants'?)",
         "line 2: needs 'text', a text, or 'answers', an object (it has: participant)",
         "line 3: 'repetition' is -1, want a whole number from 0",
-        "line 5: a second row of 'gain-001' at the same place, repetition 0",
-        "line 6: 'participant' must say which participant it is of",
+        "line 5: a second row for 'gain-001' in the same place, repetition 0",
+        "line 6: 'participant' must name the participant",
     ]
 
 
@@ -144,7 +144,7 @@ def test_what_serves_nobody_and_what_nobody_said_is_counted(tmp_path: Path) -> N
     rows = [{"participant": who, "task": "one", "text": "1"} for who in ("gain-001", "gain-009")]
     assert held(tmp_path, rows).notes([alone(), group()], conditions=["a", "b"], repetitions=1) == {
         "rows": "2", "rows_used": "1", "turns": "12",
-        "faults": "the file of answers has faults: 1 row of nobody who is asked (left out); "
+        "faults": "the file of answers has faults: 1 row for nobody in the run (left out); "
         "10 turns without a row (not answered)",
     }  # fmt: skip
 

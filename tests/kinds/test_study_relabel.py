@@ -156,7 +156,7 @@ def test_of_several_studies_those_that_have_the_form_are_named(tmp_path: Path) -
 
 
 def test_relabelling_and_a_wording_do_not_go_together() -> None:
-    with pytest.raises(BadOption, match="shows words of its own: leave out `wording`"):
+    with pytest.raises(BadOption, match="has its own wording: leave out `wording`"):
         load("framing", relabel=True, wording="other")
     with pytest.raises(BadOption, match="'relabelled' goes with other amounts: use `relabel: true`"):
         load("framing", wording="relabelled")
@@ -168,7 +168,7 @@ def test_other_fields_must_be_those_that_derive_counts(tmp_path: Path) -> None:
     text = file.read_text(encoding="utf-8")
     first = next(line for line in text.splitlines() if "gain" in line and "fields" in line)
     for change, message in (
-        ("{fields: {chois: {type: text}}}", r"relabels no field of its own \(did you mean 'choice'\?\)"),
+        ("{fields: {chois: {type: text}}}", r"is not a field of this task \(did you mean 'choice'\?\)"),
         ("{fields: {choice: {type: choice, options: [A, C]}}}", r"must stay a choice with the same options"),
         ("{fields: {choice: {type: choice, options: [A, B], scale: 2}}}", r"scale.*: is for number; this is a choice"),
     ):

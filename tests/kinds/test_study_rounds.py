@@ -79,11 +79,11 @@ def test_choices_of_others_are_counted():
 @pytest.mark.parametrize(
     ("texts", "said"),
     [
-        ({"start": "You said {{ last.number }}."}, "asks for {{ last.number }}, which nothing gives"),
-        ({"start": "Others: {{ others.mean }}."}, "asks for {{ others.mean }}, which nothing gives"),
+        ({"start": "You said {{ last.number }}."}, "asks for {{ last.number }}, which has no value"),
+        ({"start": "Others: {{ others.mean }}."}, "asks for {{ others.mean }}, which has no value"),
         (
             {"next": "Others: {{ others.meen }}."},
-            "{{ others.meen }}, which nothing gives (did you mean 'others.mean'?)",
+            "{{ others.meen }}, which has no value (did you mean 'others.mean'?)",
         ),
         ({"next": "You said {{ last.nmber }}."}, "did you mean 'last.number'?"),
     ],

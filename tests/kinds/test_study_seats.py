@@ -93,7 +93,7 @@ def test_what_a_value_holds_is_not_filled_again(tmp_path: Path) -> None:
     texts = {**TEXTS, "next": "{{ profile.occupation }}: you said {{ last.number }}."}
     study = read(tmp_path, text, texts)
     member = Person(id="game-001", arms=("game",), profile={"occupation": "{{ secret }}"})
-    with pytest.raises(BadOption, match=r"\{\{ secret \}\} stands in a value of 'game-001'"):
+    with pytest.raises(BadOption, match=r"\{\{ secret \}\} occurs in a value of 'game-001'"):
         group_sample(study, "game", [member], name="game-group-01", position=0)
 
 

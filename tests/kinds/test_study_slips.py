@@ -54,8 +54,8 @@ findings:
         human: {mean: 66, t: 8.13, df1: 64, n: 65, reported: "t(64) = 8.13, p < .0001"}
 """
 AGAIN = (
-    "F1 T1: the same people are in each of its groups, and a {} takes their answers as those of different people; "
-    "a column for each and ttest_paired or wilcoxon takes them as pairs"
+    "F1 T1: the same people are in each of its groups, and a {} treats their answers as those of different people; "
+    "for pairs, use a column for each with ttest_paired or wilcoxon"
 )
 
 
@@ -91,7 +91,7 @@ def test_comparing_what_the_same_people_said_as_if_they_were_others_is_warned_of
 def test_one_sample_is_compared_with_nothing_only_if_that_is_said(tmp_path: Path) -> None:
     zero = changed(SKILL, "        against: 50\n", "")
     assert read(tmp_path / "unsaid", zero, MATERIALS).warnings == (
-        "F1 T1: 'percentile' is compared with 0; `against` says with which number",
+        "F1 T1: 'percentile' is compared with 0; `against` sets another number",
     )
     assert read(tmp_path / "said", changed(SKILL, "against: 50", "against: 0"), MATERIALS).warnings == ()
 
@@ -107,7 +107,7 @@ def test_one_sample_is_compared_with_nothing_only_if_that_is_said(tmp_path: Path
         (
             "kind: ttest_one",
             "kind: binomial",
-            ["no k of people was published, nor what it follows from"],
+            ["no k of people was published, nor anything to compute it from"],
         ),
         ("t: 8.13,", "t: 8.31,", ["t = 8.31 is not what is printed: 't(64) = 8.13, p < .0001'"]),
         ('"t(64) = 8.13, p < .0001"', '"t(64) = 8,13"', None),
@@ -166,8 +166,8 @@ def test_a_chi_square_beside_a_share_is_compared_with_its_z(tmp_path: Path) -> N
     text = changed(text, "measure: percentile", "measure: above")
     text = changed(text, "findings:\n", "derive: SELECT percentile > 50 AS above FROM responses\nfindings:\n")
     wanted = (
-        "means or counts give z = 1.861 or 1.736, 'χ²(1) = 9.1, p < .07' is printed; "
-        "fix the numbers, or say which holds: `use:` with a `reason`"
+        "means or counts give z = 1.861 or 1.736, but 'χ²(1) = 9.1, p < .07' is printed; "
+        "fix the numbers, or say which to use: `use:` with a `reason`"
     )
     assert faults(tmp_path / "wrong", text) == [wanted]
     assert read(tmp_path / "right", changed(text, "9.1", "3.46"), MATERIALS).warnings == ()
@@ -180,7 +180,9 @@ def test_a_chi_square_is_compared_with_the_counts(tmp_path: Path, chi2: str, wan
     text = changed(text, "findings:\n", "derive: SELECT *, liking > 4 AS likes FROM responses\nfindings:\n")
     text = text[: text.index("human: {F")] + f"human: {{tea: {{k: 40}}, rum: {{k: 20}}, chi2: {chi2}}}"
     if wanted is None:
-        said = "the counts give chi2 = 13.333 or 13.592 or 12.033, the file says 15.3; fix it, or say why in `reason`"
+        said = (
+            "the counts give chi2 = 13.333 or 13.592 or 12.033, but the file has 15.3; fix it, or say why in `reason`"
+        )
         assert faults(tmp_path, text) == [said]
     else:
         assert read(tmp_path, text, MATERIALS).study == "rated"
@@ -192,7 +194,7 @@ def test_sizes_of_two_groups_are_compared_with_all_people(tmp_path: Path) -> Non
     text = changed(text, "        reason: all drank all\n", "")
     assert read(tmp_path / "right", text, MATERIALS).study == "rated"
     found = faults(tmp_path / "wrong", changed(text, "n2 = 60", "n2 = 61"))
-    assert found == ["N = 121 is printed, the groups have 120; fix it, or say why in `reason`"]
+    assert found == ["N = 121 is printed, but the groups have 120; fix it, or say why in `reason`"]
 
 
 @pytest.mark.parametrize(
@@ -202,7 +204,7 @@ def test_sizes_of_two_groups_are_compared_with_all_people(tmp_path: Path) -> Non
         ("age: 18 to 30", "participants.profile.age: everybody has '18 to 30'; [lowest, highest] draws from a range"),
         (
             "gender: {female: 0.5, male: 0.6}",
-            "participants.profile.gender: the shares add up to 1.1; each counts as its part of that",
+            "participants.profile.gender: the shares add up to 1.1; they are used as proportions",
         ),
         ("gender: {female: 50, male: 40}", None),  # counts
         ("gender: {female: 33.3, male: 66.6}", None),
@@ -226,7 +228,7 @@ def test_an_arm_that_no_test_looks_at_is_warned_of(tmp_path: Path) -> None:
 def test_braces_that_are_not_closed_are_warned_of(tmp_path: Path) -> None:
     unclosed = {**MATERIALS, "skill": "You are {{ profile.age, and how good?"}
     warned = read(tmp_path, SKILL, unclosed).warnings
-    assert warned == ("materials/skill.md: '{{' without '}}' behind it is shown as it stands",)
+    assert warned == ("materials/skill.md: '{{' without a closing '}}' is shown unchanged",)
 
 
 def test_yes_and_no_without_quotes_are_told_once(tmp_path: Path) -> None:
@@ -258,7 +260,7 @@ def test_an_answer_that_could_not_be_read_must_not_count(tmp_path: Path, measure
         ("r = .71, t(64) = 8.13, p < .0001", None),
         ("t(64) = 2.10 for women; t(64) = 8.13, p < .0001 for all", None),
         ("F(1, 63) = 4.1, p = .047; t(64) = 8.13, p < .0001", None),
-        ("r = .71, chi2(1, N = 65) = 8.13", "a ttest_one does not follow from r"),
+        ("r = .71, chi2(1, N = 65) = 8.13", "a ttest_one cannot be computed from r"),
         ("t(64) = 2.10; t(64) = 3.10", "t = 8.13 is not what is printed"),
     ],
 )
@@ -275,8 +277,8 @@ def test_any_printed_statistic_that_fits_the_test_holds(tmp_path: Path, reported
 @pytest.mark.parametrize(
     ("reported", "wanted"),
     [
-        ("66 (20) of 0", "the means are 66, '66 (20) of 0' is printed"),
-        ("2.33 (0.49) of 0", "the means are 66, '2.33 (0.49) of 0' is printed"),
+        ("66 (20) of 0", "the means are 66, but '66 (20) of 0' is printed"),
+        ("2.33 (0.49) of 0", "the means are 66, but '2.33 (0.49) of 0' is printed"),
         ("t(64) = 8.13, p < 10^-99999999999999999999", "the statistic gives p <0.001"),
         ("t(64) = 8.13 x 10^-99999999999999999999", "t = 8.13 is not what is printed"),
         ("t(nan) = 8.13, p < .01", "has no statistic that could be checked"),

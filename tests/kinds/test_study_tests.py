@@ -180,7 +180,7 @@ def people(kind: str, levels: dict[str, Any], **more: Any) -> Side:
         (people("spearman", {}, r=0.3, n=19), {"statistic": 0.3, "n1": 19}),
         (people("binomial", {}, k=3, n=19), {"statistic": 3, "n1": 19}),
         (people("ttest_ind", {"one": {"n": 30, "mean": 1.0}}),
-         {"missing": "no t of people was published, nor what it follows from"}),
+         {"missing": "no t of people was published, nor anything to compute it from"}),
         (people("contingency", {"one": {"n": 30}}, chi2=3.0), {"missing": "no counts of people were published"}),
     ],
 )  # fmt: skip
@@ -383,11 +383,11 @@ def test_a_reducer_runs_only_where_it_is_handed_in(tmp_path: Path) -> None:
         text = text.replace(kept, f"{kept}\n        needs: {needs}")
     study = read(tmp_path, text)
     responses = [*some("gain", 4, choice="A"), *some("loss", 4, choice="D")]
-    with pytest.raises(BadOption, match="--allow-code: the study 'small' runs code of its own, mine:doubled"):
+    with pytest.raises(BadOption, match="--allow-code: the study 'small' runs its own code, mine:doubled"):
         to_study_tests(study, responses)
     first = to_study_tests(study, responses, reducer=lambda data: {**data, "risky": [False] * 8})[0]
     assert stated(first.agent) == stated(Side(table=((0, 4), (0, 4))))
-    with pytest.raises(BadDataset, match="needs is missing: what the reducer makes its columns of cannot be seen"):
+    with pytest.raises(BadDataset, match="needs is missing: karat cannot see which fields the reducer uses"):
         read(tmp_path, STUDY.replace("findings:\n", "reducer: mine:doubled\nfindings:\n", 1))
 
 

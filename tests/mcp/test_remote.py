@@ -8,6 +8,8 @@ import socket
 import subprocess
 import sys
 import time
+from contextlib import asynccontextmanager
+from urllib.parse import urlsplit
 
 import pytest
 from werkzeug import Response
@@ -244,6 +246,87 @@ def test_cutting_off_a_trial_is_quick(toolbox, condition, shared_server, kind):
         return time.monotonic() - started
 
     assert asyncio.run(story(shared_server(kind))) < 8
+
+
+def test_many_slow_calls_of_a_shared_session_do_not_hold_up_the_next_one(toolbox, condition, shared_server):
+    async def story(url):
+        server = remote("http", url, scope="run")
+        async with toolbox(server) as box, box.open(condition(server)) as tools:
+            slow = [asyncio.create_task(tools.call("r", "hang", {})) for _ in range(120)]  # httpx2's limit: 100
+            next_one = asyncio.create_task(tools.call("r", "echo", {"text": "here"}))
+            try:
+                return (await next_one).result
+            finally:
+                for call in slow:
+                    call.cancel()
+                await asyncio.gather(*slow, return_exceptions=True)
+
+    assert asyncio.run(story(shared_server("http"))) == "here"
+
+
+@asynccontextmanager
+async def between(url, opened, *, drops=b"\0", sent=None):
+    """The address of a proxy that keeps a list of its connections, and closes one that sends `drops`."""
+    host, _, port = urlsplit(url).netloc.partition(":")
+
+    async def forward(reader, writer):
+        opened.append(writer)
+        there, back = await asyncio.open_connection(host, int(port))
+        await asyncio.gather(_copied(reader, back, writer, drops=drops, sent=sent), _copied(there, writer, back))
+
+    async with await asyncio.start_server(forward, "127.0.0.1", 0) as front:
+        yield url.replace(port, str(front.sockets[0].getsockname()[1]))
+
+
+async def _copied(reader, *writers, drops=b"\0", sent=None):
+    try:
+        while (piece := await reader.read(65_536)) and drops not in piece:
+            if sent is not None:
+                sent.append(piece)
+            writers[0].write(piece)
+            await writers[0].drain()
+    except ConnectionError:
+        pass
+    finally:
+        for writer in writers:
+            writer.close()
+
+
+def test_a_connection_that_was_idle_is_not_used_again(toolbox, condition, shared_server):
+    """Its server may close it at the same moment."""
+    opened: list[object] = []
+
+    async def story(url):
+        async with between(url, opened) as front:
+            server = remote("http", front, scope="run")
+            async with toolbox(server) as box, box.open(condition(server)) as tools:
+                await tools.call("r", "echo", {"text": "one"})
+                before = len(opened)
+                await asyncio.sleep(1.5)
+                assert (await tools.call("r", "echo", {"text": "two"})).result == "two"
+                return before
+
+    before = asyncio.run(story(shared_server("http")))
+    assert len(opened) > before >= 1
+
+
+def test_a_connection_that_breaks_off_ends_one_call(toolbox, condition, shared_server):
+    sent: list[bytes] = []
+
+    async def story(url):
+        async with between(url, [], drops=b"drop this", sent=sent) as front:
+            server = remote("http", front, scope="run")
+            async with toolbox(server) as box, box.open(condition(server)) as tools:
+                slow = [asyncio.create_task(tools.call("r", "hang", {"seconds": 1})) for _ in range(5)]
+                with pytest.raises(InfrastructureFault) as caught:
+                    await tools.call("r", "echo", {"text": "drop this"})
+                others = [(await call).result for call in slow]
+                return caught.value, others, (await tools.call("r", "echo", {"text": "next"})).result
+
+    fault, others, following = asyncio.run(story(shared_server("http")))
+    assert (fault.kind, fault.retriable, "broke off while in use" in str(fault)) == ("mcp_server_down", True, True)
+    assert (others, following) == (["here after 1 s"] * 5, "next")
+    assert sum(b'"initialize"' in piece or b"server/discover" in piece for piece in sent) == 1
 
 
 @pytest.mark.parametrize(

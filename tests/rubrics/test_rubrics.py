@@ -108,6 +108,7 @@ def test_every_fault_is_told_at_once_with_its_place():
         pytest.param("[" * 50, "file (line 1): is nested too deeply", id="deep"),
         pytest.param("? [1]\n: 2", "file (line 1): a key must be a plain text or number", id="list as key"),
         pytest.param("a: 2026-13-45", "file (line 1): cannot be read", id="no date"),
+        pytest.param(r'a: "\ud800"', "file (line 1): cannot be read: surrogates not allowed", id="half a pair"),
         pytest.param("a: !!python/name:os.system 1", "file (line 1): cannot be read as YAML", id="code"),
         pytest.param(b"\xff", "file: must be UTF-8: byte 0 cannot be read", id="encoding"),
         pytest.param(b"x" * 1_000_001, "file: must be at most 1000000 bytes, has 1000001", id="large"),

@@ -88,7 +88,7 @@ def test_a_fault_of_the_scorer_keeps_what_the_verdict_cost() -> None:
         (WORDS, "`metrics` is a Metric, want a tuple of them: metrics = (Metric(…),)"),
         ((WORDS, WORDS), "announces the metric 'words' twice"),
         ((Metric(name="x", low=2, high=1),), "metric 'x': low (2) is above high (1)"),
-        ((Metric(name="x", direction="down"),), "metrics[0] is not what a Metric says"),  # type: ignore[arg-type]
+        ((Metric(name="x", direction="down"),), "metrics[0] is not a valid Metric"),  # type: ignore[arg-type]
     ],
 )
 def test_metrics_that_mean_nothing_are_refused_before_the_run(metrics: Any, message: str) -> None:
@@ -174,7 +174,7 @@ def test_a_scorer_of_ones_own_says_the_same_of_the_same_answer() -> None:
             self.calls += 1
             return self.calls
 
-    with pytest.raises(AssertionError, match="is scored otherwise the second time"):
+    with pytest.raises(AssertionError, match="is scored differently the second time"):
         check_scorer(Moody())
 
 

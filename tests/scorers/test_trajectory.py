@@ -153,8 +153,8 @@ def test_a_task_of_tau_bench_says_which_calls_it_expects(tmp_path, actions, valu
 @pytest.mark.parametrize(
     ("column", "value", "message"),
     [
-        ("max_calls", "few", "the sample's 'max_calls' is none: Input should be a valid integer"),
-        ("used", [3], "the sample's 'used' is none: 0: Input should be a valid string"),
+        ("max_calls", "few", "the sample's 'max_calls' is not valid: Input should be a valid integer"),
+        ("used", [3], "the sample's 'used' is not valid: 0: Input should be a valid string"),
         ("arguments", [{"tool": "x"}], "needs either `equals` or `schema`"),
     ],
 )

@@ -116,9 +116,9 @@ def test_no_variation_is_no_agreement_and_says_so():
 @pytest.mark.parametrize(
     ("call", "told"),
     [
-        (lambda: cohen_kappa([6], [1], categories=STEPS), "6 is none of the categories"),
-        (lambda: cohen_kappa([None], [1], categories=STEPS), "None is none of the categories"),
-        (lambda: cohen_kappa([[1]], [1], categories=STEPS), r"a, b: \[1\] is none of the categories"),
+        (lambda: cohen_kappa([6], [1], categories=STEPS), "6 is not one of the categories"),
+        (lambda: cohen_kappa([None], [1], categories=STEPS), "None is not one of the categories"),
+        (lambda: cohen_kappa([[1]], [1], categories=STEPS), r"a, b: \[1\] is not one of the categories"),
         (lambda: cohen_kappa([1], [1, 2], categories=STEPS), "shorter|longer"),
         (lambda: cohen_kappa([1], [1], [1, 2], categories=STEPS), "one a pair"),
         (lambda: cohen_kappa([1], [1], categories=(1, 1)), "twice"),

@@ -109,7 +109,7 @@ def test_unequal_numbers_of_ratings_are_for_form_1_only():
     found = stats.icc(y, at, [1, 2, 1, 2, 1, 2, 3], model="ICC(2,1)")
     assert found.reason == "2 of 9 ratings are missing"
     assert stats.icc(y[:6], at[:6], [1, 1, 1, 2, 1, 2], model="ICC(2,1)").reason == (
-        "1 ratings stand beside one of the same thing by the same rater"
+        "1 ratings repeat one of the same item by the same rater"
     )
 
 

@@ -66,9 +66,9 @@ def test_only_questions_answered_under_both_count_and_the_others_are_told():
 
 def test_unequal_losses_are_warned_of():
     one = stats.paired_difference([3, 4, 5], [4, 5], ["p", "q", "r"], clusters_b=["p", "q"])
-    assert one.warnings == ("questions lost under a: 0, under b: 1; what is compared may not be like",)
+    assert one.warnings == ("questions lost under a: 0, under b: 1; the compared parts may differ",)
     two = stats.paired_difference([3, 3, 5, 5], [4, None, 5, 5], ["p", "p", "q", "q"])
-    assert two.warnings == ("answers missing under a: 0, under b: 1; what is compared may not be like",)
+    assert two.warnings == ("answers missing under a: 0, under b: 1; the compared parts may differ",)
 
 
 def test_nothing_but_equal_pairs_is_no_difference():

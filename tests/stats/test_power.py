@@ -242,7 +242,7 @@ def test_a_tiny_alpha_keeps_its_digits():
         (lambda: power_ttest(0.5, 10, type="welch"), "type"),
         (lambda: power_ttest(0.5, 30, n2=10), "n2: must be left out of a paired test, got 10"),
         (lambda: effect_size_ttest(30, n2=10, type="one-sample"), "n2: must be left out"),
-        (lambda: int(sample_size_ttest(0.0)), "n: there is none: no number"),
+        (lambda: int(sample_size_ttest(0.0)), "n: not known: no number"),
         (lambda: power_ttest(0.5, 10, alternative="both"), "alternative"),
         (lambda: sample_size_ttest(0.5, power=80), "power"),
         (lambda: sample_size_ttest(0.5, power=0.04), "above alpha"),

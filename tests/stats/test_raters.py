@@ -293,7 +293,7 @@ def test_weights_may_be_an_array():
 @pytest.mark.parametrize(
     ("call", "told"),
     [
-        (lambda: gwet_ac([6], [1], categories=STEPS), "6 is none of the categories"),
+        (lambda: gwet_ac([6], [1], categories=STEPS), "6 is not one of the categories"),
         (lambda: gwet_ac([1], [1, 2], categories=STEPS), "as long as each other"),
         (lambda: gwet_ac(categories=STEPS), "at least one"),
         (lambda: gwet_ac([], categories=STEPS), "at least one"),

@@ -65,7 +65,7 @@ def test_repetitions_are_not_more_questions():
 def test_missing_values_are_counted_and_an_uneven_loss_is_told():
     found = stats.mean_difference([1, 2, None, 4], [3, 4, 5])
     assert (found.n_a, found.missing_a, found.missing_b) == (3, 1, 0)
-    assert found.warnings == ("answers missing: 1 of 4 under a and 0 of 3 under b; what is compared may not be like",)
+    assert found.warnings == ("answers missing: 1 of 4 under a and 0 of 3 under b; the compared parts may differ",)
     assert not stats.mean_difference([1, 2, None, 4], [3, 4, 5, math.nan]).warnings
 
 

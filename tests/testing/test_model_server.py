@@ -127,8 +127,8 @@ def test_other_calls_are_taken_calmly(method, path, status):
         ("/v1/messages", b"{nonsense", "Expecting property name"),
         ("/v1/messages", b"[]", "the body is not an object"),
         ("/v1/chat/completions", b'{"messages": []}', "model: a text is required"),
-        ("/v1/chat/completions", b'{"model": "m", "messages": []}', "messages: a list that is not empty is required"),
-        ("/v1/responses", b'{"model": "m", "input": 7}', "input: a list that is not empty is required"),
+        ("/v1/chat/completions", b'{"model": "m", "messages": []}', "messages: a non-empty list is required"),
+        ("/v1/responses", b'{"model": "m", "input": 7}', "input: a non-empty list is required"),
         ("/v1/messages", b'{"model": "m", "messages": [7]}', "not a valid request of this API"),
     ],
 )

@@ -140,15 +140,15 @@ def test_a_verdict_stands_beside_karats_and_in_the_form_of_who_gave_it(copied):
     [
         ("talk", {"turn": 2, "verdict": "right"}, "no such turn"),
         ("talk", {"turn": -1, "verdict": "right"}, "no such turn"),
-        ("talk", {"turn": 0, "verdict": "perhaps"}, "a verdict is right, wrong, cannot_tell"),
+        ("talk", {"turn": 0, "verdict": "perhaps"}, "a verdict is one of right, wrong, cannot_tell"),
         ("talk", {"verdict": "right"}, "say which"),
-        ("talk", {"turn": 0, "diagnosis": "scale"}, "a diagnosis is"),
-        ("talk", {"turn": 0, "verdict": "right", "diagnosis": "scale"}, "a diagnosis is"),
-        ("talk", {"turn": 0, "verdict": "wrong", "diagnosis": SCRIPT}, "a diagnosis is"),
-        ("talk", {"turn": 0, "scores": {"right": 1}}, "scores and claims are of a whole answer"),
+        ("talk", {"turn": 0, "diagnosis": "scale"}, "a diagnosis must be"),
+        ("talk", {"turn": 0, "verdict": "right", "diagnosis": "scale"}, "a diagnosis must be"),
+        ("talk", {"turn": 0, "verdict": "wrong", "diagnosis": SCRIPT}, "a diagnosis must be"),
+        ("talk", {"turn": 0, "scores": {"right": 1}}, "scores and claims belong to a whole answer"),
         ("talk", {"turn": 0, "readings": {"0": {"value": "A"}}}, "no answers with fields"),
-        ("talk", {"turn": 0, "trial": trial(5), "verdict": "right"}, "no answer of this trial"),
-        ("study", {"turn": 0, "verdict": "right"}, "of a turn that has a golden answer"),
+        ("talk", {"turn": 0, "trial": trial(5), "verdict": "right"}, "no answer for this trial"),
+        ("study", {"turn": 0, "verdict": "right"}, "the turn needs a golden answer"),
         ("study", {"readings": {"0": {"value": "A"}}}, "say which"),
         ("study", {"turn": 0, "readings": {"9": {"value": "A"}}}, "one of the turn's fields"),
         ("study", {"turn": 0, "readings": {"x": {"value": "A"}}}, "one of the turn's fields"),
@@ -196,7 +196,7 @@ def test_readings_are_confirmed_corrected_and_agreed_on_by_field(copied):
         ({"choice": "A"}, None),
     ]
     told = words(viewer, "/runs/study/reviews")
-    assert "every fieldann84 participants62.5 %–fields have no words in common" in told
+    assert "every fieldann84 participants62.5 %–the fields share no words" in told
     assert "framing: choiceann44 participants50.0 %" in told
     assert "framing: sureann11 participant100.0 %" in told
     assert "choice: B (karat: A)" in told

@@ -194,11 +194,11 @@ def test_a_link_that_leads_out_of_the_folder_is_not_listed(viewer):
 
 @pytest.mark.parametrize("name", ["waiting", "leading-out"])
 def test_a_journal_that_is_no_plain_file_is_not_opened(viewer, name):
-    assert "journal.jsonl is a link, or no plain file" in viewer.get("/").text
+    assert "journal.jsonl is a link or not a regular file" in viewer.get("/").text
     for path in ("", "/samples", "/samples/1", "/state"):
         heard = viewer.get(f"/runs/{name}{path}")
         assert heard.status == 404
-        assert "journal.jsonl is a link, or no plain file" in heard.text
+        assert "journal.jsonl is a link or not a regular file" in heard.text
         assert "No such run" not in heard.text  # it is there, and cannot be opened
 
 

@@ -83,9 +83,14 @@ def hostile(path) -> None:
     script.end()
 
 
-def shown(viewer, path: str):
+def answered(viewer, path: str):
     while (heard := viewer.get(path)).status == 202:  # while the run is added up
         pass
+    return heard
+
+
+def shown(viewer, path: str):
+    heard = answered(viewer, path)
     assert heard.status == 200, heard.text
     return outline(heard.text)
 
@@ -116,8 +121,8 @@ def test_a_study_has_its_claims_with_both_sides_its_arms_and_who_could_not_be_re
 
 
 def test_there_is_no_study_of_another_name(viewer):
-    assert viewer.get("/runs/framing/studies/no-such").status == 404
-    assert viewer.get("/runs/hostile/studies/x").status in (404, 409)  # its folder keeps no study
+    assert answered(viewer, "/runs/framing/studies/no-such").status == 404
+    assert answered(viewer, "/runs/hostile/studies/x").status in (404, 409)  # its folder keeps no study
 
 
 @pytest.mark.parametrize(

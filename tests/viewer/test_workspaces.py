@@ -26,7 +26,7 @@ def test_the_difference_is_shown_and_inert(tmp_path):
         (archive,) = (path for path in (run.path / "workspaces").iterdir() if not path.name.startswith("base"))
         archive.write_bytes(b"damaged")
         damaged = viewer.get(place).text
-    assert "2 files changed, 0 removed, not everything was kept: out: a link that leads out" in page
+    assert "2 files changed, 0 removed, not everything was saved: out: a link that leads out" in page
     assert "+&lt;/pre&gt;&lt;img src=x onerror=alert(1)&gt;" in page
     assert "<img src=x" not in page
     assert "root:" not in page

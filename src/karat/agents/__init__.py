@@ -1,14 +1,14 @@
-"""What an agent is. One file a plug-in; each name is the file's name.
+"""What an agent is. One file per plug-in, with the plug-in's name.
 
 A session belongs to one trial, or to one participant of it (`Turn.seat`). It is opened, asked its turns in order, and
 closed, also when the trial is cancelled. Sessions of one agent may be open concurrently; those of one trial are asked
-one after another. `ask` returns a Reply or raises a TrialFault (errors.py), which says whose fault it was and whether
+one after another. `ask` returns a Reply or raises a TrialFault (errors.py), which states whose fault it was and whether
 another attempt could help; any other exception is a crash of the agent.
 
 An agent that holds something for the whole run (a client, threads) may have `aclose`,
 which is called once, at its end.
 
-An agent without sessions implements `ask` only (`SimpleAgent`); `as_agent` does the rest. If it needs the repetition,
+An agent without sessions implements only `ask` (`SimpleAgent`); `as_agent` does the rest. If it needs the repetition,
 it takes the keyword `trial`; if it needs the turn, the keyword `number` (from 0), because the history of a sample whose
 turns are asked separately is empty.
 
@@ -90,26 +90,27 @@ class SimpleAgent(Protocol):
 class TrialAgent(Protocol):
     """The form in which trials call an agent.
 
-    All optional: `source`, where its answers come from, if they were made elsewhere; kept in
+    All optional: `source`, where its answers come from, if made elsewhere; kept in
     `run.json`, with what `source_notes(samples, conditions=…, repetitions=…)`, formerly `told`, returns
     (`faults`: a sentence that every report shows). `unpriced`, the models whose price is not known: with one of them a
-    budget in dollars is refused. `versions`, of programs by name, kept in `run.json`; a run resumes with the same ones
-    only. `takes`, what of a condition reaches the agent (`system_prompt`, `mcp_servers`,
+    budget in dollars is refused. `versions`, of programs by name, kept in `run.json`; a run resumes only with the same
+    ones. `takes`, which parts of a condition reach the agent (`system_prompt`, `mcp_servers`,
     `condition` for its name); None: not known. `shown`: the agent's name in messages. `allow_golden`:
     whether samples and turns keep their golden answers; else `without_golden` removes them.
-    `columns`: further columns of the dataset that it is asked by; with another value there, a run is not resumed.
-    `changes`: sentences that are shown at the end of the run. `bounds_replies`: it refuses replies that are too long
-    by a limit of its own. `reports_tool_calls`: its replies name every tool call, those of MCP servers with the
-    server; without it, no reported call means that it is not known whether any was made. `aclose()`, awaited at the
+    `columns`: further columns of the dataset that it uses; if a value there changes, a run is not resumed.
+    `check_sample(condition, sample)`: raises if the sample cannot be asked; `karat check` and the report count such
+    samples. `changes`: sentences that are shown at the end of the run. `bounds_replies`: it refuses replies longer
+    than its own limit. `reports_tool_calls`: its replies name every tool call, those of MCP servers with the
+    server; without it, no reported call means it is not known whether any was made. `aclose()`, awaited at the
     end of the run.
     """
 
     def session(
         self, trial: Trial, first: int = 0, workspace: Workspace | None = None
     ) -> AbstractAsyncContextManager[Session]:
-        """`first`: the session's first turn; not 0 where each has a session of its own, or each seat has.
+        """`first`: the session's first turn; not 0 if each turn, or each seat, has its own session.
 
-        `workspace`: the attempt's own; None where the condition has none.
+        `workspace`: that of the attempt; None if the condition has none.
         """
         ...
 
@@ -117,17 +118,17 @@ class TrialAgent(Protocol):
 
 
 class AgentSetting(msgspec.Struct, frozen=True, kw_only=True):
-    """What an agent's constructor may ask for besides its options, by the name `setting`."""
+    """What an agent's constructor gets in addition to its options, if it has a parameter `setting`."""
 
     folder: Path  # the experiment's: relative paths start here
     toolbox: Toolbox  # the MCP servers of the run
-    redact: Callable[[str], str] = str  # masks secrets: for what is cut short before it reaches the journal
-    env: Mapping[str, str] | None = None  # the variables that the experiment was read with; None: the process's
+    redact: Callable[[str], str] = str  # masks secrets: for texts that are cut before they reach the journal
+    env: Mapping[str, str] | None = None  # the environment that the experiment was read with; None: the process's
     prices: Mapping[str, Price] = {}  # the experiment file's, by model
 
 
 def as_agent(found: object) -> TrialAgent:
-    """An agent of either protocol, in the form in which trials call it."""
+    """An agent of either protocol, in the form that trials call."""
     if callable(getattr(found, "session", None)):
         return _WithSessions(found)
     if callable(getattr(found, "ask", None)):
@@ -155,6 +156,7 @@ class _Adapter:
         self.reports_tool_calls = bool(getattr(agent, "reports_tool_calls", False))
         self.shown: str = getattr(agent, "shown", type(agent).__name__)
         self.changes: Sequence[str] = getattr(agent, "changes", ())
+        self.check_sample: Callable[[Condition, Sample], object] | None = getattr(agent, "check_sample", None)
         self._agent = agent
 
     async def aclose(self) -> None:
@@ -164,7 +166,7 @@ class _Adapter:
 
 
 def without_golden(sample: Sample, kind: type[Kind]) -> Sample:
-    """The sample without golden answers, and without what its kind of dataset derives from them."""
+    """The sample without golden answers, and without what its dataset kind derives from them."""
     detailed = kind.turns_say_what_is_asked
     turns = tuple(
         msgspec.structs.replace(turn, golden=None, detail=turn.detail if detailed else {}) for turn in sample.turns
@@ -173,7 +175,7 @@ def without_golden(sample: Sample, kind: type[Kind]) -> Sample:
 
 
 def turns_from(sample: Sample, first: int) -> Sequence[int]:
-    """The turns of one session, from its first one on."""
+    """The turns of one session, starting with its first."""
     seat = sample.turns[first].seat
     if seat is None:
         return range(first, len(sample.turns))
@@ -208,7 +210,7 @@ class _WithoutSessions(_Adapter):
 
 
 class _History:
-    """A session, and the block in which it is open: there is nothing to close."""
+    """A session as a context manager: there is nothing to close."""
 
     def __init__(self, ask: Any, trial: Trial, first: int, workspace: Workspace | None, extra: Sequence[str]) -> None:
         self._ask, self._trial, self._workspace, self._extra = ask, trial, workspace, extra
@@ -245,7 +247,7 @@ def _known(method: Any, *names: str) -> tuple[str, ...]:
 
 
 def _check_call(method: Any, positional: Sequence[str], named: Sequence[str]) -> None:
-    """Raises BadPlugin where the method cannot be called as the engine calls it."""
+    """Raises BadPlugin if the engine could not call the method."""
     signature = inspect.signature(method)
     try:
         signature.bind(*positional, **dict.fromkeys(named))

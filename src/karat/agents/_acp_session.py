@@ -1,4 +1,4 @@
-"""What an agent of the Agent Client Protocol says, does and may do, and the replies that this amounts to."""
+"""What an agent of the Agent Client Protocol reports, does and may do, and the replies built from it."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ LARGEST_MESSAGE = 16 * 1024 * 1024
 """Bytes of one line from the agent, and of one file that it reads or writes by way of karat."""
 
 _LARGEST_TURN = 4 * LARGEST_MESSAGE  # bytes of all lines that answer one question
-_SHOWN = 300  # characters of what is no message
+_SHOWN = 300  # characters of output that is not a message
 _RISKY = ("edit", "delete", "move", "execute")
 
 
 class KnownAgent(msgspec.Struct, frozen=True, kw_only=True):
-    """In which ways an agent goes beyond the protocol, or stays behind it."""
+    """How an agent exceeds the protocol, or falls short of it."""
 
     mcp: tuple[str, ...] = ("mcp__{server}__{tool}", "{server}__{tool}", "{server}_{tool}", "mcp_{server}_{tool}")
     title_is_name: bool = False  # the first title of a tool call is the tool's name
     id_has_name: bool = False  # `write_file__call_1`
     whole_usage: bool = True  # the usage that it reports is that of the whole turn, not of its last response
-    decides_itself: bool = False  # permissions are also answered by a model of its own
+    decides_itself: bool = False  # permissions are also answered by its own model
 
 
 _KNOWN = {
@@ -47,12 +47,12 @@ _KNOWN = {
 
 
 def known_agent(name: str) -> KnownAgent:
-    """What is known of an agent by the name that it gives itself."""
+    """What is known about an agent, by the name it reports."""
     return _KNOWN.get(name) or KnownAgent(decides_itself="codex" in name.lower())
 
 
 class Lines:
-    """Messages of the protocol, one a line; what is no message is passed over. A transport of the SDK."""
+    """Messages of the protocol, one per line; anything else is ignored. A transport of the SDK."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader, self._writer = reader, writer
@@ -89,10 +89,10 @@ class Lines:
 
 
 class Files:
-    """Reads and writes for the agent, in its working folder only, whatever links lie there."""
+    """Reads and writes for the agent, in its working folder only, whatever links it contains."""
 
     def __init__(self, shown: Path, root: Path) -> None:
-        """`shown`: the folder as the agent knows it; `root`: where this process finds it."""
+        """`shown`: the folder's path for the agent; `root`: its path for this process."""
         self._shown, self._root = shown, root
 
     def read(self, path: str, line: int | None, limit: int | None) -> str:
@@ -105,7 +105,7 @@ class Files:
         return "".join(text.splitlines(keepends=True)[start : None if limit is None else start + limit])
 
     def write(self, path: str, content: str) -> None:
-        """Makes or replaces a file, and folders above it. Raises OSError, ValueError."""
+        """Creates or replaces a file, and its parent folders. Raises OSError, ValueError."""
         *folders, name = self._below(path).parts
         flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
         with _opened(os.open(self._root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)) as fd:
@@ -140,7 +140,7 @@ def _opened(fd: int) -> Iterator[int]:
 
 
 class _Call:
-    """A tool call, put together from what the agent tells of it piece by piece."""
+    """A tool call, put together from the agent's updates."""
 
     def __init__(self) -> None:
         self.reported: JsonObject = {}
@@ -162,19 +162,19 @@ class TurnUpdates:
     def __init__(
         self, agent: KnownAgent, observed: Sequence[Observed], tools: Sequence[str], redact: Callable[[str], str]
     ) -> None:
-        """`tools`: those of the agent's own that are allowed, by name or kind."""
+        """`tools`: the allowed tools of the agent itself, by name or kind."""
         self._agent, self._observed, self._tools, self._redact = agent, observed, tools, redact
         self._started = perf_counter()
         self._texts: list[str] = []  # all texts of the model
         self._last: list[str] = []  # its texts since the last tool call
         self._trace: list[str] = []  # its thoughts, and its texts between tool calls
         self._calls: dict[str, _Call] = {}
-        self._refused: list[ToolCall] = []  # files outside of the working folder, and the like
+        self._refused: list[ToolCall] = []  # files outside the working folder, and the like
         self._on_the_way = [len(one.calls) for one in observed]
         self.cost: float | None = None  # dollars of the session so far, as the agent counts
 
     def add(self, update: JsonObject) -> None:
-        """One `session/update`; unknown ones say nothing."""
+        """One `session/update`; unknown ones are ignored."""
         match update:
             case {"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": str(text)}}:
                 self._texts.append(text)
@@ -184,17 +184,17 @@ class TurnUpdates:
             case {"sessionUpdate": "tool_call" | "tool_call_update", "toolCallId": str(key)}:
                 self._call(key).update(update)
             case {"sessionUpdate": "usage_update", "cost": {"amount": float() | int() as amount, "currency": "USD"}}:
-                self.cost = float(amount) or None  # agents say 0 of models whose price they do not know
+                self.cost = float(amount) or None  # agents report 0 for models whose price they do not know
 
     def permits(self, report: JsonObject) -> bool:
-        """Whether the condition allows the tool call for which the agent asks permission."""
+        """Whether the condition allows the tool call that the agent asks permission for."""
         call = self._call(str(report.get("toolCallId")))
         call.update(report | call.reported)  # what it reported before is closer to what the model asked for
         call.rejected = not self._allowed(call)
         return not call.rejected
 
     def refuse(self, tool: str, path: str, reason: str) -> None:
-        """Keeps what the agent wanted of karat itself and did not get."""
+        """Records what the agent asked of karat itself and did not get."""
         self._refused.append(ToolCall(tool=tool, input={"path": path}, error=self._redact(reason)))
 
     @property
@@ -203,7 +203,7 @@ class TurnUpdates:
         return bool(self._texts or self._trace or self._calls)
 
     def fault(self, stop: object) -> TrialFault | None:
-        """Why there is no answer, by the reason for which the turn ended; None if there is one."""
+        """Why there is no answer, by the reason the turn ended; None if there is one."""
         match stop:
             case "end_turn":
                 pass
@@ -228,7 +228,7 @@ class TurnUpdates:
 
     @property
     def text(self) -> str:
-        """What the model said after its last tool call; all that it said, where it ended with one."""
+        """The model's text after its last tool call; all its text, if it ended with a tool call."""
         last = "".join(self._last)
         return last if last.strip() else "".join(self._texts)
 
@@ -254,7 +254,7 @@ class TurnUpdates:
         return self._calls[key]
 
     def _name(self, call: _Call) -> str:
-        """The tool's name where the agent gives one, else the kind of tool: titles are words of the model."""
+        """The tool's name where the agent gives one, else the kind of tool: titles are written by the model."""
         key, report = str(call.reported.get("toolCallId")), call.reported
         if self._agent.id_has_name and "__" in key:
             return key.rpartition("__")[0]
@@ -263,7 +263,7 @@ class TurnUpdates:
         return str(report.get("name") or report.get("kind") or "other")
 
     def _mcp(self, call: _Call) -> tuple[str, str] | None:
-        """The server and the tool, where it is one of the condition's."""
+        """The server and the tool, if it is one of the condition's."""
         report, name = call.reported, self._name(call)
         names = {_plain(one) for one in ((name,) if report.get("kind") in _RISKY else (name, call.first_title))}
         for one in self._observed:
@@ -280,7 +280,7 @@ class TurnUpdates:
         return not call.rejected and call.reported.get("status") == "completed"
 
     def _tool_calls(self) -> tuple[ToolCall, ...]:
-        """MCP calls as they were seen on their way, in the order of the agent's own account; then the others."""
+        """MCP calls as the proxy saw them, in the order the agent reports; then the others."""
         seen = [call for one, n in zip(self._observed, self._on_the_way, strict=True) for call in one.calls[n:]]
         listed = []
         for call in self._calls.values():
@@ -310,12 +310,12 @@ class TurnUpdates:
 
 
 def _plain(name: str) -> str:
-    """As agents spell names of servers and tools for their models."""
+    """Names of servers and tools as agents spell them for their models."""
     return "".join(letter if letter.isascii() and (letter.isalnum() or letter in "_-") else "_" for letter in name)
 
 
 def _text(report: JsonObject) -> str:
-    """What a tool gave: its content, else its raw output."""
+    """A tool's result: its content, else its raw output."""
     parts = []
     content = report.get("content")
     for item in content if isinstance(content, list) else ():
@@ -349,7 +349,7 @@ def reported_usage(found: object) -> Usage | None:
     if given is None or spoken is None or not given + spoken:
         return None
     cached, thought = (read or 0) + (written or 0), thoughts or 0
-    # Whether cached tokens are counted in those of the input, and thoughts in those of the output, only the sum tells.
+    # Only the sum shows whether input tokens include cached ones, and output tokens include reasoning.
     for more_in, more_out in ((cached, thought), (cached, 0), (0, thought), (0, 0)):
         if given + more_in + spoken + more_out == whole:
             return Usage(

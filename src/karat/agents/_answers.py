@@ -28,7 +28,7 @@ _WANTED = (
 def reply_from(value: object) -> Reply:
     """A text, a Reply, or a mapping with `text` (or `answer`, `output`, `response`) and Reply's other fields.
 
-    Raises AgentFault("bad_reply"): anything else is no answer, and None least of all.
+    Raises AgentFault("bad_reply"): anything else is not an answer, including None.
     """
     if isinstance(value, Reply):
         return value
@@ -63,7 +63,7 @@ _TEXT_BLOCKS = ("text", "output_text", "input_text")
 
 
 def empty_answer(stop_reason: str | None) -> TrialFault:
-    """Why a model gave no text, by the provider's reason."""
+    """Why a model gave no text, from the provider's reason."""
     if stop_reason in ("length", "max_tokens"):
         return LimitReached("max_tokens", "the model ran out of tokens before it answered (max_tokens)")
     if stop_reason in ("content_filter", "refusal"):
@@ -145,7 +145,7 @@ def _from_openai(result: Any) -> Reply:
 
 
 def _from_messages(messages: Sequence[object], *, text: str | None = None) -> Reply:
-    """What LangChain's messages hold after the last one of the user. `text` replaces the text of the last message."""
+    """The content of LangChain's messages after the user's last one. `text` replaces the text of the last message."""
     known = [(_role(message), message) for message in _items(messages)]
     start = max((place for place, (role, _) in enumerate(known) if role == "user"), default=-1) + 1
     turn = [(role, message) for role, message in known[start:] if role in (_MODEL, _TOOL)]
@@ -206,7 +206,7 @@ def _usage(counts: Sequence[object]) -> Usage | None:
 
 
 def _answer(output: object) -> str:
-    """A text as it is, anything else as JSON. Raises if it is None or has no JSON form."""
+    """Text unchanged, anything else as JSON. Raises if it is None or has no JSON form."""
     if output is None:
         raise AgentFault("bad_reply", "the run has no output: it was interrupted, or did not finish")
     return output if isinstance(output, str) else _JSON.dump_json(output).decode()
@@ -223,7 +223,7 @@ def _unknown(value: object) -> str:
 
 
 def _blocks(content: object) -> str:
-    """The text of a message's content: a text, or a list of texts and typed blocks."""
+    """The text of a message's content: text, or a list of texts and typed blocks."""
     if not isinstance(content, (list, tuple)):
         return _text(content)
     texts = [
@@ -235,13 +235,13 @@ def _blocks(content: object) -> str:
 
 
 def _arguments(arguments: object) -> JsonObject:
-    """What a tool was called with: a mapping or its JSON text. Anything else is kept as `arguments`."""
+    """The arguments of a tool call: a mapping or its JSON text. Anything else is kept as `arguments`."""
     if arguments is None or arguments == "":
         return {}
     try:
         value = json.loads(_text(arguments))
     except ValueError:
-        value = arguments  # the model wrote no JSON
+        value = arguments  # the model did not write JSON
     return value if isinstance(value, dict) else {"arguments": value}
 
 

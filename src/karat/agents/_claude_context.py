@@ -1,4 +1,4 @@
-"""What a condition gives Claude Code besides its prompt and servers: skills, plug-ins, instructions and tools."""
+"""What a condition gives Claude Code beyond its prompt and servers: skills, plug-ins, instructions and tools."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LARGEST = 1_000_000  # bytes of a manifest or SKILL.md
 _OF_A_PLUGIN = (".claude-plugin/plugin.json", "skills", "commands", "agents", "hooks", ".mcp.json")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 
-# Claude Code confines these to the working directories; in the list of allowed tools they would be let out of them.
+# Claude Code confines these to the working directories; in the list of allowed tools they would not be confined.
 _CONFINED = frozenset({"Read", "Write", "Edit", "MultiEdit", "NotebookEdit", "NotebookRead", "Glob", "Grep", "LS"})
 
 
@@ -31,19 +31,19 @@ class Given(msgspec.Struct, frozen=True, kw_only=True):
     skills: tuple[ContextPart, ...]
     plugins: tuple[ContextPart, ...]
     instructions: ContextPart | None
-    loadable: tuple[str, ...]  # skills and commands by the names that the model calls them by
+    loadable: tuple[str, ...]  # skills and commands by the names the model uses
     servers: tuple[McpServer, ...]  # of the plug-ins; nothing is started by these definitions
     tools: tuple[str, ...]  # built-in ones
 
     @property
     def options(self) -> JsonObject:
-        """Options of the SDK that hold under every condition with a context, wherever its files are."""
+        """Options of the SDK for every condition with a context, wherever its files are."""
         if not (self.tools or self.plugins or self.skills or self.instructions):
             return {}
         return {
             "permission_mode": "acceptEdits",
             "extra_args": {"restricted": None},
-            # Without plug-ins no server but those of the condition may be found anywhere.
+            # Without plug-ins, only the condition's servers may be found.
             "strict_mcp_config": not self.plugins,
         }
 
@@ -53,7 +53,7 @@ class Given(msgspec.Struct, frozen=True, kw_only=True):
         return [tool for tool in self.tools if tool not in _CONFINED]
 
     def unexpected(self, commands: Iterable[str]) -> list[str]:
-        """What Claude Code has found of skills and plug-ins and karat has not, or the other way round."""
+        """Skills and plug-ins that Claude Code has found and karat has not, or the other way round."""
         prefixes = tuple(f"{name}:" for name in (_PLUGIN, *(part.name for part in self.plugins)))
         return sorted(set(self.loadable) ^ {name for name in commands if name.startswith(prefixes)})
 
@@ -77,7 +77,7 @@ class Given(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def check_context(key: str, value: ContextPart | str) -> None:
-    """Raises ValueError for a skill, plug-in, tool or so that Claude Code cannot be given as a condition names it."""
+    """Raises ValueError for a skill, plug-in, tool etc. that Claude Code cannot be given."""
     if isinstance(value, str):
         if not value.isalpha():
             raise ValueError(f"must be the name of a tool alone, such as Bash, got '{value}'")
@@ -137,13 +137,13 @@ def _has_hooks(text: str) -> bool:
         fields = yaml.safe_load(head[1])
     except (yaml.YAMLError, RecursionError):
         fields = None
-    return "hooks" in fields if isinstance(fields, dict) else "hooks" in head[1]  # what is unclear is refused
+    return "hooks" in fields if isinstance(fields, dict) else "hooks" in head[1]  # unclear cases are refused
 
 
 def _read_plugin(part: ContextPart) -> tuple[list[str], list[McpServer]]:
     """Its skills and commands, and its servers. Raises OSError and ValueError."""
     if not any((part.path / name).exists() for name in _OF_A_PLUGIN):
-        raise ValueError(f"'{part.name}' is no plug-in: it has none of {', '.join(_OF_A_PLUGIN)}")
+        raise ValueError(f"'{part.name}' is not a plug-in: it has none of {', '.join(_OF_A_PLUGIN)}")
     manifest = _json(part.path, ".claude-plugin/plugin.json")
     name = part.name
     if not _NAME.fullmatch(name) or name == _PLUGIN:
@@ -158,8 +158,8 @@ def _read_plugin(part: ContextPart) -> tuple[list[str], list[McpServer]]:
     loadable = [f"{name}:{found}" for found in sorted({*skills, *commands})]
     servers = []
     declared = manifest.get("mcpServers", ".mcp.json")
-    for one in [".mcp.json", *(declared if isinstance(declared, list) else [declared])]:
-        listed = _json(part.path, one) if isinstance(one, str) else one
+    for declaration in [".mcp.json", *(declared if isinstance(declared, list) else [declared])]:
+        listed = _json(part.path, declaration) if isinstance(declaration, str) else declaration
         for server, entry in _mapping(_mapping(listed).get("mcpServers", listed)).items():
             remote = "url" in _mapping(entry)
             servers.append(McpServer(name=f"plugin:{name}:{server}", type="http" if remote else "stdio"))
@@ -171,7 +171,7 @@ def _mapping(value: object) -> JsonObject:
 
 
 def _json(folder: Path, name: str) -> JsonObject:
-    """The object in a file of a plug-in; empty where there is no such file. Raises OSError and ValueError."""
+    """The object in a file of a plug-in; empty if there is no such file. Raises OSError and ValueError."""
     try:
         text = _text(folder, name)
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""A session with Claude Code: its tools, the messages that it streams, and the replies and faults they amount to."""
+"""A session with Claude Code: its tools, the messages that it streams, and the replies and faults built from them."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ if TYPE_CHECKING:
 __all__ = ["Conversation", "Terms", "ToolNames", "TurnMessages"]
 
 _MCP = "mcp__"
-_ALIASES = {"Agent": "Task"}  # Claude Code lists the tool by one name and offers it to the model by the other
+_ALIASES = {"Agent": "Task"}  # Claude Code lists the tool under one name and offers it to the model under the other
 _USUAL = ("Bash", "Edit", "Glob", "Grep", "NotebookEdit", "Read", "Task", "WebFetch", "WebSearch", "Write")
 
 
 class ToolNames:
-    """A condition's servers and tools by the names that Claude Code gives them: `my docs` becomes `my_docs`."""
+    """A condition's servers and tools under Claude Code's names: `my docs` becomes `my_docs`."""
 
     def __init__(self, condition: Condition) -> None:
         """Raises BadExperiment."""
@@ -71,8 +71,8 @@ class ToolNames:
         return [*(f"{_MCP}{server}" for server in self._servers), *self.given.allowed]
 
     def split(self, tool: str) -> tuple[str | None, str]:
-        """Server and tool; no server for what is not a tool of one of them."""
-        # Longest first: with servers `a` and `a__b`, the tool mcp__a__b__c is of the latter.
+        """Server and tool; no server if it is not a tool of one of them."""
+        # Longest first: with servers `a` and `a__b`, the tool mcp__a__b__c belongs to the latter.
         for spelled in sorted(self._servers, key=len, reverse=True):
             prefix = f"{_MCP}{spelled}__"
             if tool.startswith(prefix):
@@ -110,19 +110,19 @@ class ToolNames:
             raise ForeignTools(self._condition, sorted({*foreign, *strangers}))
         if lacking := self._built_in - {_ALIASES.get(tool, tool) for tool in tools}:
             named = [f"'{tool}'{did_you_mean(tool, _USUAL, listing=False)}" for tool in sorted(lacking)]
-            self._refuse("tools", f"Claude Code has no tool {' and no '.join(named)}")
+            self._refuse("tools", f"Claude Code has no tool {' or '.join(named)}")
         self._tools = {}
         for server, tool in map(self.split, tools):
             self._tools.setdefault(server, set()).add(tool)
 
 
-_SYNTHETIC = "<synthetic>"  # the model of messages that Claude Code makes up, to tell of an error
+_SYNTHETIC = "<synthetic>"  # the model of messages that Claude Code makes up to report an error
 
 # What Claude Code reports to the model when a server has died, and when a tool takes too long.
 _CLOSED, _CLOSED_CODE = "Connection closed", "MCP error -32000: "
 _LATE = re.compile(r'MCP server ".*" tool ".*" timed out after ')
 
-# How Claude Code calls what went wrong with a request that has no HTTP status.
+# Claude Code's names for request errors without an HTTP status.
 _KINDS = {
     "authentication_failed": "unauthorized",
     "billing_error": "quota",
@@ -143,7 +143,7 @@ class TurnMessages:
         before: ResultMessage | None,
         price: Price | None = None,
     ) -> None:
-        """`before`: the last result of the session, whose sums Claude Code counts in. `price`: the user's own."""
+        """`before`: the session's last result, whose sums Claude Code includes. `price`: the user's own."""
         self._names, self._redact, self._before, self._price = names, redact, before, price
         self._started = perf_counter()
         self._texts: list[str] = []  # all texts of the model
@@ -182,7 +182,7 @@ class TurnMessages:
 
     @property
     def dollars(self) -> float | None:
-        """Of this turn, as Claude Code reports them; None where it only guesses, because it does not know the model."""
+        """Of this turn, as Claude Code reports them; None if it only guesses, because it does not know the model."""
         result, usage = self.result, self.usage
         if self._price is not None:
             models = self._models(result)
@@ -204,7 +204,7 @@ class TurnMessages:
         return Usage(input_tokens=sum(one.input_tokens or 0 for one in each))
 
     def _models(self, result: ResultMessage | None) -> JsonObject:
-        """What each model has used up to a result of the session, that of subagents and of built-in tools included."""
+        """What each model has used up to a result of the session, including subagents and built-in tools."""
         return (result.model_usage or {}) if result is not None and self._names.given.tools else {}
 
     def _whole_usage(self, result: ResultMessage) -> JsonObject | None:
@@ -240,7 +240,7 @@ class TurnMessages:
     def reply(self, *, whole: bool = False) -> Reply:
         """The answer with its tool calls and cost; `whole`: with the texts between tool calls."""
         last = "".join(self._last) or (self.result.result if self.result is not None else None) or ""
-        # In the order in which they were requested; those that have not ended say so.
+        # In the order in which they were requested; those that have not ended are marked so.
         calls = []
         for key, (use, _) in self._calls.items():
             call = self._ended.get(key) or self._call(use, error="the attempt ended before the call did")
@@ -254,7 +254,7 @@ class TurnMessages:
             milliseconds=round((perf_counter() - self._started) * 1000, 3),
             model=self._model,
             stop_reason=self.result.stop_reason if self.result is not None else None,
-            responses=None if self._subagents else len(self._usages) or None,  # not all of theirs are reported
+            responses=None if self._subagents else len(self._usages) or None,  # not all of their responses are reported
         )
 
     @property
@@ -271,7 +271,7 @@ class TurnMessages:
             return LimitReached("max_turns", "the model wanted more responses for one question than max_turns")
         if result.is_error:
             return self._error_result(result)
-        if self._model is None and not result.model_usage:  # e.g. of a blank question it says itself that it is blank
+        if self._model is None and not result.model_usage:  # e.g. it reports a blank question itself
             return AgentFault("not_asked", f"Claude Code asked no model: {self._redact(result.result or '')}")
         if (fault := self.server_fault()) is not None:
             return fault
@@ -329,7 +329,7 @@ class TurnMessages:
     def _call(self, use: ToolUseBlock, *, result: str | None = None, error: str | None = None) -> ToolCall:
         server, tool = self._names.split(use.name)
         if tool not in self._names.offered(server):
-            server, tool = None, use.name  # it never got there
+            server, tool = None, use.name  # it never reached the server
         return ToolCall(tool=tool, server=server, input=use.input, result=result, error=error)
 
 
@@ -346,19 +346,19 @@ def _usage(counted: JsonObject) -> Usage:
 
 
 def _text(content: str | list[JsonObject] | None) -> str:
-    """A tool's result; what is not text as JSON."""
+    """A tool's result; anything but text as JSON."""
     if content is None or isinstance(content, str):
         return content or ""
     parts = [one["text"] if one.get("type") == "text" else json.dumps(one, ensure_ascii=False) for one in content]
     return "\n".join(parts)
 
 
-_LOOK_SECONDS = 0.05  # between two looks at servers that are starting
+_LOOK_SECONDS = 0.05  # between two checks of servers that are starting
 _SHOWN = 2000  # characters of its stderr
 
 
 class Terms(msgspec.Struct, frozen=True, kw_only=True):
-    """What holds for every session of an agent."""
+    """What every session of an agent shares."""
 
     version: str | None  # of Claude Code; None: not known
     provider: str
@@ -455,7 +455,7 @@ class Conversation:
         return {}
 
     def _ready(self, info: JsonObject) -> None:
-        """Check what Claude Code says of itself before it is asked. Raises TrialFault and BadExperiment."""
+        """Check Claude Code's account of itself before the first question. Raises TrialFault and BadExperiment."""
         version = info.get("claude_code_version")
         if version is not None and self._version not in (None, version):
             message = (
@@ -486,7 +486,7 @@ class Conversation:
     def _refused(self, server: McpServer, status: Any, *, late: bool) -> InfrastructureFault:
         about = f"MCP server '{server.name}'"
         if status["status"] == "needs-auth":
-            message = f"{about} wants a login: check its headers in the experiment file"
+            message = f"{about} requires a login: check its headers in the experiment file"
             return InfrastructureFault("mcp_unauthorized", message)
         if late:
             limit = f"{server.init_timeout_seconds:g} s (init_timeout_seconds)"

@@ -34,7 +34,7 @@ def prompt_and_history(
 def trial_values(
     condition: Condition, sample: Sample, trial: Trial, number: int, *, folder: Path, toolbox: Toolbox
 ) -> JsonObject:
-    """What an agent may ask for besides the question and the history, by its documented names."""
+    """What an agent may take in addition to the question and the history, by its documented names."""
     return {
         "system_prompt": condition.system_prompt,
         "mcp_servers": client_config(condition, folder, toolbox),
@@ -51,7 +51,7 @@ def trial_values(
 def client_config(condition: Condition, folder: Path, toolbox: Toolbox) -> dict[str, dict[str, object]]:
     """Server name → the configuration that MCP clients take: type, command, args and env, or type, url and headers.
 
-    Local servers are started by karat's launcher, so that they see only PATH, HOME, LANG and their own `env`. Where
+    Local servers are started by karat's launcher, so they see only PATH, HOME, LANG and their own `env`. Where
     traffic is recorded or replayed, every server is a local one: karat's proxy, valid for the current attempt.
     """
     config: dict[str, dict[str, object]] = {}

@@ -1,7 +1,7 @@
 """Recorded answers by (sample, condition, repetition).
 
-Two forms of one thing: `OffsetRows` keeps 16 to 32 bytes a row and reads each line when
-it is asked for; `TableRows` holds a file that cannot be read by offset.
+Two implementations: `OffsetRows` keeps 16 to 32 bytes per row and reads each line when
+needed; `TableRows` holds a file that cannot be read by offset.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _BLOCK = 4096  # bytes; most answers fit
 
 
 class Columns(msgspec.Struct, frozen=True, kw_only=True):
-    """What the columns are called."""
+    """The names of the columns."""
 
     id: str | None  # None: rows are numbered from 0
     answer: str | None  # None: not checked
@@ -39,16 +39,16 @@ class Columns(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Keys:
-    """Keys of rows, met in the order of the file."""
+    """Keys of rows, in the order of the file."""
 
     def __init__(self, columns: Columns) -> None:
         self._columns = columns
         self._met: dict[tuple[str, str | None], int] = {}
         self.conditions: dict[str, None] = {}  # in the order of the file
-        self.repetitions = 0  # the most of any sample
+        self.repetitions = 0  # the maximum over samples
 
     def of(self, row: Any, number: int) -> Key:
-        """Raises ValueError that says what is wrong with the row."""
+        """Raises ValueError that names the fault of the row."""
         columns = self._columns
         if not isinstance(row, dict):
             raise ValueError(f"is a {type(row).__name__}, want an object")
@@ -95,11 +95,11 @@ class OffsetRows:
         self._index()
 
     def open(self) -> BufferedReader | BytesIO:
-        """The file; of a run, the lines of its journal."""
+        """The file; for a run, the lines of its journal."""
         return open_regular(self.path) if self._run is None else self._run.open_journal() or BytesIO()
 
     def get(self, key: Key) -> Mapping[str, Any] | None:
-        """The row, read from the file; None when there is none."""
+        """The row, read from the file; None if there is none."""
         code = hash(key)
         at = code & self._mask
         while offset := self._offsets[at]:
@@ -121,12 +121,12 @@ class OffsetRows:
             try:
                 key = keys.of(self._decode(line), number)
                 number += 1
-                # Of a run's journal, the first answer of a trial counts.
+                # In a run's journal, the first answer of a trial counts.
                 if not self._put(hash(key), start) and not self._only:
                     raise ValueError(
                         f"a second answer for sample '{key[0]}', condition {key[1]!r}, repetition {key[2]}"
                     )
-            except (ValueError, UnicodeDecodeError) as error:
+            except (ValueError, RecursionError) as error:
                 faults.append(Fault(place=f"line {line_number}", message=str(error)))
                 if len(faults) == _MOST_FAULTS:
                     break
@@ -189,5 +189,5 @@ class TableRows:
             raise BadDataset(str(path), faults[:_MOST_FAULTS])
 
     def get(self, key: Key) -> Mapping[str, Any] | None:
-        """The row; None when there is none."""
+        """The row; None if there is none."""
         return self._rows.get(key)

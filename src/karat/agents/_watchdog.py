@@ -1,7 +1,7 @@
-"""Ends the programs that karat would leave behind when it is killed with no time to say so (kill −9, out of memory).
+"""Ends the programs that karat would leave behind when it is killed without warning (kill −9, out of memory).
 
 A small process reads from a pipe which process groups start and end. When the pipe closes, because karat has ended in
-whatever way, it kills the remaining groups. This works wherever there are pipes, and costs each start a write of five
+any way, it kills the remaining groups. This works wherever there are pipes, and costs each start a write of five
 bytes. Run as a program (by its path, standard library only) this file is that process.
 """
 
@@ -21,7 +21,7 @@ _PATIENCE_SECONDS = 2.0
 
 
 class Watchdog:
-    """`watch(pid)` and `release(pid)` of process groups; the process starts with the first of them."""
+    """`watch(pid)` and `release(pid)` of process groups; the process starts with the first group."""
 
     def __init__(self) -> None:
         self._pipe: int | None = None

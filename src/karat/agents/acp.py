@@ -43,11 +43,11 @@ from karat.records import Condition, JsonObject, Reply, Sample, Turn, Usage
 
 __all__ = ["Acp"]
 
-_PROTOCOL = 1  # the version that is spoken
-_START_SECONDS = 60.0  # for the agent to say who it is, and to open a session
-_GONE_SECONDS = 5.0  # more than the launcher may take to end everything
+_PROTOCOL = 1  # the version in use
+_START_SECONDS = 60.0  # for the agent to identify itself, and to open a session
+_GONE_SECONDS = 5.0  # longer than the launcher may take to end everything
 _STDERR_SHOWN = 3000  # characters of its end
-_STDERR_KEPT = 64_000  # bytes: so many more that a secret cut in half at their begin is not shown
+_STDERR_KEPT = 64_000  # bytes: enough that a secret cut in half at the start is not shown
 _EXIT_SECONDS = 1.0  # for an agent that has closed its output to end
 _WANTS_LOGIN, _NOT_FOUND, _REFUSED = -32000, -32002, -32602  # of JSON-RPC and ACP
 
@@ -55,11 +55,10 @@ _WANTS_LOGIN, _NOT_FOUND, _REFUSED = -32000, -32002, -32602  # of JSON-RPC and A
 class Acp:
     """An agent over the Agent Client Protocol: OpenCode, Claude Code, Gemini CLI and others.
 
-    Each trial has a process, a HOME and a working directory of its own: the condition's workspace, else an empty
-    folder. The agent sees PATH, LANG and `env`, nothing else. It asks for permission before it uses a tool, and gets
-    it for the condition's MCP tools and for those of its own that the condition lists in `tools`. A tool that it ran
-    without asking, and that is not listed, is a fault of the agent. The protocol has no system prompt: the condition's
-    precedes the first question in one text with it.
+    Each trial has its own process, HOME and working directory: the condition's workspace, else an empty folder. The
+    agent sees only PATH, LANG and `env`. It gets permission for the condition's MCP tools and for those of its own
+    that the condition lists in `tools`; running another tool without asking is a fault of the agent. The
+    condition's system prompt is sent before the first question.
     """
 
     class Options(BaseModel):
@@ -70,7 +69,7 @@ class Acp:
         command: tuple[Name, ...] = Field(
             min_length=1, description="program and arguments; one text is split as a shell would"
         )
-        env: dict[str, Text] = {}  # its environment besides PATH, LANG, HOME and TMPDIR
+        env: dict[str, Text] = {}  # its environment, in addition to PATH, LANG, HOME and TMPDIR
 
         @field_validator("command", mode="before")
         @classmethod
@@ -80,11 +79,11 @@ class Acp:
     connects_itself = True  # to its MCP servers, through karat's proxy
     context = ("workspace", "tools")
     enters_workspace = True
-    reports_tool_calls = True  # those of MCP servers pass karat
+    reports_tool_calls = True  # those of MCP servers pass through karat
 
     def __init__(self, options: Options, setting: AgentSetting) -> None:
         try:
-            import acp.connection  # noqa: F401 - a missing extra is found here, before the first trial
+            import acp.connection  # noqa: F401 - a missing extra shows here, before the first trial
         except ImportError as error:
             raise MissingExtra("acp", "the agent 'acp'") from error
         refuse_instructions_above(Path(tempfile.gettempdir()))
@@ -95,14 +94,14 @@ class Acp:
         if found is None:
             raise BadOption("agent.command", f"'{program}' is not a program; install the agent, or give its path")
         self._program = found
-        self._named: str | None = None  # name and version, as the first session heard them
+        self._named: str | None = None  # name and version, from the first session
         self.changes: list[str] = []
 
     @asynccontextmanager
     async def session(
         self, condition: Condition, sample: Sample, workspace: Workspace | None = None
     ) -> AsyncIterator[_Conversation]:
-        """One trial's session. When the block is left, every process that it started is gone, and its folder too."""
+        """One trial's session. At its end, every process that it started has ended, and its folder is removed."""
         with temporary_folder("acp") as base:
             for folder in ("home", "work", "tmp"):
                 (base / folder).mkdir()
@@ -144,7 +143,7 @@ class Acp:
 
 
 class _Program:
-    """The agent's process, below the launcher that ends it with all that it started."""
+    """The agent's process, a child of the launcher that ends it with all that it started."""
 
     def __init__(self, process: Process, redact: Callable[[str], str]) -> None:
         assert process.stdin is not None
@@ -168,7 +167,7 @@ class _Program:
         self._reading.cancel()
 
     async def ended(self, *, asked: bool) -> TrialFault:
-        """Why the agent says no more. `asked`: after a question."""
+        """Why the agent's output ended. `asked`: after a question."""
         if self.lines.too_long:
             message = f"the agent sent more than {LARGEST_MESSAGE} bytes in one message, or four times that in one turn"
             return LimitReached("output_too_long", message)
@@ -275,7 +274,7 @@ class _Conversation:
             return None, fault
 
     def _dollars(self, usage: Usage | None, cost: float | None) -> float | None:
-        """By the user's own price, else what the agent's account of the session has grown by."""
+        """By the user's own price, else the increase in the session cost that the agent reports."""
         before, self._spent = self._spent, self._spent if cost is None else cost
         price = own_price(self._model, self._setting.prices) if self._model else None
         if price is not None:
@@ -297,7 +296,9 @@ class _Conversation:
             more = f" ({json.dumps(error.data, ensure_ascii=False)})" if error.data is not None else ""
             words = self._setting.redact(f"{error}{more}")[:_STDERR_SHOWN]
             if error.code == _WANTS_LOGIN:
-                message = f"the agent wants a login: give it a key by `env`, each trial has a HOME of its own: {words}"
+                message = (
+                    f"the agent requires a login: give it a key with `env`, as each trial has its own HOME: {words}"
+                )
                 raise InfrastructureFault("unauthorized", message) from error
             message = f"the agent answered '{method}' with an error: {words}"
             if method == "initialize":
@@ -321,11 +322,13 @@ class _Conversation:
         self._known, self.agent = known_agent(name), f"{name} {info.get('version') or '(no version)'}"[:_STDERR_SHOWN]
         if self._known.decides_itself and self._condition.context.tools:
             place = f"conditions.{self._condition.name}.tools"
-            message = f"{name} lets a model of its own answer questions of permission, so that no allow-list would hold"
+            message = (
+                f"{name} lets a model of its own answer permission requests, so an allow-list would have no effect"
+            )
             raise BadExperiment("experiment", [Fault(place=place, message=message)])
 
     def _servers(self) -> list[JsonObject]:
-        """Every server by karat's proxy: so each agent can use it, and karat sees when it has the tools."""
+        """Every server through karat's proxy: any agent can use it, and karat sees when it has the tools."""
         found = []
         for server, observed in zip(self._condition.mcp_servers, self._observed, strict=True):
             command, env = self._setting.toolbox.observed_command(server, observed)
@@ -334,7 +337,7 @@ class _Conversation:
         return found
 
     async def _wait_for_tools(self, start: float) -> None:
-        """Until the agent has listed the tools of every server: it would begin without those that come late."""
+        """Waits until the agent has listed the tools of every server: it would start without late ones."""
         ended = asyncio.create_task(self._program.process.wait())
         try:
             for server, observed in zip(self._condition.mcp_servers, self._observed, strict=True):
@@ -354,7 +357,7 @@ class _Conversation:
             ended.cancel()
 
     async def _answer(self, method: str, params: object, notification: bool) -> JsonObject | None:
-        """What the agent asks or tells."""
+        """The agent's requests and notifications."""
         from acp.exceptions import RequestError
 
         values = params if isinstance(params, dict) else {}
@@ -372,11 +375,11 @@ class _Conversation:
     def _update(self, params: JsonObject) -> None:
         update = params.get("update")
         if not isinstance(update, dict) or (self._id and params.get("sessionId") != self._id):
-            return  # of a session within the session
+            return  # of a nested session
         if update.get("sessionUpdate") == "available_commands_update":
             commands = update.get("availableCommands")
             listed = commands if isinstance(commands, list) else []
-            self._commands = {f"/{one.get('name')}" for one in listed if isinstance(one, dict)}
+            self._commands = {f"/{command.get('name')}" for command in listed if isinstance(command, dict)}
         elif self._turn is not None:
             self._turn.add(update)
 
@@ -397,7 +400,7 @@ class _Conversation:
             if not self._condition.context.tools:
                 raise ValueError("the condition allows no tool of the agent's own")
             if method == "fs/read_text_file":
-                numbers = (one if isinstance(one, int) else None for one in (line, limit))
+                numbers = (number if isinstance(number, int) else None for number in (line, limit))
                 return {"content": self._files.read(str(path), *numbers)}
             self._files.write(str(path), content if isinstance(content, str) else "")
         except FileNotFoundError:
@@ -411,11 +414,11 @@ class _Conversation:
 
 
 def _model(session: JsonObject) -> str:
-    """The model that the agent says it asks; empty where it does not say."""
+    """The model that the agent reports; empty if it reports none."""
     match session:
         case {"models": {"currentModelId": str(model)}}:
             return model
         case {"configOptions": list(options)}:
-            chosen = [one for one in options if isinstance(one, dict) and one.get("category") == "model"]
+            chosen = [option for option in options if isinstance(option, dict) and option.get("category") == "model"]
             return str(chosen[0].get("currentValue") or "") if chosen else ""
     return ""

@@ -35,27 +35,27 @@ _NO_TOKENS = Usage(input_tokens=0, output_tokens=0)
 class Chat:
     """A language model, with a tool loop over the condition's MCP servers.
 
-    Every provider that pydantic-ai knows, and every server that speaks OpenAI's protocol
+    Every provider that pydantic-ai supports, and every server that speaks OpenAI's protocol
     (`base_url`). The model sees the condition's tools and no others, and the error messages of
     tools; a server that dies ends the attempt. All turns of a sample are one conversation.
     """
 
     class Options(BaseModel):
-        """`model` is provider:model; the inference parameters are the provider's where they are not given."""
+        """`model` is provider:model; inference parameters default to the provider's."""
 
         model_config = Strictly
 
         model: Name = Field(description="provider:model, e.g. openai:gpt-4.1")
-        base_url: Address | None = None  # of a service that speaks the provider's protocol
-        api_key_env: VariableName | None = None  # the name of the variable that holds the key
+        base_url: Address | None = None  # of a service with the provider's protocol
+        api_key_env: VariableName | None = None  # the variable that holds the API key
         temperature: Number | None = Field(default=None, ge=0, le=2)  # null: the provider's default, as below
-        top_p: Number | None = Field(default=None, gt=0, le=1)  # the share of likely tokens that is drawn from
+        top_p: Number | None = Field(default=None, gt=0, le=1)  # nucleus sampling: the probability mass drawn from
         max_tokens: Count | None = Field(default=None, ge=1)  # of one response of the model
-        seed: Count | None = None  # where the provider draws by one; every repetition sends the same
+        seed: Count | None = None  # if the provider supports it; every repetition sends the same
         thinking: bool | Literal["minimal", "low", "medium", "high", "xhigh", "max"] | None = None  # how hard it thinks
         max_turns: Count | None = Field(default=50, ge=1)  # responses of the model to one question; null: no limit
         headers: dict[str, Text] = {}  # sent with each request
-        extra_body: dict[str, object] = {}  # added to each request's body, as it stands
+        extra_body: dict[str, object] = {}  # added to each request's body, unchanged
 
         @field_validator("model")
         @classmethod
@@ -160,7 +160,7 @@ class _Conversation:
             calls += len(reply.tool_calls)
 
     async def ask(self, turn: Turn) -> Reply:
-        """The model's answer, after as many tool calls as it wants. Raises TrialFault, with the reply so far."""
+        """The model's answer, after as many tool calls as it makes. Raises TrialFault, with the reply so far."""
         progress = _Progress()
         with metered() as meter:
             try:
@@ -204,7 +204,7 @@ class _Conversation:
             raise fault_of(error) from error
 
     async def _call(self, wanted: Sequence[ToolCallPart], progress: _Progress) -> list[ToolReturnPart]:
-        """Every call of one response, all at once; what came of them, in the order in which they were wanted."""
+        """Runs all calls of one response at once; their results, in the order requested."""
         from pydantic_ai.messages import ToolReturnPart
 
         if len(wanted) == 1:
@@ -238,7 +238,7 @@ class _Conversation:
                 arguments = part.args_as_dict(raise_if_invalid=True)
             except (ValueError, AssertionError):
                 message = f"the arguments are not a JSON object: {part.args}"
-                call = ToolCall(tool=tool.name, error=message)  # no server: it never got there
+                call = ToolCall(tool=tool.name, error=message)  # no server: it never reached one
             else:
                 try:
                     call = await self._tools.call(tool.server, tool.name, arguments)
@@ -256,11 +256,11 @@ class _Progress:
 
     def __init__(self) -> None:
         self.responses: list[ModelResponse] = []
-        self.calls: list[ToolCall | None] = []  # in the order in which the model wanted them; None: not over
+        self.calls: list[ToolCall | None] = []  # in the order the model requested them; None: not finished
         self._started = monotonic()
 
     def reply(self, meter: Meter, *, whole: bool = False) -> Reply:
-        """The last response, with all that was called and spent; `whole`: with the text of every response."""
+        """The last response, with all calls and costs; `whole`: with the text of every response."""
         last = self.responses[-1]
         texts = [response.text for response in self.responses] if whole else [last.text]
         thoughts = [response.thinking for response in self.responses]
@@ -280,7 +280,7 @@ def _parameters(named: Mapping[str, Tool]) -> ModelRequestParameters:
     from pydantic_ai.models import ModelRequestParameters
     from pydantic_ai.tools import ToolDefinition
 
-    # Not strict: providers would rewrite the schema that the server gives, and it is part of what is measured.
+    # Not strict: providers would rewrite the schema that the server gives, which is part of what is measured.
     tools = [
         ToolDefinition(name=name, description=tool.description, parameters_json_schema=tool.input_schema, strict=False)
         for name, tool in named.items()
@@ -288,14 +288,14 @@ def _parameters(named: Mapping[str, Tool]) -> ModelRequestParameters:
     return ModelRequestParameters(function_tools=tools)
 
 
-_LONGEST = 64  # what every provider takes
+_LONGEST = 64  # every provider accepts this length
 _NOT_ALLOWED = re.compile(r"[^A-Za-z0-9_-]")
 
 
 def named_tools(tools: Sequence[Tool]) -> dict[str, Tool]:
-    """Each tool under a name of its own, in order: its plain name, or `server__tool` where two servers share it.
+    """Each tool under a unique name, in order: its plain name, or `server__tool` where two servers share it.
 
-    Characters that providers refuse become `_`; a name that is too long ends in a hash of itself.
+    Characters that providers refuse become `_`; a name that is too long is cut and ends in its hash.
     """
     shared = Counter(_allowed(tool.name) for tool in tools)
     named: dict[str, Tool] = {}

@@ -43,7 +43,7 @@ __all__ = ["Claude"]
 
 _SETTINGS = {
     "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",  # else hidden requests for titles falsify usage
-    "CLAUDE_CODE_DISABLE_BACKGROUND_TASKS": "1",  # a slow tool call is waited for
+    "CLAUDE_CODE_DISABLE_BACKGROUND_TASKS": "1",  # wait for slow tool calls
     "DISABLE_AUTOUPDATER": "1",
     "ENABLE_TOOL_SEARCH": "false",  # every tool of the condition is offered, however many there are
 }
@@ -78,7 +78,7 @@ PROVIDERS: dict[str, tuple[str, ...]] = {
 }
 _SWITCHES = {"bedrock": "CLAUDE_CODE_USE_BEDROCK", "vertex": "CLAUDE_CODE_USE_VERTEX"}
 
-# What the clouds' own tools wrote below the real HOME, which Claude Code does not see.
+# Files of the clouds' own tools below the real HOME, which Claude Code does not see.
 _FILES = {
     "AWS_CONFIG_FILE": ".aws/config",
     "AWS_SHARED_CREDENTIALS_FILE": ".aws/credentials",
@@ -89,7 +89,7 @@ _NOT_SECRET = ("_URL", "_REGION", "_PROFILE", "_PROJECT", "_PROJECT_ID", "_FILE"
 
 
 def provider_of(named: str | None, base_url: str | None, env: Mapping[str, str]) -> str:
-    """The provider: by `base_url` first, then by the option, then by the switches in the environment."""
+    """The provider: from `base_url`, else the option, else the switches in the environment."""
     if base_url is not None:
         return "anthropic"
     if named is not None:
@@ -107,10 +107,10 @@ def environment(
     api_key_env: str | None,
     max_retries: int,
 ) -> dict[str, str]:
-    """Settings, the provider's credentials and address, and what the experiment file gives (`own`).
+    """Settings, the provider's credentials and address, and what the experiment file sets (`own`).
 
-    An address or a key that the options name goes before everything else, so that no other
-    service is asked, and no other key sent there. Raises BadOption where there is no key.
+    An address or a key in the options takes precedence, so that no other
+    service is asked, and no other key is sent there. Raises BadOption where there is no key.
     """
     found = {name: env[name] for name in PROVIDERS[provider] if env.get(name)}
     if provider in _SWITCHES:
@@ -124,7 +124,7 @@ def environment(
             found.pop(switch, None)
         found["ANTHROPIC_BASE_URL"] = base_url
         if (host := urlsplit(base_url).hostname or "") in ("127.0.0.1", "::1", "localhost"):
-            # A proxy has no business between two programs of this machine.
+            # No proxy is needed between two programs on this machine.
             found["NO_PROXY"] = found["no_proxy"] = ",".join(filter(None, [found.get("NO_PROXY"), host]))
     if api_key_env is not None:
         for name in ("ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"):
@@ -136,10 +136,10 @@ def environment(
         if base_url is None and "ANTHROPIC_BASE_URL" not in found:
             message = (
                 "Claude Code needs a key: set ANTHROPIC_API_KEY, or name the variable that holds it "
-                "(a login on this machine is not used: each trial has a HOME of its own)"
+                "(a login on this machine is not used: each trial has its own HOME)"
             )
             raise BadOption("agent.api_key_env", message)
-        found["ANTHROPIC_API_KEY"] = "none"  # a local server wants no key, but Claude Code does not start without one
+        found["ANTHROPIC_API_KEY"] = "none"  # a local server needs no key, but Claude Code does not start without one
     return found
 
 
@@ -158,30 +158,27 @@ _LARGEST_MESSAGE = 64 * 1024 * 1024  # bytes of one line from Claude Code; the S
 
 
 class Claude:
-    """Claude Code through its Agent SDK: a model with what its condition says, and nothing besides.
+    """Claude Code through its Agent SDK: a model with what its condition defines, and nothing else.
 
-    That is a system prompt, the tools of MCP servers, skills, plug-ins, instructions, a workspace and built-in tools.
-    Each trial has a session and a HOME of its own, works in its workspace or an empty folder, and sees the variables
-    that it needs, no others. A run in which another tool reaches the model is stopped.
+    Each trial has its own session and HOME, works in its workspace or an empty folder, and sees only the variables
+    that it needs. A run in which another tool reaches the model is stopped.
     """
 
     class Options(BaseModel):
-        """`model` is the model's own name. Claude Code takes no sampling parameters: no temperature, no seed."""
+        """`model` is the model's name. Claude Code takes no sampling parameters: no temperature, no seed."""
 
         model_config = Strictly
 
         model: Name = Field(description="the model's own name, e.g. claude-sonnet-4-5")
         max_turns: Count | None = Field(default=50, ge=1)  # responses of the model to one question; null: no limit
-        thinking_tokens: Count | None = Field(default=None, ge=0)  # 0: no thinking; null: as Claude Code has it
-        effort: Literal["low", "medium", "high", "xhigh", "max"] | None = None  # null: as Claude Code has it
-        provider: Literal["anthropic", "bedrock", "vertex"] | None = None  # null: CLAUDE_CODE_USE_BEDROCK, …_VERTEX say
-        base_url: Address | None = None  # of a service that speaks Anthropic's Messages API; it goes before `provider`
-        api_key_env: VariableName | None = (
-            None  # the name of the variable that holds the key; null: ANTHROPIC_API_KEY, …
-        )
+        thinking_tokens: Count | None = Field(default=None, ge=0)  # 0: no thinking; null: Claude Code's default
+        effort: Literal["low", "medium", "high", "xhigh", "max"] | None = None  # null: Claude Code's default
+        provider: Literal["anthropic", "bedrock", "vertex"] | None = None  # null: see CLAUDE_CODE_USE_BEDROCK, …_VERTEX
+        base_url: Address | None = None  # of a service with Anthropic's Messages API; takes precedence over `provider`
+        api_key_env: VariableName | None = None  # the variable that holds the API key; null: ANTHROPIC_API_KEY, …
         max_retries: Count = Field(default=2, ge=0, le=10)  # of one request, before the attempt fails
         env: dict[str, Text] = {}  # further variables that Claude Code sees, e.g. HTTPS_PROXY
-        program: Name | None = None  # another Claude Code than the one that the SDK brings along
+        program: Name | None = None  # another Claude Code than the one bundled with the SDK
         temperature: None = None  # cannot be set
 
         @field_validator("temperature", mode="before")
@@ -226,7 +223,7 @@ class Claude:
             max_retries=options.max_retries,
         )
         hide = Redactor(credentials(self._env))
-        # The SDK logs what it also raises; a handler of our own keeps Python from printing that on stderr.
+        # The SDK logs what it also raises; our own handler keeps Python from printing it to stderr.
         logging.getLogger("claude_agent_sdk").addHandler(_QUIET)
         price = own_price(ModelName(provider="anthropic", name=options.model), setting.prices)
         self._terms = Terms(
@@ -241,7 +238,7 @@ class Claude:
     async def session(
         self, condition: Condition, sample: Sample, workspace: Workspace | None = None
     ) -> AsyncIterator[Conversation]:
-        """One trial's session. When the block is left, every process that it started is gone, and its folder too."""
+        """One trial's session. At its end, every process that it started has ended, and its folder is removed."""
         names = ToolNames(condition)
         with trial_folder(workspace) as folder:
             servers = client_config(condition, self._setting.folder, self._setting.toolbox)
@@ -312,7 +309,7 @@ async def _end(conversation: Conversation, folder: Folder) -> None:
 async def _finish(work: Coroutine[object, object, None], folder: Folder) -> None:
     """Runs `work` to its end in a separate task: a cancelled SDK leaves pipes half open.
 
-    A cancellation ends the program, so that there is little to wait for, and is then raised.
+    A cancellation ends the program, so there is little to wait for, and is then raised.
     """
     task = asyncio.create_task(work)
     cut_off: asyncio.CancelledError | None = None
@@ -324,13 +321,13 @@ async def _finish(work: Coroutine[object, object, None], folder: Folder) -> None
         if cut_off is not None:
             folder.end()
     if cut_off is not None:
-        task.exception()  # the program was ended on purpose
+        task.exception()  # the program was ended deliberately
         raise cut_off
     task.result()
 
 
 def _program(named: str | None, folder: Path) -> Path:
-    """The program to start: the SDK's own, unless another is named. Raises MissingExtra, BadOption."""
+    """The program to start: the SDK's own, unless `program` is set. Raises MissingExtra, BadOption."""
     try:
         import claude_agent_sdk
     except ImportError as error:
@@ -350,7 +347,7 @@ def _program(named: str | None, folder: Path) -> Path:
 
 
 def _versions(program: Path) -> dict[str, str]:
-    """What the program says its version is; empty where it says none."""
+    """The version that the program reports; empty if none."""
     with temporary_folder("claude") as home:
         env = {"PATH": os.environ.get("PATH", os.defpath), "HOME": str(home), **_SETTINGS}
         command = [str(program), "--version"]
@@ -366,8 +363,8 @@ def _versions(program: Path) -> dict[str, str]:
 
 
 def _literal(server: McpServer, config: JsonObject) -> dict[str, object]:
-    """The server's definition, escaped: Claude Code would expand `${…}`, which karat has done already."""
-    if "env" in config:  # one JSON text, in which "$" may be spelled otherwise; the rest is ours
+    """The server's definition, escaped: Claude Code would expand `${…}`, which karat has already done."""
+    if "env" in config:  # one JSON text, in which "$" may be escaped; the rest is ours
         return {**config, "env": {name: text.replace("${", "\\u0024{") for name, text in config["env"].items()}}
     for text in (config["url"], *config["headers"].values()):
         if "${" in text:
@@ -376,7 +373,7 @@ def _literal(server: McpServer, config: JsonObject) -> dict[str, object]:
     return dict(config)
 
 
-GONE_SECONDS = 5.0  # more than the launcher may take to end everything
+GONE_SECONDS = 5.0  # longer than the launcher may take to end everything
 _POLL_SECONDS = 0.01
 
 
@@ -433,7 +430,7 @@ class Folder:
         if pid is None:
             return
         deadline = asyncio.get_running_loop().time() + GONE_SECONDS
-        while _runs(pid) and asyncio.get_running_loop().time() < deadline:  # noqa: ASYNC110 - nothing announces it
+        while _runs(pid) and asyncio.get_running_loop().time() < deadline:  # noqa: ASYNC110 - there is no event for it
             await asyncio.sleep(_POLL_SECONDS)
         if _runs(pid):
             with suppress(ProcessLookupError, PermissionError):
@@ -455,7 +452,7 @@ def trial_folder(workspace: Workspace | None) -> Iterator[Folder]:
 
 
 def _runs(pid: int) -> bool:
-    """Whether the process is there; a zombie is not."""
+    """Whether the process is alive; a zombie is not."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

@@ -27,19 +27,18 @@ from karat.records import Condition, Reply, Sample, Trial, Turn
 __all__ = ["Command"]
 
 _STDERR_SHOWN = 3000  # characters of its end
-_STDERR_KEPT = 64_000  # bytes: so many more that a secret cut in half at their begin is not shown
+_STDERR_KEPT = 64_000  # bytes: enough that a secret cut in half at the start is not shown
 _REST_SECONDS = 0.5
 
 
 class Command:
-    """Starts a program for every turn, in a process group of its own, and ends the group with the turn.
+    """Starts a program for every turn, in its own process group, and ends the group with the turn.
 
-    On standard input: `question`, `system_prompt`, `history`, `mcp_servers`, `sample`,
-    `condition`, `repetition`, `turn` and `seed`, as one JSON object. On standard output: the
-    answer, as plain text or as a JSON object with `text` and, where known, `tool_calls`,
-    `usage`, `dollars`, `model`. The program sees PATH, HOME, LANG and `env`, nothing else. It starts
-    in the experiment's folder. Where its condition has a workspace it starts in that, and `workspace`
-    is the path; a program, or its first argument, that names a file of the experiment's folder means that file.
+    On standard input: `question`, `system_prompt`, `history`, `mcp_servers`, `sample`, `condition`, `repetition`,
+    `turn` and `seed`, as one JSON object. On standard output: the answer, as plain text or as a JSON object with
+    `text` and, where known, `tool_calls`, `usage`, `dollars`, `model`. The program sees only PATH, HOME, LANG and
+    `env`. It starts in the experiment's folder, or in its condition's workspace (then `workspace` is the path, and
+    the program or its first argument may still name a file in the experiment's folder).
     """
 
     class Options(BaseModel):
@@ -187,7 +186,7 @@ class _ProcessOutput(asyncio.SubprocessProtocol):
 
 
 async def _within(event: asyncio.Event) -> None:
-    """Waits briefly: a grandchild that left the group may keep the pipes open for ever."""
+    """Waits briefly: a grandchild that left the group may keep the pipes open forever."""
     with suppress(TimeoutError):
         async with asyncio.timeout(_REST_SECONDS):
             await event.wait()

@@ -23,35 +23,33 @@ NOTHING_FOUND = "I do not know: I know nothing by myself, and the search found n
 
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 _SEARCH_WORDS = re.compile(r"(?:search|find|quer|look|retriev|ask|recall)", re.IGNORECASE)
-# A baseline changes nothing and plays no games: such tools are never called, whatever they take.
+# A baseline changes nothing: such tools are never called, whatever arguments they take.
 _ACTING = re.compile(
     r"(?i:add|append|checkout|commit|copy|create|delete|drop|echo|edit|insert|move|publish|put|remove|rename|reset|"
     r"save|send|set|simulate|start|stop|store|submit|toggle|trigger|update|upload|write)"
 )
 _QUERY_NAMES = ("query", "q", "question", "search", "search_query", "keywords", "terms", "text", "input", "prompt")
 _LIMIT_NAMES = ("limit", "k", "top_k", "n", "count", "max_results", "num_results")
-_TOOLS_SHOWN = 3  # in the reason why none is suitable
+_TOOLS_SHOWN = 3  # in the message that none is suitable
 _TEXT_KEYS = ("text", "content", "snippet", "answer", "body", "description")
 _ONE_SENTENCE = re.compile(r"\b(?:one|a single|single)[- ]sentence\b", re.IGNORECASE)
 _SHORT = re.compile(r"\b(?:terse|tersely|short|shortly|brief|briefly|concise|concisely)\b", re.IGNORECASE)
 
 
 class Floor:
-    """Searches with the condition's first search tool and gives the first result. `type: floor` names it, too.
+    """Searches with the condition's first search tool and gives the first result. Also `type: floor`.
 
-    Of a conversation about a report, without such a tool, it looks the number up: the cell of
-    the table whose row and column share most words with the question (and, among equals, with
-    the questions before). It computes nothing, so it shows what reading alone is worth.
-    As a participant of a human study it answers at random, each answer as likely as any other, in the
-    form that is asked for: what chance agrees with people. Deterministic: the same question, tool and
-    documents give the same answer, and the same trial the same random ones. With neither, or
-    where nothing is found, the agent says that it does not know. It is free.
+    In a conversation about a report, without such a tool, it looks up the number: the cell of the table whose row
+    and column share most words with the question (and, among equals, with the questions before). It computes
+    nothing, so it shows what reading alone is worth. As a participant of a human study it answers at random, all
+    answers equally likely, in the requested form: the agreement with people by chance. The same trial always gets
+    the same answer. If it finds nothing, it answers that it does not know. It is free.
     """
 
     listed_as = "search-baseline"
 
     class Options(BaseModel):
-        """All that the experiment file may say about it."""
+        """Everything the experiment file may set."""
 
         model_config = ConfigDict(extra="forbid")
 
@@ -67,7 +65,7 @@ class Floor:
 
     @staticmethod
     def tool_advice(tools: Sequence[Tool]) -> str | None:
-        """Why the tools of a condition are of no use to it, for `karat check`; None where one is."""
+        """Why it can use none of a condition's tools, for `karat check`; None if it can use one."""
         return unsuitable(tools)
 
     @asynccontextmanager
@@ -85,7 +83,7 @@ class Floor:
 
 
 class _RandomAnswers:
-    """A participant of a study, who sees nothing but which fields there are."""
+    """A participant of a study, who sees only which fields there are."""
 
     def __init__(self, sample: Sample, first: int, *, seed: int) -> None:
         self._sample, self._seed = sample, seed
@@ -93,7 +91,7 @@ class _RandomAnswers:
         self._asked = 0
 
     def restore(self, history: Sequence[tuple[Turn, Reply]]) -> None:
-        """Takes note of how far they are."""
+        """Notes the progress so far."""
         self._asked += len(history)
 
     async def ask(self, turn: Turn) -> Reply:
@@ -108,7 +106,7 @@ class _Session:
         self._tools, self._sample, self._length = tools, sample, length
 
     def restore(self, history: Sequence[tuple[Turn, Reply]]) -> None:
-        """Nothing: of earlier questions it takes what the sample says."""
+        """Nothing to restore: it takes earlier questions from the sample."""
 
     async def ask(self, turn: Turn) -> Reply:
         before = len(self._tools.calls)
@@ -116,11 +114,11 @@ class _Session:
         return Reply(text=text, tool_calls=self._tools.calls[before:], dollars=0.0, model="floor")
 
     async def _search(self, turn: Turn) -> str:
-        """The first result of the first search tool; without one, what stands in the sample's own report."""
+        """The first result of the first search tool; without one, a number from the sample's own report."""
         question, found = turn.question, _search_tool(self._tools.tools)
         if found is None:
-            earlier = takewhile(lambda one: one is not turn, self._sample.turns)
-            number = look_up_number(question, [one.question for one in earlier], self._sample.detail)
+            earlier = takewhile(lambda asked: asked is not turn, self._sample.turns)
+            number = look_up_number(question, [asked.question for asked in earlier], self._sample.detail)
             return number or unsuitable(self._tools.tools) or NO_TOOL
         tool, arguments = found
         call = await self._tools.call(tool.server, tool.name, {**arguments, _query_name(tool): question})
@@ -129,7 +127,7 @@ class _Session:
 
 
 def _search_tool(tools: tuple[Tool, ...]) -> tuple[Tool, JsonObject] | None:
-    """The tool to search with, and the arguments besides the query.
+    """The tool to search with, and its arguments other than the query.
 
     By its name first, then by its description, then any that takes a query.
     """
@@ -143,7 +141,7 @@ def _search_tool(tools: tuple[Tool, ...]) -> tuple[Tool, JsonObject] | None:
 
 
 def unsuitable(tools: Sequence[Tool]) -> str | None:
-    """Why none of the tools can be searched with; None where one can, or where there are none."""
+    """Why none of the tools can search; None if one can, or if there are none."""
     if not tools or _search_tool(tuple(tools)) is not None:
         return None
     searching = [tool for tool in tools if any(_SEARCH_WORDS.match(word) for word in _words(tool))]
@@ -167,7 +165,7 @@ def _acts(tool: Tool) -> bool:
 
 
 def _query_name(tool: Tool) -> str:
-    """The argument that takes the question; empty if the tool has none, or needs more than that."""
+    """The argument that takes the question; empty if the tool has none, or requires others."""
     required = tool.input_schema.get("required") or []
     for name in _QUERY_NAMES:
         if _type_of(tool, name) == "string" and set(required) <= {name, *_LIMIT_NAMES}:
@@ -179,7 +177,7 @@ def _query_name(tool: Tool) -> str:
 
 
 def _type_of(tool: Tool, name: str) -> str | None:
-    """The argument's type; `string` also where null is allowed besides, as optional arguments have it."""
+    """The argument's type; `string` also if null is allowed, as for optional arguments."""
     described = (tool.input_schema.get("properties") or {}).get(name)
     if not isinstance(described, dict):
         return None
@@ -189,7 +187,7 @@ def _type_of(tool: Tool, name: str) -> str | None:
 
 
 def _first_result(text: str) -> str:
-    """The first of several results where the text is JSON; else the text, of which one result was asked for."""
+    """The first of several results if the text is JSON; else the text, as only one result was requested."""
     try:
         value = json.loads(text)
     except ValueError:
@@ -204,7 +202,7 @@ def _first_result(text: str) -> str:
 
 
 def _cut(text: str, length: str) -> str:
-    """The first paragraph that is no heading, or its first sentence. A short text stays as it is."""
+    """The first paragraph that is not a heading, or its first sentence. A short text is unchanged."""
     if length == "full":
         return text
     paragraphs = [part.strip() for part in re.split(r"\n\s*\n", text)]
@@ -225,7 +223,7 @@ _NUMBER = re.compile(r"\d(?:[\d,]*\d)?(?:\.\d+)?")
 
 
 def look_up_number(question: str, earlier: Sequence[str], document: Mapping[str, object]) -> str | None:
-    """The answer in the form that conversations ask for; None where the document holds no number.
+    """The answer in the form that conversations ask for; None if the document contains no number.
 
     The cell of the table whose row and column share most words with the question; where several
     do, with the earlier questions too; then the first. Without such a cell, the document's last number.

@@ -38,9 +38,9 @@ class Http:
     """A service that answers over HTTP.
 
     `body` and `query` are templates over `question`, `system_prompt`, `history`, `materials`,
-    `sample`, `metadata`, `condition`, `repetition`, `turn`, `seed` and `mcp_servers`; what stands
-    alone in a value keeps its type. `answer` and its like are JMESPath expressions over the
-    response. Redirects are not followed, so that headers go nowhere else.
+    `sample`, `metadata`, `condition`, `repetition`, `turn`, `seed` and `mcp_servers`; a
+    variable alone in a value keeps its type. `answer` and similar options are JMESPath expressions over
+    the response. Redirects are not followed, so headers go nowhere else.
     """
 
     class Options(BaseModel):
@@ -58,8 +58,8 @@ class Http:
         dollars: Name | Number | None = None  # JMESPath, or what each request costs
         tool_calls: Name | None = None  # JMESPath: a list of objects with tool (or name), server, input, result, error
         model: Name | None = None  # JMESPath: the model that answered
-        timeout_seconds: Seconds | None = None  # of one request; null: only the attempt's limit holds
-        max_response_bytes: Count = Field(default=10_000_000, ge=1)  # more ends the attempt
+        timeout_seconds: Seconds | None = None  # of one request; null: only the attempt's limit applies
+        max_response_bytes: Count = Field(default=10_000_000, ge=1)  # a longer response ends the attempt
 
         @field_validator("body", "query")
         @classmethod
@@ -78,7 +78,7 @@ class Http:
                 words = str(error).splitlines()[0].removeprefix("Invalid jmespath expression: ").rstrip(":")
                 raise ValueError(f"is not a JMESPath expression: {words}") from None
             except ImportError:
-                pass  # said when the agent is made
+                pass  # reported when the agent is created
             return expression
 
     indifferent = ("headers", "timeout_seconds", "max_response_bytes")
@@ -113,7 +113,7 @@ class Http:
         trial: Trial,
         number: int,
     ) -> Reply:
-        """What the service answers."""
+        """The service's response."""
         question, past = prompt_and_history(sample, turn, history, remembers=self._remembers, bare=self._bare)
         values = trial_values(condition, sample, trial, number, folder=self._folder, toolbox=self._toolbox)
         values |= {"question": question, "history": past}
@@ -174,7 +174,7 @@ class Http:
         try:
             response = json.loads(text)
         except ValueError as error:
-            if any(self._find.values()) or text.lstrip().startswith("{"):  # no plain text, but an object cut short
+            if any(self._find.values()) or text.lstrip().startswith("{"):  # not plain text, but a truncated object
                 message = f"the response is not JSON ({error}): {text[:_SHOWN]}"
                 raise AgentFault("bad_json", message, retriable=True) from error
             response = text
@@ -217,7 +217,7 @@ def _names(template: object) -> list[str]:
 
 
 def _compiled(expression: object) -> Any:
-    """The expression, ready to be used; None where there is none. Raises ImportError without the extra."""
+    """The compiled expression; None if there is none. Raises ImportError without the extra."""
     if not isinstance(expression, str):
         return None
     import jmespath

@@ -1,4 +1,4 @@
-"""A tool of an MCP server, called as each sample says: the server under test, without a model."""
+"""A tool of an MCP server, called as each sample specifies: the server under test, without a model."""
 
 from __future__ import annotations
 
@@ -22,13 +22,12 @@ class Mcp:
     """Calls the tool in the column `tool` of each sample, with the JSON object in its column `arguments`.
 
     Or it reads the resource whose URI is in the column `resource`, or gets the prompt in the column `prompt`. The
-    answer is the text of the result, or what went wrong: a tool that fails is an answer too. Its `answer` is
-    `structuredContent` as JSON, or the whole result of a resource or a prompt. The scorer `mcp_result` looks at both,
-    and at the time. With a column `server`, or the option, the condition may have several servers. It is free.
+    text is that of the result, or the error: a failed tool call is an answer too. Its `answer` is
+    `structuredContent` as JSON, or the whole result of a resource or a prompt. It is free.
     """
 
     class Options(BaseModel):
-        """What the experiment file may say about it."""
+        """What the experiment file may set."""
 
         model_config = Strictly
 
@@ -46,14 +45,18 @@ class Mcp:
     @asynccontextmanager
     async def session(self, condition: Condition, sample: Sample) -> AsyncIterator[_Session]:
         """One trial's session, with the condition's servers open."""
+        server, method, parameters = self.check_sample(condition, sample)
+        async with self._toolbox.open(condition) as tools:
+            yield _Session(tools, server, method, parameters)
+
+    def check_sample(self, condition: Condition, sample: Sample) -> tuple[str, str, JsonObject]:
+        """Server, method and parameters of the request. Raises AgentFault if the sample does not define them."""
         names = [server.name for server in condition.mcp_servers]
         server = self._options.server or _text(sample, "server") or (names[0] if len(names) == 1 else None)
         if server is None:
             message = f"the condition has {len(names)} MCP servers: name one by the option or the column `server`"
             raise AgentFault("bad_call", message)
-        method, parameters = _request(sample, self._options.tool)
-        async with self._toolbox.open(condition) as tools:
-            yield _Session(tools, server, method, parameters)
+        return server, *_request(sample, self._options.tool)
 
 
 class _Session:
@@ -79,7 +82,7 @@ class _Session:
 
 
 def _request(sample: Sample, tool: str | None) -> tuple[str, JsonObject]:
-    """Method and parameters. `tool`: the option. Raises AgentFault where the sample does not say one thing."""
+    """Method and parameters. `tool`: the option. Raises AgentFault if the sample does not define exactly one."""
     named = {key: text for key in ("tool", "resource", "prompt") if (text := _text(sample, key)) is not None}
     if not named and tool is not None:
         named = {"tool": tool}
@@ -103,7 +106,7 @@ def _text(sample: Sample, column: str) -> str | None:
 
 
 def _arguments(given: object) -> JsonObject:
-    """Of a cell that holds an object, or one as text (CSV). Raises AgentFault."""
+    """The object in a cell, also as text (CSV). Raises AgentFault."""
     if given is None or given == "":
         return {}
     if isinstance(given, str):

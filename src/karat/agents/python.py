@@ -1,4 +1,4 @@
-"""A function, or an object, of the user's own."""
+"""A function or an object of the user."""
 
 from __future__ import annotations
 
@@ -24,14 +24,10 @@ __all__ = ["Python"]
 class Python:
     """A function such as `answer(question, system_prompt)`, sync or async, or an object with `session` or `ask`.
 
-    Arguments are bound by name: `question` (or `query`, `prompt`, `user_query`, …), `system_prompt`
-    (or `system`, `instructions`), `mcp_servers` (or `tools`), `history`, `messages`, `materials`,
-    `metadata`, `sample`, `sample_id`, `condition`, `repetition`, `turn`, `seed`, `workspace` (a path). Where no name
-    means the question, the first free positional argument gets it. A default is kept where the
-    condition gives no value. `**kwargs` gets the system prompt, the servers and the history. The
-    function may return a text, a mapping or a `karat.Reply` with tool calls, usage and dollars, or
-    the result of pydantic-ai, LangChain, LangGraph or the OpenAI Agents SDK.
-    A sync function runs on a daemon thread of its own; a timeout abandons it.
+    Arguments are bound by name: `question`, `system_prompt`, `mcp_servers`, `history`, `messages`, `materials`,
+    `metadata`, `sample`, `sample_id`, `condition`, `repetition`, `turn`, `seed`, `workspace` (a path), and usual
+    other names. The function may return a text, a mapping, a `karat.Reply`, or the result of pydantic-ai,
+    LangChain, LangGraph or the OpenAI Agents SDK. A sync function runs on its own thread; a timeout abandons it.
     """
 
     class Options(BaseModel):
@@ -42,7 +38,7 @@ class Python:
         )
 
         allow_golden: bool = Field(
-            default=False, description="whether `sample` holds golden answers; every report then says so"
+            default=False, description="whether `sample` holds golden answers; every report then states it"
         )
 
         @field_validator("target")
@@ -83,7 +79,7 @@ class Python:
         return self._agent.session(trial, first, workspace)
 
     async def aclose(self) -> None:
-        """Lets go of the threads, and of what the object itself holds."""
+        """Releases the threads, and closes the object if it can be closed."""
         await self._agent.aclose()
 
 
@@ -94,7 +90,7 @@ class _Function:
         self._binding = _bind(function)
         chat = {"system_prompt"} if "messages" in self._binding.takes else set()
         self.shown, self.takes = _written(function), self._binding.takes | chat
-        call = getattr(function, "__call__", None)  # noqa: B004 -- an object may be async in its __call__ alone
+        call = getattr(function, "__call__", None)  # noqa: B004 -- only an object's __call__ may be async
         self._waits = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(call)
         self._shared_clients = _SharedClients(waits=self._waits)
         if inspect.isasyncgenfunction(function) or inspect.isgeneratorfunction(function):
@@ -170,7 +166,7 @@ _LONGEST_CHAIN = 10  # causes
 
 
 class _SharedClients:
-    """Adds to the error of a client that several threads or event loops share what to do about it."""
+    """Adds advice to the error of a client that is shared by several threads or event loops."""
 
     def __init__(self, *, waits: bool) -> None:
         self._advice = (
@@ -187,7 +183,7 @@ class _SharedClients:
         if not isinstance(error, Exception) or isinstance(error, TrialFault):
             return
         cause: BaseException = error
-        for _ in range(_LONGEST_CHAIN):  # clients wrap it in an error of their own
+        for _ in range(_LONGEST_CHAIN):  # clients wrap it in their own error
             message = described(cause) if type(cause).__name__ in ("RuntimeError", "ProgrammingError") else ""
             if any(words in message.lower() for words in _SHARED):
                 raise AgentFault("crash", f"{message} ({self._advice})", retriable=True) from error
@@ -245,7 +241,7 @@ class _Binding:
         self.takes = frozenset([*values.values(), *self._keywords, *(["question"] if question_last else [])])
 
     def arguments(self, known: JsonObject) -> tuple[list[object], JsonObject]:
-        """The positional and keyword arguments of one call. A default is kept where the condition gives no value."""
+        """The positional and keyword arguments of one call. A default is kept if the condition gives no value."""
         positional: list[object] = []
         keywords: JsonObject = {}
         for parameter in self._parameters:
@@ -268,7 +264,7 @@ class _Binding:
 
 
 def _bind(function: Callable[..., object]) -> _Binding:
-    """Which value each parameter gets. Raises BadPlugin with the signature and what may be named."""
+    """Which value each parameter gets. Raises BadPlugin with the signature and the known names."""
     shown = _written(function)
     try:
         signature = inspect.signature(function)
@@ -310,7 +306,7 @@ def _bind(function: Callable[..., object]) -> _Binding:
 
 
 def _asks_by_name(agent: object) -> bool:
-    """Whether its `ask` names its values as a function does, instead of keeping the protocol of an agent."""
+    """Whether its `ask` names its arguments as a function does, instead of following an agent's protocol."""
     ask = getattr(agent, "ask", None)
     if not callable(ask):
         return False
@@ -323,7 +319,7 @@ def _asks_by_name(agent: object) -> bool:
 
 def _written(function: Callable[..., object]) -> str:
     """The function's name and parameters, as a message shows them."""
-    inner = getattr(function, "func", function)  # functools.partial has no name of its own
+    inner = getattr(function, "func", function)  # functools.partial has no name
     name = getattr(inner, "__qualname__", None) or type(inner).__name__
     try:
         parameters = [
@@ -345,7 +341,7 @@ def _by_name(parameters: Iterable[inspect.Parameter]) -> tuple[dict[str, str], l
             claims.setdefault(meant[0], []).append(parameter)
         elif meant:
             either.append(parameter)
-    for parameter in either:  # `prompt` is the question, or the system prompt beside a question
+    for parameter in either:  # `prompt` is the question, or the system prompt next to a question
         value = "system_prompt" if "question" in claims and "system_prompt" not in claims else "question"
         claims.setdefault(value, []).append(parameter)
     values: dict[str, str] = {}
@@ -361,7 +357,7 @@ def _by_name(parameters: Iterable[inspect.Parameter]) -> tuple[dict[str, str], l
 
 
 def _first_free(parameters: Iterable[inspect.Parameter], values: Mapping[str, str]) -> inspect.Parameter | None:
-    """The parameter that is the question where none is called so: required, or the function's very first."""
+    """The parameter for the question if none has such a name: required, or the function's very first."""
     positional = [parameter for parameter in parameters if parameter.kind in _POSITIONAL]
     free = [parameter for parameter in positional if parameter.name not in values]
     required = [parameter for parameter in free if parameter.default is parameter.empty]

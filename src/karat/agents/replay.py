@@ -1,4 +1,4 @@
-"""Answers recorded elsewhere, asked for again: score what you already have."""
+"""Answers recorded elsewhere, replayed: score what you already have."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class _Options(BaseModel):
 
 
 def _options() -> type[_Options]:
-    """With a key for each kind of dataset whose recorded answers are in files of their own form."""
+    """With a key for each dataset kind whose recorded answers have their own file format."""
     columns: dict[str, Any] = {
         kind.answer_file.option: (kind.recorded_columns() | None, Field(default=None, description=description))
         for kind in installed().values()
@@ -49,24 +49,22 @@ def _options() -> type[_Options]:
 class Replay:
     """Answers from a file (JSONL, CSV, JSON, Parquet) or from another karat run.
 
-    A JSONL file is read by offset: memory does not grow with its answers, only by
-    some bytes a row. Repetition r of a sample gets its r-th recorded answer; what was not
-    recorded stays missing, unless `reuse` says that one answer serves every repetition.
+    Repetition r of a sample gets its r-th recorded answer; what was not recorded stays missing, unless `reuse` lets
+    one answer serve every repetition.
 
-    With `turns` the file has one row a turn. A turn without a row is then answered with nothing:
-    it is wrong, and its conversation goes on.
+    With `turns` the file has one row per turn. A turn without a row then has an empty answer:
+    it is wrong, and its conversation continues.
 
-    With `participants` it has what participants of a human study said: a row each, for each of
-    their tasks or rounds. A task or round without a row is not answered; a participant without any is
-    missing, as a sample without an answer is.
+    With `participants` it has a row for each task or round of a human study's participants. A task or round without
+    a row is not answered; a participant without rows is missing.
     """
 
     Options = _options()
 
     offline = True
-    context = ("skills", "plugins", "instructions", "workspace", "tools")  # whatever the answers were made with
-    indifferent = ("latency_seconds", "path")  # which answers are there shows in the answers, not in where they lie
-    columns: Mapping[str, tuple[str, ...]] = {  # option → what a column of such a file can be for
+    context = ("skills", "plugins", "instructions", "workspace", "tools")  # the answers may have been made with any
+    indifferent = ("latency_seconds", "path")  # the answers themselves matter, not their location
+    columns: Mapping[str, tuple[str, ...]] = {  # option → what a column of such a file can hold
         kind.answer_file.option: tuple(kind.recorded_columns().model_fields)
         for kind in installed().values()
         if kind.answer_file is not None
@@ -95,7 +93,7 @@ class Replay:
 
     @property
     def conditions(self) -> tuple[str, ...]:
-        """The conditions that the answers name, in the order of the file."""
+        """The conditions named in the answers, in the order of the file."""
         return tuple((self._recorded or self._rows.keys).conditions)
 
     @property
@@ -113,14 +111,14 @@ class Replay:
     def census(
         self, samples: Iterable[Sample], *, conditions: Sequence[str], repetitions: int
     ) -> RecordedFaults | None:
-        """What is wrong with the file, compared with what is asked; None where its rows are samples."""
+        """Faults of the file with respect to the samples; None if its rows are samples."""
         if self._recorded is None:
             return None
         asked = 1 if self._options.reuse else repetitions
         return self._recorded.census(samples, conditions=conditions, repetitions=asked)
 
     def source_notes(self, samples: Iterable[Sample], *, conditions: Sequence[str], repetitions: int) -> dict[str, str]:
-        """What `run.json` keeps of the file beside `source`."""
+        """What `run.json` keeps of the file in addition to `source`."""
         if self._recorded is None:
             return {}
         asked = 1 if self._options.reuse else repetitions

@@ -1,6 +1,6 @@
 """journal → Summary: every number that any report shows, computed once.
 
-`summarize` reads a run, `compare` two of them; both only read, and can be repeated for free.
+`summarize` reads a run, `compare` two of them; both only read, and cost nothing to repeat.
 """
 
 from __future__ import annotations
@@ -90,13 +90,13 @@ def summarize(
     """Every number of a run, finished or not.
 
     `scorings`: scorer → scoring digest (or its beginning) to show instead of the newest.
-    `allow_code`: human studies may run code of their own, their `reducer`, from where they lay; "changed": also
-    where it is not what it was when the run was made.
+    `allow_code`: human studies may run their own code, their `reducer`, from its original folder; "changed": even
+    if it has changed since the run was made.
     `pairs`: "baseline" compares each condition with `baseline` (default: the experiment's `baseline`, else its
-    first condition) and with the best on the metric, "all" each with each; p-values are adjusted over what is shown.
-    `right`: of conversations, the match that makes a turn right (`karat.numeric.RIGHT_RULES`); None: the run's own.
-    The journal is streamed; what is kept grows with the planned trials by a few bytes
-    each, and with scores by some twenty. Raises BadRun for a damaged run, BadOption for a
+    first condition) and with the best on the metric, "all" compares every pair; p-values are adjusted over all shown.
+    `right`: for conversations, the match that makes a turn right (`karat.numeric.RIGHT_RULES`); None: the run's own.
+    The journal is streamed; memory grows by a few bytes per planned trial
+    and by about twenty per score. Raises BadRun for a damaged run, BadOption for a
     scoring that the run does not have.
     """
     if not 0 < level < 1:
@@ -107,38 +107,38 @@ def summarize(
 
 
 class _Asked(NamedTuple):
-    """What the numbers depend on besides the run."""
+    """What the numbers depend on in addition to the run."""
 
     baseline: str
     every: bool  # whether every pair of conditions is compared
-    right: str  # of conversations: the match that makes a turn right
-    unknown: str | None  # of conversations: a warning that the run has a rule of its own that is unknown
+    right: str  # for conversations: the match that makes a turn right
+    unknown: str | None  # for conversations: a warning that the run's own rule is unknown
 
 
 def _with_repeats(summary: Summary) -> Summary:
-    """The summary; each difference says whether its verdict would come out the same again."""
+    """The summary, with the chance that a repeat gives the same verdict added to each difference."""
     if not summary.differences:
         return summary
     from karat.analysis.planning import would_repeat
 
     differences = tuple(
-        structs.replace(one, again=would_repeat(one, ((summary, one.a), (summary, one.b))))
-        for one in summary.differences
+        structs.replace(difference, again=would_repeat(difference, ((summary, difference.a), (summary, difference.b))))
+        for difference in summary.differences
     )
     return structs.replace(summary, differences=differences)
 
 
 def _with_problems(run: RunFolder, summary: Summary) -> Summary:
-    """The summary with the conditions in front whose MCP servers were not used: nothing is said of their effect."""
+    """The summary, headed by the conditions whose MCP servers were not used: it says nothing about their effect."""
     unknown = {use.condition for use in summary.contexts if use.kind == "server" and use.used is None}
     problems = server_problems(summary.accounts, run.widened_info().condition_servers, unknown)
     summary = structs.replace(summary, warnings=(*use_warnings(summary.contexts, problems), *summary.warnings))
     if not problems:
         return summary
-    names, words = {one.condition for one in problems}, server_warnings(problems)
-    differences = tuple(unmeasured(one, names) for one in summary.differences)
+    names, words = {problem.condition for problem in problems}, server_warnings(problems)
+    differences = tuple(unmeasured(difference, names) for difference in summary.differences)
     gates = "`require_mcp_tool_use` and `require_mcp_tool_success` of the condition make such answers failures"
-    advice = [f" (see Failures); {gates}" if one.answers or one.calls else "" for one in problems]
+    advice = [f" (see Failures); {gates}" if problem.answers or problem.calls else "" for problem in problems]
     rest = summary.headline
     if differences != summary.differences:
         rest = main_finding(differences, summary.metrics, unit=kind_of(summary.kind).unit)
@@ -157,11 +157,11 @@ def _baseline(run: RunFolder, name: str | None) -> str:
     if name is not None and name not in conditions:
         raise BadOption("baseline", f"run {run.info.run} has no condition '{name}'{did_you_mean(name, conditions)}")
     wanted = name if name is not None else choice.value if choice is not None else None
-    return wanted if wanted in conditions else conditions[0]  # a part of a run may lack the file's
+    return wanted if wanted in conditions else conditions[0]  # a partial run may lack the one in the file
 
 
 def _summary(run: RunFolder, scorings: Mapping[str, str], level: float, asked: _Asked, code: AllowCode) -> Summary:
-    # The status first: a run that ends in between is then taken as running.
+    # The status is read first, so that a run that ends meanwhile counts as running.
     status, info, index, scorers = run.status(), run.info, read_index(run), run.scorers()
     shown = index.shown(scorings)
     each, total = accounts(index, ended := outcome(index, shown))
@@ -201,7 +201,7 @@ def _summary(run: RunFolder, scorings: Mapping[str, str], level: float, asked: _
 
 
 class _Use(TypedDict, total=False):
-    """The fields of the summary that tool calls make."""
+    """The fields of the summary that come from tool calls."""
 
     contexts: tuple[ContextUse, ...]
     tools: tuple[ToolUse, ...]
@@ -222,7 +222,7 @@ def _use(
 
 
 def _part(given: AnalysisInput, asked: _Asked) -> tuple[dict[str, Part], str, list[str]]:
-    """What the kind adds to the summary: its part, the headline and the warnings."""
+    """The kind's additions to the summary: its part, the headline and the warnings."""
     from karat.formats import clean
 
     kind = given.run.info.kind
@@ -237,7 +237,7 @@ def _part(given: AnalysisInput, asked: _Asked) -> tuple[dict[str, Part], str, li
 
 
 class _Figures:
-    """What needs numpy."""
+    """The part that needs numpy."""
 
     def __init__(
         self,
@@ -250,7 +250,7 @@ class _Figures:
         family: Family | None = None,
     ) -> None:
         self.metrics = tuple(grid.info for grid in grids)
-        self.compared = [grid for grid in grids if grid.stands and grid.info.compared is not False]  # that are tested
+        self.compared = [grid for grid in grids if grid.stands and grid.info.compared is not False]  # tested metrics
         self.results, self.differences = results, differences
         self.lowest, self.samples, self.panel, self.family = lowest, samples, panel, family
 
@@ -258,7 +258,7 @@ class _Figures:
         if not kind.compared:
             return []
         keys = {info.key for info in self.metrics if info.compared is not False}
-        results = [one for one in self.results if one.metric in keys]
+        results = [result for result in self.results if result.metric in keys]
         found = loss_warnings(results, self.differences, bounds=kind.loss_bounds)
         return [*unnumbered(results, total.ledger.scored), *found] if kind.loss_bounds else found
 
@@ -297,10 +297,10 @@ def _figures(
     return _Figures(
         grids=found,
         results=tuple(
-            one
+            result
             for grid in found
-            for one in results(grid, conditions, retried, level=level)
-            if one.n_answers or grid.info.compared is not False  # the baseline has no position bias to measure
+            for result in results(grid, conditions, retried, level=level)
+            if result.n_answers or grid.info.compared is not False  # the baseline has no position bias to measure
         ),
         differences=apart,
         lowest=lowest(index, found[0], conditions),
@@ -320,7 +320,7 @@ def _family(differences: Sequence[Difference], asked: _Asked, *, possible: int) 
     return Family(
         pairs="all" if asked.every else "baseline",
         baseline=asked.baseline,
-        tests=sum(one.p_adjusted is not None for one in differences),
+        tests=sum(difference.p_adjusted is not None for difference in differences),
         left_out=possible - len(differences),
     )
 
@@ -331,13 +331,13 @@ def _table(index: RunIndex, columns: tuple[SampleColumn, ...], weights: list[flo
 
 
 def _server_warnings(run: RunFolder, accounts: Mapping[str, Account], failures: Sequence[FailureKind]) -> Iterator[str]:
-    """The servers that did not answer, unless the failures tell of them, or a later part did without."""
+    """The servers that did not answer, unless the failures mention them, or a later part ran without them."""
     from karat.formats import clean
 
     info = run.widened_info()
     for _, text in server_changes(info.servers, run.changed_servers()):
         yield clean(f"{text}; answers of both parts are not alike")
-    examples = [one.example for one in failures if one.trials]
+    examples = [failure.example for failure in failures if failure.trials]
     for server in info.servers:
         if not server.fault or any(text == server.fault or f"'{server.name}'" in text for text in examples):
             continue
@@ -348,7 +348,7 @@ def _server_warnings(run: RunFolder, accounts: Mapping[str, Account], failures: 
 
 
 def _unannounced(index: RunIndex, scorers: Iterable[ScorerInfo]) -> Iterator[str]:
-    """Metrics that a scorer gave and did not announce, as versions of karat allowed that wrote format 1 in 2026."""
+    """Metrics that a scorer returned without announcing them, which karat allowed in 2026 (format 1)."""
     from karat.formats import clean
 
     for one in scorers:
@@ -364,7 +364,7 @@ def _unannounced(index: RunIndex, scorers: Iterable[ScorerInfo]) -> Iterator[str
 
 
 def _made_up(run: RunFolder) -> list[str]:
-    """What is not as it would be with the real thing."""
+    """How results differ from those of the real agent or judge."""
     from karat.formats import clean
 
     found = [REHEARSED] if run.info.rehearsed else []

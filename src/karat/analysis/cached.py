@@ -1,4 +1,4 @@
-"""The summary of a large run that has ended, from the user's cache where it is there."""
+"""The summary of a large run that has ended, from the user's cache if it is there."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["SummaryOptions", "cached_summary", "summarize_cached"]
 
 
 class SummaryOptions(TypedDict, total=False):
-    """Of `summarize`."""
+    """Options of `summarize`."""
 
     scorings: Mapping[str, str] | None
     allow_code: AllowCode
@@ -35,14 +35,14 @@ _NAME = "summary"
 
 
 def cached_summary(run: RunFolder, *, at_least: int = LARGE) -> Summary | None:
-    """The summary that `summarize` would give; None where none is kept of this state of the run."""
+    """The summary that `summarize` would give; None if there is none for this state of the run."""
     return _decoded(CacheFile(run, _NAME, at_least=at_least))
 
 
 def summarize_cached(run: RunFolder, *, at_least: int = LARGE, **options: Unpack[SummaryOptions]) -> Summary:
-    """As `summarize`; the summary of a run that has ended, and whose journal has `at_least` bytes, is kept.
+    """Like `summarize`, but caches the summary of an ended run whose journal has `at_least` bytes.
 
-    Only the usual one is: with an option that changes numbers, it is computed anew.
+    Only the default summary is cached: with an option that changes numbers, it is computed again.
     """
     if any(options.values()):
         return summarize(run, **options)

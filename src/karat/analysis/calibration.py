@@ -1,4 +1,4 @@
-"""Drawing answers for people, and what their scores say of the judge and of the run."""
+"""Drawing answers for people, and evaluating the judge and the run by their scores."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from karat.stats.labels import Target
 
 __all__ = ["calibrated", "draw_answers", "metrics_for_people", "with_corrected"]
 
-_SHOWN = 10  # disagreements
+_SHOWN = 10  # disagreements, at most
 _REMEDY = (
     "draw some with `karat sample RUN --for-labels 50 --out sheet.csv`, have them scored, and give the sheet to "
     "`karat calibrate RUN sheet.csv`"
@@ -46,7 +46,7 @@ _REMEDY = (
 
 
 def metrics_for_people(summary: Summary, names: Sequence[str] = ()) -> list[MetricInfo]:
-    """The metrics that people score: those named, else every one of the first metric's scorer.
+    """The metrics that people score: those named, else all metrics of the first metric's scorer.
 
     Raises BadOption for a run whose answers people cannot score as a whole, and for unknown names.
     """
@@ -67,10 +67,10 @@ def metrics_for_people(summary: Summary, names: Sequence[str] = ()) -> list[Metr
 def draw_answers(run: RunFolder, summary: Summary, size: int, *, metric: MetricInfo, seed: int) -> Draw:
     """Draws answers in proportion to the strata of condition and judge's score. The same seed gives the same draw.
 
-    Raises BadOption where no answer has a score.
+    Raises BadOption if no answer has a score.
     """
-    rows = [(one.answer.trial, one.condition, value) for one in trials(run, summary)
-            if one.answer is not None and len(one.sample.turns) == 1 and (value := one.value(metric)) is not None
+    rows = [(trial.answer.trial, trial.condition, value) for trial in trials(run, summary)
+            if trial.answer is not None and len(trial.sample.turns) == 1 and (value := trial.value(metric)) is not None
             ]  # fmt: skip
     if not rows:
         raise BadOption("sample", f"no answer of run {summary.run} to a single question has a score on '{metric.key}'")
@@ -100,13 +100,13 @@ def draw_answers(run: RunFolder, summary: Summary, size: int, *, metric: MetricI
 
 
 def _name(content: bytes) -> str:
-    """Six consonants, which no spreadsheet takes for a number, a date or a formula."""
+    """Six consonants, which no spreadsheet mistakes for a number, a date or a formula."""
     letters = "bcdfghjklmnpqrstvwxz"
     return "".join(letters[byte % len(letters)] for byte in hashlib.sha256(content).digest()[:6])
 
 
 class _Rows(msgspec.Struct, frozen=True, kw_only=True):
-    """Every answer that could be drawn, in the plan's order, as columns."""
+    """Every answer eligible for the draw, in the plan's order, as columns."""
 
     names: list[str] = []  # trial ids
     strata: list[int] = []
@@ -114,8 +114,8 @@ class _Rows(msgspec.Struct, frozen=True, kw_only=True):
     samples: list[str] = []
     repetitions: list[int] = []
     questions: list[str] = []  # excerpts
-    judge: dict[str, list[float]]  # metric → scores, NaN where there is none
-    people: dict[str, dict[str, list[float]]]  # metric → person → scores, NaN where there is none
+    judge: dict[str, list[float]]  # metric → scores, NaN if there is none
+    people: dict[str, dict[str, list[float]]]  # metric → person → scores, NaN if there is none
 
 
 def calibrated(
@@ -128,8 +128,8 @@ def calibrated(
 ) -> Calibrated:
     """The judge compared with the people who scored drawn answers, and means and differences corrected by them.
 
-    `draw`: one of the run's draws; default: the newest with a score. `half_width`: also say how many labels an
-    interval of ±so much needs. Raises BadOption where the run has no labels of drawn answers.
+    `draw`: one of the run's draws; default: the newest with a score. `half_width`: also give the number of labels
+    for an interval of ±`half_width`. Raises BadOption if the run has no labels of drawn answers.
     """
     kept = read_calibrations(run)
     chosen = _draw(kept, draw, summary.run)
@@ -169,7 +169,7 @@ def calibrated(
 
 
 def with_corrected(run: RunFolder, summary: Summary) -> Summary:
-    """The summary with what `calibrated` says. Raises as that."""
+    """The summary with the result of `calibrated`, which also says what is raised."""
     return msgspec.structs.replace(summary, calibrated=calibrated(run, summary))
 
 
@@ -185,7 +185,7 @@ def _draw(kept: Calibrations, name: str | None, run: str) -> Draw:
 def _rows(
     run: RunFolder, summary: Summary, draw: Draw, infos: Sequence[MetricInfo], scores: Scores
 ) -> tuple[_Rows, int]:
-    """The answers of a draw, and how many scored answers the run has besides."""
+    """The answers of a draw, and how many other scored answers the run has."""
     strata = {trial: at for at, stratum in enumerate(draw.strata) for trial in stratum.trials}
     names = sorted({who for by_person in scores.values() for who in by_person})
     rows = _Rows(
@@ -278,7 +278,7 @@ def _corrected(
 
 
 def _agreement(rows: _Rows, info: MetricInfo, level: float) -> MetricAgreement:
-    """Judge and people on the answers that both scored; each answer once, as it was drawn."""
+    """Judge and people on the answers that both scored; each answer once, as drawn."""
     people, judge = _people(rows, info), np.array(rows.judge[info.key])
     both = np.flatnonzero(np.isfinite(people) & np.isfinite(judge)).tolist()
     samples, steps = [rows.samples[row] for row in both], steps_of(info)

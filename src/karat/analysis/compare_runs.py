@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
 __all__ = ["compare"]
 
-FLIPS = 10  # how many questions are listed
-NOISE = 1e-12  # thirds do not subtract exactly
+FLIPS = 10  # questions listed, at most
+NOISE = 1e-12  # rounding errors: thirds do not subtract exactly
 
 
-def compare(  # noqa: PLR0913 -- two runs, a condition of each, and what `summarize` is told
+def compare(  # noqa: PLR0913 -- two runs, a condition of each, and the options of `summarize`
     a: RunFolder,
     b: RunFolder,
     *,
@@ -41,13 +41,13 @@ def compare(  # noqa: PLR0913 -- two runs, a condition of each, and what `summar
 ) -> Comparison:
     """What changed from `a` to `b`, over the questions that both have, by id and content.
 
-    Runs over human studies are compared by participant and test, in whatever words they were shown.
+    Runs over human studies are compared by participant and test, whatever the wording shown.
 
     Without conditions each condition of the same name is compared; two runs of one
-    condition each are compared whatever it is called. Raises BadOption where there is
+    condition each are compared whatever its name. Raises BadOption if there is
     nothing to compare, and what `summarize` raises.
     """
-    pairs = _conditions(a, b, condition_a, condition_b)  # before anything is read whole
+    pairs = _conditions(a, b, condition_a, condition_b)  # fails early, before anything large is read
     asked: dict[str, Any] = {"scorings": scorings, "level": level, "allow_code": allow_code, "right": right}
     first = summarize(a, **asked)
     if (rule := _rule(first)) is not None and b.info.kind == a.info.kind:
@@ -77,7 +77,7 @@ def _compared(
         a=sides[0],
         b=sides[1],
         level=level,
-        headline=main_finding([one.difference for one in pairings], metrics, unit=unit),
+        headline=main_finding([pairing.difference for pairing in pairings], metrics, unit=unit),
         metrics=tuple(metrics),
         pairings=tuple(pairings),
         only_a=first.samples - len(rows_a) - changed,
@@ -94,17 +94,17 @@ def _rule(summary: Summary) -> str | None:
 
 
 def _unit(summary: Summary) -> str:
-    """What is paired."""
+    """The unit that is paired."""
     return kind_of(summary.kind).unit if summary.parts else "question"
 
 
-def _with_problems(found: Comparison, problems: tuple[ServerProblem, ...]) -> Comparison:
+def _with_problems(comparison: Comparison, problems: tuple[ServerProblem, ...]) -> Comparison:
     unused = server_warnings(problems)
     return structs.replace(
-        found,
+        comparison,
         server_problems=problems,
-        headline=". ".join([*unused, found.headline]),
-        warnings=(*unused, *found.warnings),
+        headline=". ".join([*unused, comparison.headline]),
+        warnings=(*unused, *comparison.warnings),
     )
 
 
@@ -131,7 +131,7 @@ def _conditions(a: RunFolder, b: RunFolder, one: str | None, two: str | None) ->
 
 
 def _metrics(a: Summary, b: Summary) -> list[MetricInfo]:
-    """The metrics of both; where they mean another thing in each, no direction is better and no share is in percent."""
+    """The metrics of both; if they differ in meaning, no direction is better and no share is in percent."""
     theirs = {metric.key: metric for metric in b.metrics}
     shared = [metric for metric in a.metrics if metric.key in theirs and metric.compared is not False]
     if not shared:
@@ -147,12 +147,12 @@ _NO_SCALE: dict[str, Any] = {"direction": "none", "kind": "number", "low": None,
 
 
 def _scale(metric: MetricInfo) -> tuple[Any, ...]:
-    """What must be alike for two values to be read on one scale."""
+    """What must be equal for two values to be on one scale."""
     return metric.direction, metric.percent, metric.low if metric.percent else None
 
 
 def _shared(a: Summary, b: Summary) -> tuple[list[int], list[int], int]:
-    """Rows of the questions with the same id and content, and how many have the id alone."""
+    """Rows of the questions with the same id and content, and how many have only the id in common."""
     one, two = _table(a), _table(b)
     there = {name: row for row, name in enumerate(two.ids)}
     both = [(row, there[name]) for row, name in enumerate(one.ids) if name in there]
@@ -173,7 +173,7 @@ def _means(summary: Summary, condition: str, metric: str, rows: Sequence[int]) -
 
 
 def _decided(summary: Summary, condition: str, metric: str, rows: Sequence[int]) -> Any:
-    """Which of these questions were not asked because it was decided."""
+    """Which of these questions were not asked because the comparison was decided."""
     import numpy as np
 
     columns = _table(summary).columns
@@ -183,7 +183,7 @@ def _decided(summary: Summary, condition: str, metric: str, rows: Sequence[int])
 
 
 def _weights(a: Summary, b: Summary, rows: tuple[Sequence[int], Sequence[int]]) -> tuple[list[float], bool]:
-    """What each shared question counts for, the same on both sides, and whether the two had drawn them otherwise."""
+    """The weight of each shared question, the same on both sides, and whether the runs' own weights differed."""
     import numpy as np
 
     found = []
@@ -198,7 +198,7 @@ def _weights(a: Summary, b: Summary, rows: tuple[Sequence[int], Sequence[int]]) 
 def _turn_sums(
     summary: Summary, condition: str, metric: str, rows: Sequence[int], weights: Sequence[float]
 ) -> Sums | None:
-    """The turns of each conversation; None where the run is over something else."""
+    """The turns of each conversation; None if the run is over something else."""
     import numpy as np
 
     from karat.stats import Sums
@@ -213,7 +213,7 @@ def _turn_sums(
 
 
 def _sides(one: Any, two: Any, sums: tuple[Sums, Sums] | None) -> tuple[float | None, float | None]:
-    """The two numbers whose difference is shown: means over questions, or rates over their turns."""
+    """The two numbers whose difference is shown: means over questions, or rates over turns."""
     import numpy as np
 
     if sums is not None:
@@ -268,34 +268,34 @@ def _pairings(
         )
         for one, (_, left, right, *_), test in zip(made, work, tested, strict=True)
     ]
-    unused = {one.condition for one in _problems(a, b, pairs)}
+    unused = {problem.condition for problem in _problems(a, b, pairs)}
     made = [structs.replace(one, difference=unmeasured(one.difference, unused)) for one in made]
     return [one if test else _untested(one) for one, test in zip(made, tested, strict=True)]
 
 
 def _problems(a: Summary, b: Summary, pairs: Sequence[tuple[str, str]]) -> tuple[ServerProblem, ...]:
-    """Of the conditions that are compared; with the run where two have the same name."""
+    """Labels of the compared conditions; with the run if two have the same name."""
     found = [
-        structs.replace(one, condition=labels[side])
+        structs.replace(problem, condition=labels[side])
         for labels, pair in zip(_unlike(a, b, pairs).values(), pairs, strict=True)
         for side, summary in enumerate((a, b))
-        for one in summary.server_problems
-        if one.condition == pair[side]
+        for problem in summary.server_problems
+        if problem.condition == pair[side]
     ]
     return tuple(dict.fromkeys(found))
 
 
 def _tested(summary: Summary, metric: MetricInfo) -> bool:
-    """Whether a metric stands for itself; most of those of `numeric` read the same answers once more."""
+    """Whether a metric is tested; most of those of `numeric` measure the same answers again in another way."""
     return all(part.is_tested(metric) for part in summary.parts.values())
 
 
-def _untested(one: Pairing) -> Pairing:
-    return structs.replace(one, difference=structs.replace(one.difference, verdict=NOT_TESTED))
+def _untested(pairing: Pairing) -> Pairing:
+    return structs.replace(pairing, difference=structs.replace(pairing.difference, verdict=NOT_TESTED))
 
 
 def _unlike(a: Summary, b: Summary, pairs: Sequence[tuple[str, str]]) -> dict[tuple[str, str], tuple[str, str]]:
-    """Labels that tell two conditions of one name apart."""
+    """Labels that distinguish two conditions of the same name."""
     return {
         (left, right): (left, right) if left != right else (f"{left} ({a.run})", f"{right} ({b.run})")
         for left, right in pairs
@@ -329,7 +329,7 @@ def _pairing(
 
 
 def _flips(ids: Sequence[str], one: Any, two: Any, change: Any, gain: Any) -> tuple[Flip, ...]:
-    """The questions that moved most: those that moved with the whole first, then those against it."""
+    """The questions that moved most: first those in the direction of the mean, then those against it."""
     import numpy as np
 
     forward = gain if gain.sum() >= 0 else -gain
@@ -397,9 +397,7 @@ def _warnings(
     for (left, right, count), lost_on in alike.items():
         lost = formats.plural(count, unit)
         on = lost_on[0] if len(lost_on) == 1 else f"{len(lost_on)} metrics"
-        found.append(
-            f"{right} against {left} on {on}: {lost} scored on one side alone; what is compared may not be like"
-        )
+        found.append(f"{right} against {left} on {on}: {lost} scored on one side only; the compared parts may differ")
     return list(dict.fromkeys(found))
 
 

@@ -1,4 +1,4 @@
-"""What `compare` finds, as frozen values, rows and plain text."""
+"""The results of `compare`, as frozen values, rows and plain text."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Pairing(msgspec.Struct, frozen=True, kw_only=True):
     difference: Difference
     mean_a: float | None  # over the shared questions
     mean_b: float | None
-    better: int  # questions on which b is better (higher, where no direction is better)
+    better: int  # questions on which b is better (higher, if no direction is better)
     worse: int
     equal: int
     flips: tuple[Flip, ...]  # those on which the better side gains most first, then the largest losses
@@ -57,24 +57,24 @@ class Comparison(PartHolder, frozen=True, kw_only=True):
     pairings: tuple[Pairing, ...]
     only_a: int  # questions that only a's run has
     only_b: int
-    changed: int  # questions with the same id and another content: left out
+    changed: int  # questions with the same id but different content: left out
     warnings: tuple[str, ...]
-    unit: str = "question"  # what is paired: question, conversation or participant
-    conditions: tuple[tuple[str, str], ...] = ()  # which condition of the first with which of the second
+    unit: str = "question"  # the paired unit: question, conversation or participant
+    conditions: tuple[tuple[str, str], ...] = ()  # pairs: a condition of the first, one of the second
     server_problems: tuple[ServerProblem, ...] = ()  # sides whose MCP calls failed, or that made none
-    right: str | None = None  # of conversations: by which match a turn is right
+    right: str | None = None  # for conversations: the match that makes a turn right
 
     def percent(self, one: Pairing) -> bool:
         """Whether a pairing's metric is a share, which people read in percent."""
         return any(info.key == one.difference.metric and info.percent for info in self.metrics)
 
     def to_builtins(self) -> dict[str, Any]:
-        """As `--json` prints it: null for kinds whose runs are compared in another way."""
+        """As `--json` prints it: null for kinds whose runs are compared differently."""
         return builtins_of(self, absent=(name for name, kind in installed().items() if len(kind.parts) > 1))
 
     def table(self) -> list[dict[str, Any]]:
         """One row per pairing, raw numbers."""
-        return [_row(one) for one in self.pairings]
+        return [_row(pairing) for pairing in self.pairings]
 
     def to_frame(self) -> Any:
         """`table()` as a pandas (or polars) DataFrame. Raises BadOption without either."""
@@ -90,14 +90,14 @@ class Comparison(PartHolder, frozen=True, kw_only=True):
         return html
 
 
-def _row(one: Pairing) -> dict[str, Any]:
-    found = one.difference
+def _row(pairing: Pairing) -> dict[str, Any]:
+    found = pairing.difference
     return {
         "metric": found.metric,
         "a": found.a,
         "b": found.b,
-        "mean_a": one.mean_a,
-        "mean_b": one.mean_b,
+        "mean_a": pairing.mean_a,
+        "mean_b": pairing.mean_b,
         "difference": found.estimate.value,
         "low": found.estimate.low,
         "high": found.estimate.high,
@@ -106,9 +106,9 @@ def _row(one: Pairing) -> dict[str, Any]:
         "p_adjusted": found.p_adjusted,
         "effect": found.effect,
         "n_pairs": found.n_pairs,
-        "better": one.better,
-        "worse": one.worse,
-        "equal": one.equal,
+        "better": pairing.better,
+        "worse": pairing.worse,
+        "equal": pairing.equal,
         "verdict": found.verdict,
         "offline": found.offline,
     }
@@ -142,21 +142,21 @@ def _chances(again: Repeat, unit: str) -> str:
     return f"{formats.chance(again.new_questions)} of runs with new {unit}s{more}"
 
 
-def _pairing_lines(one: Pairing, unit: str, *, percent: bool) -> list[str]:
-    found = one.difference
+def _pairing_lines(pairing: Pairing, unit: str, *, percent: bool) -> list[str]:
+    found = pairing.difference
     by = signed_estimate(found.estimate, percent=percent)
-    means = (measured(mean, percent=percent) for mean in (one.mean_a, one.mean_b))
+    means = (measured(mean, percent=percent) for mean in (pairing.mean_a, pairing.mean_b))
     sides = ", ".join(f"{name} {mean}" for name, mean in zip((found.a, found.b), means, strict=True))
     offline = " (offline)" if found.offline else ""
     tested = f"{formats.plural(found.n_pairs, unit)}, p {formats.p_value(found.p_adjusted)} (Holm)"
     lines = [
         f"{found.metric}{offline}: {sides}",
         f"  {by}, {tested}, d {formats.number(found.effect)}: {found.verdict}",
-        f"  better {one.better}, worse {one.worse}, equal {one.equal}",
+        f"  better {pairing.better}, worse {pairing.worse}, equal {pairing.equal}",
     ]
     if found.again is not None and found.again.new_questions is not None:
         lines.append(f"  same verdict again: {_chances(found.again, unit)}")
-    for flip in one.flips:
+    for flip in pairing.flips:
         label = formats.excerpt(flip.sample, 24)
         lines.append(
             f"    {label:24} {formats.number(flip.a)} → {formats.number(flip.b)} ({formats.signed(flip.difference)})"

@@ -1,4 +1,4 @@
-"""Every planned trial with its texts, in the plan's order: for exports, where the words matter."""
+"""Every planned trial with its texts, in the plan's order, for exports that need them."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ __all__ = ["TrialRecord", "trials"]
 
 
 class TrialRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """What counts of one planned trial."""
+    """Those records of one planned trial that count."""
 
     sample: Sample
     condition: str
     repetition: int  # from 0
     answer: Answer | None
     scores: tuple[Score, ...]  # of the shown scorings; by scorer, turn, judge, repeat
-    failure: Failure | None  # the last one, where there is no answer or a score is missing
-    heard: tuple[Reply, ...] = ()  # of a conversation that has no answer: the turns that were answered before it broke
+    failure: Failure | None  # the last one, if there is no answer or a score is missing
+    heard: tuple[Reply, ...] = ()  # for a conversation without an answer: the turns answered before it failed
 
     def value(self, metric: MetricInfo) -> float | None:
         """The trial's number: mean over repeats of each judge, then over judges, then over turns."""
@@ -48,7 +48,7 @@ _reply = msgspec.json.Decoder(_ReplyEvent).decode
 def trials(run: RunFolder, summary: Summary) -> Iterator[TrialRecord]:
     """Every planned trial: by sample position, then condition, then repetition.
 
-    Texts are read from the journal a trial at a time. Raises BadRun for a damaged run.
+    Texts are read from the journal one trial at a time. Raises BadRun for a damaged run.
     """
     shown = {(metric.scorer, metric.scoring): place for place, metric in enumerate(summary.metrics)}
     shown |= {pair: 0 for pair in summary.provenance.scorers.items() if pair not in shown}
@@ -65,7 +65,7 @@ def trials(run: RunFolder, summary: Summary) -> Iterator[TrialRecord]:
 
 
 class _Texts:
-    """Reads the lines of one trial after the other."""
+    """Reads the lines of trials, one by one."""
 
     def __init__(self, index: RunIndex, reader: LineReader, rows: list[ScoreRows]) -> None:
         self._index, self._line, self._rows = index, reader.line, rows
@@ -80,7 +80,7 @@ class _Texts:
             )
         answered = bool(self._index.answered[cell])
         answer = _answer(self._line(self._index.answers[cell])) if answered else None
-        if answer is not None and self._index.recorded:  # older versions kept how long it took to read it back
+        if answer is not None and self._index.recorded:  # older versions recorded the time it took to read the file
             seconds = recorded_seconds(reply.milliseconds for reply in answer.replies)
             answer = msgspec.structs.replace(answer, seconds=seconds)
         scores = tuple(_score(self._line(at)) for rows in self._rows for at in rows.places_of(cell)) if answered else ()

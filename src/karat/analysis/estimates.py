@@ -59,7 +59,7 @@ Flags = NDArray[np.bool_]
 
 
 def known(value: float) -> float | None:
-    """NaN and infinities as None: what JSON can hold, and what "not known" looks like in a summary."""
+    """NaN and infinities as None: valid in JSON, and "not known" in a summary."""
     return float(value) if math.isfinite(value) else None
 
 
@@ -119,7 +119,7 @@ def _rate(info: MetricInfo, turns: TurnSums, index: int, level: float) -> Interv
 
 
 def _turn_counts(info: MetricInfo, turns: TurnSums, index: int) -> dict[str, int] | None:
-    """Turns by value, of what is 0 or 1 for each turn."""
+    """Turns by value, for metrics that are 0 or 1 for each turn."""
     found = sums_of(turns, index)
     if info.kind != "share" or not np.array_equal(found.totals, found.squares):
         return None
@@ -128,9 +128,9 @@ def _turn_counts(info: MetricInfo, turns: TurnSums, index: int) -> dict[str, int
 
 
 def _turn_bounds(info: MetricInfo, turns: TurnSums, index: int, there: Flags) -> tuple[Quantity, Quantity]:
-    """As `_bounds`, over all declared turns. `there`: trials with numbers; of the others all turns are missing.
+    """Like `_bounds`, over all declared turns. `there`: trials with numbers; in the others all turns are missing.
 
-    A turn without a number in a trial that has some (no golden program, say) is not missing: there is none to have.
+    A turn without a number in a trial that has some (no golden program, say) is not missing: it cannot have one.
     """
 
     def added(part: Floats, where: Flags) -> float:
@@ -151,7 +151,7 @@ def _turn_bounds(info: MetricInfo, turns: TurnSums, index: int, there: Flags) ->
 
 
 def estimated(found: Interval | PairedDifference, least: float | None, most: float | None) -> Estimate:
-    """`least`, `most`: what the number can be at all; a t interval knows nothing of a scale's ends."""
+    """The estimate with its interval cut to the range `least` to `most`, which a t interval ignores."""
     low, high = known(found.low), known(found.high)
     inside_low = max(low, least) if low is not None and least is not None else low
     inside_high = min(high, most) if high is not None and most is not None else high
@@ -168,9 +168,9 @@ def estimated(found: Interval | PairedDifference, least: float | None, most: flo
     )
 
 
-def _quantity(found: Interval) -> Quantity:
-    value = known(found.value)
-    return Quantity(value=value, reason=found.reason if value is None else None)
+def _quantity(interval: Interval) -> Quantity:
+    value = known(interval.value)
+    return Quantity(value=value, reason=interval.reason if value is None else None)
 
 
 def _judge_sd(grid: Grid, index: int) -> Quantity:
@@ -219,7 +219,7 @@ def _reliability(info: MetricInfo, values: Floats, there: Flags, *, level: float
             value=None, low=None, high=None, k=k, threshold=threshold, questions=int(complete.sum()),
             incomplete=incomplete, level=level, method="wilson", reason=reason,
         )  # fmt: skip
-    slack = 1e-9  # a mean over judges may miss the threshold by rounding alone
+    slack = 1e-9  # a mean over judges may miss the threshold only by rounding
     reached = values <= threshold + slack if info.direction == "lower" else values >= threshold - slack
     wins = int(reached[complete].all(axis=1).sum())
     found = proportion_interval(wins, int(complete.sum()), level=level)
@@ -230,7 +230,7 @@ def _reliability(info: MetricInfo, values: Floats, there: Flags, *, level: float
 
 
 def _asked(values: Floats, there: Flags, spared: Flags | None) -> tuple[Floats, Flags]:
-    """Without the questions that were not asked at all because it was decided."""
+    """Without the questions that were never asked because the comparison was decided."""
     if spared is None:
         return values, there
     asked = ~spared.all(axis=1)
@@ -238,9 +238,9 @@ def _asked(values: Floats, there: Flags, spared: Flags | None) -> tuple[Floats, 
 
 
 def _bounds(info: MetricInfo, values: Floats, there: Flags, spared: Flags | None) -> tuple[Quantity, Quantity]:
-    """The mean if every planned trial without a number had the worst, and the best, of the scale.
+    """The mean if every planned trial without a number had the worst, or the best, value of the scale.
 
-    `spared`: trials that were not run because it was decided; they are not missing.
+    `spared`: trials that were not run because the comparison was decided; they are not missing.
     """
     ends = (info.high, info.low) if info.direction == "lower" else (info.low, info.high)
     worst, best = (_filled(values, there, end, spared) for end in ends)
@@ -305,7 +305,7 @@ def sample_columns(grid: Grid, conditions: Sequence[str]) -> list[SampleColumn]:
 
 
 def _listed(values: Floats) -> list[float | None]:
-    """With None for NaN. Equal numbers are one object, as they are few on a scale: eight bytes each, not 32."""
+    """With None for NaN. Equal numbers share one object, as a scale has few: eight bytes each, not 32."""
     different, places = np.unique(np.ascontiguousarray(values).view(np.int64), return_inverse=True)  # 0.0 is not -0.0
     numbers = [None if math.isnan(value) else value for value in different.view(np.float64).tolist()]
     listed: list[float | None] = np.array(numbers, dtype=object)[places].tolist()
@@ -316,10 +316,10 @@ def differences(
     found: Sequence[Grid], conditions: Sequence[str], *, level: float, baseline: int = 0, every: bool = False,
     stopping: Stopping | None = None,
 ) -> list[Difference]:  # fmt: skip
-    """Comparisons of conditions on every metric; p-values adjusted (Holm) over all that are returned.
+    """Comparisons of conditions on every metric; p-values adjusted (Holm) over all returned.
 
     Each condition is compared with the one at `baseline`, and with the best on the metric; with `every`
-    each with each. `stopping`: what the looks show of comparisons that were looked at before the end.
+    every pair. `stopping`: the looks at comparisons that were examined before the end.
     """
     raw: list[tuple[Grid, int, int, PairedDifference, tuple[int, int, int]]] = []
     for grid in found:
@@ -347,7 +347,7 @@ def differences(
 
 
 def _pairs(grid: Grid, sides: Sequence[Floats | Sums], baseline: int, *, every: bool) -> list[tuple[int, int]]:
-    """Which conditions are compared: the baseline is always the first of a pair, else the order is the file's."""
+    """Which conditions are compared: the baseline is always first in a pair, otherwise the order is the file's."""
     order = [baseline, *(index for index in range(len(sides)) if index != baseline)]
     pairs = list(combinations(order, 2))
     best = baseline if every else _best(grid, sides)
@@ -355,7 +355,7 @@ def _pairs(grid: Grid, sides: Sequence[Floats | Sums], baseline: int, *, every: 
 
 
 def _best(grid: Grid, sides: Sequence[Floats | Sums]) -> int | None:
-    """The condition with the best mean, the first of several; None where no direction is better."""
+    """The condition with the best mean (the first, if tied); None if no direction is better."""
     means = [_mean_of(side) for side in sides]
     known_means = [mean for mean in means if not math.isnan(mean)]
     if grid.info.direction == "none" or not known_means:
@@ -395,12 +395,12 @@ def paired(a: Floats, b: Floats, *, level: float) -> PairedDifference:
 
 
 def subtracted(a: Floats, b: Floats) -> Floats:
-    """B − a of the questions that have a mean under both."""
+    """B − a for the questions that have a mean under both."""
     return _subtracted(a, b)[0]
 
 
 def _subtracted(a: Floats, b: Floats) -> tuple[Floats, float]:
-    """With what is rounding alone. Thirds do not subtract exactly: equal differences would have a tiny sd, a huge t."""
+    """B − a with rounding errors removed, and their size: thirds do not subtract exactly, so equal differences vary."""
     both = ~np.isnan(a) & ~np.isnan(b)
     d = b[both] - a[both]
     if not d.size:
@@ -413,7 +413,7 @@ def _subtracted(a: Floats, b: Floats) -> tuple[Floats, float]:
 
 
 def lost(a: Floats, b: Floats) -> tuple[int, int, int]:
-    """Questions that have a mean under b alone, under a alone, under neither."""
+    """Questions that have a mean only under b, only under a, under neither."""
     no_a, no_b = np.isnan(a), np.isnan(b)
     return int((no_a & ~no_b).sum()), int((~no_a & no_b).sum()), int((no_a & no_b).sum())
 
@@ -421,7 +421,7 @@ def lost(a: Floats, b: Floats) -> tuple[int, int, int]:
 def difference(
     info: MetricInfo, names: tuple[str, str], found: PairedDifference, p: float, gone: tuple[int, int, int]
 ) -> Difference:
-    """One comparison, with the words that its numbers allow. `p`: adjusted."""
+    """One comparison, with the verdict its numbers allow. `p`: adjusted."""
     value, p_adjusted = known(found.value), known(p)
     span = info.high - info.low if info.low is not None and info.high is not None else None
     return Difference(

@@ -1,4 +1,4 @@
-"""Failures that are alike, each with the words of one that ended a trial."""
+"""Groups of similar failures, each with a message of one that ended a trial."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _GAP_IN_FILES = "answered, but the imported files hold no score and say not why;
 
 
 def failure_kinds(index: RunIndex, outcome: Outcome) -> tuple[FailureKind, ...]:
-    """The most frequent end of a trial first; what a later part repaired without a failed attempt is left out.
+    """The most frequent first; failures that a later part repaired without a failed attempt are left out.
 
-    The example is the newest message among the failures that ended a trial, or, where there is none, the newest of
+    The example is the newest message among the failures that ended a trial, or, if there is none, the newest of
     all.
     """
     messages = _messages(index, outcome)

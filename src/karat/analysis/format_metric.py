@@ -1,4 +1,4 @@
-"""Numbers of a metric as people read them: shares in percent and their differences in points, others as they are."""
+"""Numbers of a metric formatted for people: shares in percent, their differences in points, others unchanged."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def is_point(found: Estimate) -> bool:
 
 
 def measured(value: float | None, *, percent: bool = False) -> str:
-    """One value of a metric; as a share it is 100.0 % only when every one is right.
+    """One value of a metric; a share is shown as 100.0 % only if it is exactly 1.
 
     >>> measured(0.9975, percent=True), measured(4.5), measured(None, percent=True)
     ('99.8 %', '4.50', '–')
@@ -39,7 +39,7 @@ def estimated(found: Estimate, *, percent: bool = False) -> str:
 
 
 def interval_of(found: Estimate, *, percent: bool = False) -> str:
-    """The interval of a mean; nothing at all where there is none."""
+    """The interval of a mean; empty if there is none."""
     if found.low is None or found.high is None:
         return ""
     mark = formats.POINT if is_point(found) else ""
@@ -60,7 +60,7 @@ def share_estimate(value: float | None, low: float | None, high: float | None) -
 def between(
     value: float | None, low: float | None, high: float | None, *, percent: bool = False, plain: bool = False
 ) -> tuple[str, str]:
-    """A difference and its interval ("" where there is none), with signs unless `plain`; of shares in points.
+    """A difference and its interval ("" if there is none), with signs unless `plain`; for shares in points.
 
     >>> between(0.05, -0.01, 0.11, percent=True), between(-0.5, None, None), between(0.5, 0.4, 0.6, plain=True)
     (('+5.0', '[−1.0, +11.0]'), ('−0.50', ''), ('0.50', '[0.40, 0.60]'))
@@ -72,6 +72,6 @@ def between(
 
 
 def signed_estimate(found: Estimate, *, percent: bool = False) -> str:
-    """A difference with its interval; of shares in percentage points."""
+    """A difference with its interval; for shares in percentage points."""
     value, span = between(found.value, found.low, found.high, percent=percent)
     return f"{value}{' points' if percent and found.value is not None else ''} {span}".rstrip()

@@ -1,4 +1,4 @@
-"""Thresholds on what a run measured, decided on intervals: passed, failed or undecided."""
+"""Thresholds on a run's metrics, decided on intervals: passed, failed or undecided."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Verdict = Literal["passed", "failed", "undecided"]
 LEVEL = 0.95
 _Z95, _Z80 = 1.6449, 0.8416  # points of the normal distribution
 _MOST_QUESTIONS = 1_000_000
-_ROUNDING = 1e-9  # of the scale: a mean of thirds may end beside it
+_ROUNDING = 1e-9  # relative to the scale: a mean of thirds may miss its end by rounding
 
 
 class Check(msgspec.Struct, frozen=True, kw_only=True):
@@ -32,9 +32,9 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
 
     threshold: Threshold
     metric: str
-    condition: str | None  # None: of the whole run
+    condition: str | None  # None: for the whole run
     verdict: Verdict
-    value: float | None  # of a drop: how much better the run is than the baseline
+    value: float | None  # for a drop: how much better the run is than the baseline
     low: float | None
     high: float | None
     p_failed: float | None  # one-sided, of "the threshold is kept", after Holm's adjustment; None: not tested
@@ -42,18 +42,18 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
     missing: int  # planned trials without the number; they count as worst for `low` and best for `high`
     method: str  # "known": a total, without an error
     percent: bool = False
-    needed: int | None = None  # undecided: questions that would decide 80 % of runs, were the value the true one
+    needed: int | None = None  # undecided: questions that would decide 80 % of runs, if the value were the true one
     reason: str | None = None
-    corrected: bool | msgspec.UnsetType = msgspec.UNSET  # False: it was to be corrected, and people gave no labels
+    corrected: bool | msgspec.UnsetType = msgspec.UNSET  # False: correction was requested, but people gave no labels
 
     @property
     def note(self) -> str:
-        """What must stand beside the verdict; "" for nothing."""
+        """A note to show with the verdict; "" for none."""
         return "not corrected" if self.corrected is False else ""
 
 
 class Gate(msgspec.Struct, frozen=True, kw_only=True):
-    """All thresholds of a run. `passed` needs every one; one that failed is enough for `failed`."""
+    """All thresholds of a run. `passed` requires all to pass; one failure is enough for `failed`."""
 
     run: str
     name: str
@@ -73,12 +73,12 @@ def gate(
 ) -> Gate:
     """Decides each threshold under each condition it is for.
 
-    Passed: the lower 95 % bound keeps a `min` (of `max` the upper one). Failed: the other bound misses it, after
-    Holm's adjustment over all thresholds. A run passes where every threshold does, which needs no adjustment: an
+    Passed: the lower 95 % bound meets a `min` (the upper one a `max`). Failed: the other bound misses it, after
+    Holm's adjustment over all thresholds. A run passes if every threshold does, which needs no adjustment: an
     intersection-union test. Missing trials count as the worst value for one bound and as the best for the other.
 
     Raises BadOption for names that the run does not have, and for a `max_drop` without `baseline`; with `no_baseline`,
-    the reason why there is none, that is undecided.
+    the reason why there is none, it is undecided.
 
     Berger (1982), Technometrics 24:295.
     """
@@ -111,14 +111,14 @@ def gate(
 
 
 def _not_corrected(checks: Sequence[Check]) -> Iterator[str]:
-    """Thresholds that `--corrected` says nothing of."""
+    """Thresholds that `--corrected` does not apply to."""
     names = [f"{check.metric} under {check.condition}" for check in checks if check.corrected is False]
     if names:
         yield f"NOT corrected: {', '.join(names)}: no labels by people, so the scorer's own scores decide"
 
 
 def _off_the_scale(summary: Summary, thresholds: Sequence[Threshold]) -> Iterator[str]:
-    """Thresholds that every run would keep, or none."""
+    """Thresholds that every run would meet, or none."""
     infos = {info.key: info for info in summary.metrics}
     for threshold in thresholds:
         info = infos.get(resolve(threshold.name, summary.conditions, infos)[1])
@@ -148,7 +148,7 @@ def _checks(summary: Summary, threshold: Threshold, baseline: Summary | str | No
         return [_total(summary, threshold, condition, metric)]
     chosen = summary.conditions if condition is None else (condition,)
     if threshold.bound == "max_drop" and summary.calibrated is not msgspec.UNSET:
-        raise BadOption("--corrected", "is for --min and --max: the baseline has labels of its own")
+        raise BadOption("--corrected", "applies to --min and --max: the baseline has its own labels")
     if threshold.bound != "max_drop":
         return [_level(summary, threshold, info, one) for one in chosen]
     if baseline is None:
@@ -159,14 +159,14 @@ def _checks(summary: Summary, threshold: Threshold, baseline: Summary | str | No
 
 
 def _total(summary: Summary, threshold: Threshold, condition: str | None, metric: str) -> Check:
-    """What is known without an error: no interval."""
+    """A value known without error: no interval."""
     if threshold.bound == "max_drop":
         raise BadOption("--max-drop", f"{metric} has no drop: set a --max")
     account = summary.total if condition is None else summary.accounts[condition]
     ledger, cost = account.ledger, account.cost
     unknown, value, reason = 0, None, "nothing was planned"
     if metric == "failed":
-        wanted = ledger.planned - ledger.decided  # a run that stopped because it was decided lacks nothing
+        wanted = ledger.planned - ledger.decided  # a run that stopped because it was decided misses no trials
         value = (wanted - ledger.scored) / wanted if wanted else None
     else:
         value, unknown = cost.agent.known + cost.judge.known, cost.agent.unknown + cost.judge.unknown
@@ -185,10 +185,10 @@ def _total(summary: Summary, threshold: Threshold, condition: str | None, metric
 
 
 class _Means(msgspec.Struct, frozen=True, kw_only=True):
-    """Each question's mean under one condition, an entry a question."""
+    """Each question's mean under one condition, one entry per question."""
 
-    rows: Floats  # columns: over the answers that there are, the least that it can be, the most; NaN: not known
-    weights: Floats  # what a question counts for in the mean
+    rows: Floats  # columns: over the existing answers, the least possible, the most possible; NaN: not known
+    weights: Floats  # the weight of a question in the mean
     missing: Floats  # planned trials without the number
     digests: tuple[tuple[str, str], ...]  # id and content
 
@@ -203,8 +203,8 @@ def _means(summary: Summary, info: MetricInfo, condition: str) -> _Means:
     ends = [np.nan if end is None else end for end in (info.low, info.high)]
     sums = [np.where(n > 0, value * n, 0.0)] * 2
     weights = np.ones(n.size)
-    if column.turns is not None and table.weights is not None:  # of conversations: over all turns
-        if info.low == 0:  # some rates count a failed trial as wrong already, which the best case undoes
+    if column.turns is not None and table.weights is not None:  # for conversations: over all turns
+        if info.low == 0:  # some rates count a failed trial as wrong; in the best case it is right
             sums[1] = np.minimum(np.where(n > 0, value * k, 0.0), n * ends[1])
         turns = np.array(column.turns, dtype=np.float64)
         each = np.divide(turns, n, out=np.full(n.size, np.nan), where=n > 0)
@@ -215,7 +215,7 @@ def _means(summary: Summary, info: MetricInfo, condition: str) -> _Means:
         for there, end in zip(sums, ends, strict=True)
     )
     digests = list(zip(table.ids, table.digests, strict=True))
-    asked = k > 0  # the others were not run because it was decided: they are not missing
+    asked = k > 0  # the others were not run because it was decided: not missing
     return _Means(
         rows=np.column_stack([value, least, most])[asked], weights=weights[asked], missing=missing[asked],
         digests=tuple(digest for digest, there in zip(digests, asked.tolist(), strict=True) if there),
@@ -223,7 +223,7 @@ def _means(summary: Summary, info: MetricInfo, condition: str) -> _Means:
 
 
 def _spread(values: Floats, weights: Floats) -> Floats:
-    """Values whose plain mean is the weighted one, and whose spread is that of its error (linearised).
+    """Values whose plain mean is the weighted mean, and whose spread gives its error (linearised).
 
     >>> _spread(np.array([1.0, 0.0]), np.array([3.0, 1.0])).tolist()
     [1.125, 0.375]
@@ -261,11 +261,11 @@ def _drop(summary: Summary, threshold: Threshold, info: MetricInfo, condition: s
         nothing = [np.empty(0)] * 3
         check = _decided(summary, threshold, info, condition, nothing, 0, (None, None))
         return msgspec.structs.replace(check, reason=baseline)
-    theirs = next((one for one in baseline.metrics if one.key == info.key), None)
+    theirs = next((metric for metric in baseline.metrics if metric.key == info.key), None)
     if theirs is None or condition not in baseline.conditions:
         raise BadOption("--baseline", f"run {baseline.run} has no '{info.key}' under '{condition}'")
     new, old = _means(summary, info, condition), _means(baseline, theirs, condition)
-    place = {one: at for at, one in enumerate(old.digests)}
+    place = {digest: at for at, digest in enumerate(old.digests)}
     pairs = np.array([(at, place[one]) for at, one in enumerate(new.digests) if one in place], dtype=int).reshape(-1, 2)
     here, there = pairs.T
     seen = np.isfinite(new.rows[here, 0]) & np.isfinite(old.rows[there, 0])
@@ -273,7 +273,7 @@ def _drop(summary: Summary, threshold: Threshold, info: MetricInfo, condition: s
     weights = [part.weights[side] for part, side in ((new, here), (old, there))]
     sides = [
         _spread(both[0][seen, 0], weights[0][seen]) - _spread(both[1][seen, 0], weights[1][seen]),
-        # The least of the new run minus the most of the old, and the reverse.
+        # The new run's least minus the old run's most, and the reverse.
         *(_spread(both[0][:, a], weights[0]) - _spread(both[1][:, b], weights[1]) for a, b in ((1, 2), (2, 1))),
     ]
     rows = sides if info.direction == "higher" else [-sides[0], -sides[2], -sides[1]]
@@ -289,13 +289,13 @@ def _drop(summary: Summary, threshold: Threshold, info: MetricInfo, condition: s
     return msgspec.structs.replace(check, reason="; ".join(filter(None, [reason, check.reason])) or None)
 
 
-def _decided(  # noqa: PLR0913 - a threshold, what it is of, and all that bounds it
+def _decided(  # noqa: PLR0913 - a threshold, its subject, and all that bounds it
     summary: Summary, threshold: Threshold, info: MetricInfo, condition: str, rows: Sequence[Floats], missing: int,
     ends: tuple[float | None, float | None], people: tuple[Corrected, float] | None = None,
 ) -> Check:  # fmt: skip
-    """`rows`: each question's value, the least that it can be, and the most.
+    """`rows`: each question's value, its least possible one, and its most.
 
-    `people`: decide on the mean that people would give; with it the share of planned trials that are missing.
+    `people`: decide on the mean people would give; includes the share of planned trials that are missing.
     """
     limit = -threshold.value if threshold.bound == "max_drop" else threshold.value
     sides = rows[1:]
@@ -305,13 +305,13 @@ def _decided(  # noqa: PLR0913 - a threshold, what it is of, and all that bounds
     skewed = scale is None and info.low == 0 and threshold.bound != "max_drop"
     bounds = _Bounds(sides=sides, scale=scale, skewed=skewed, people=people)
     found = bounds.at(LEVEL)
-    # A pseudo-value, or a conversation that counts for more than others, may lead past the end of the scale.
+    # A pseudo-value, or a conversation with a larger weight, may exceed the scale.
     low = found[0].low if ends[0] is None else max(found[0].low, ends[0])
     high = found[1].high if ends[1] is None else min(found[1].high, ends[1])
     above = threshold.bound == "max"
     kept, missed = (high <= limit, low > limit) if above else (low >= limit, high < limit)
-    broken = [one for one in summary.server_problems if one.condition == condition]
-    if broken:  # such scores pass nothing, and a threshold that they miss is missed
+    broken = [problem for problem in summary.server_problems if problem.condition == condition]
+    if broken:  # such scores can fail a threshold, but never pass it
         kept, reason = False, server_warnings(broken)[0]
     verdict: Verdict = "passed" if kept else "failed" if missed else "undecided"
     if verdict == "undecided" and missing and reason is None:
@@ -342,7 +342,7 @@ def _decided(  # noqa: PLR0913 - a threshold, what it is of, and all that bounds
 
 
 class _Bounds(msgspec.Struct, frozen=True, kw_only=True):
-    """Bounds of a mean of which only the least and the most that each question can be are known."""
+    """Bounds of a mean when only the least and most possible value of each question are known."""
 
     sides: Sequence[Floats]
     scale: tuple[float, float] | None
@@ -361,7 +361,7 @@ class _Bounds(msgspec.Struct, frozen=True, kw_only=True):
             slack = _ROUNDING * (scale[1] - scale[0])
             side = np.where((side < scale[0]) & (side >= scale[0] - slack), scale[0], side)
             side = np.where((side > scale[1]) & (side <= scale[1] + slack), scale[1], side)
-            # Conversations that count for more than others reach further than the scale.
+            # Conversations with a larger weight exceed the scale.
             scale = min(scale[0], float(side.min())), max(scale[1], float(side.max()))
         return one_sided_bounds(side, scale=scale, skewed=self.skewed, level=level)
 
@@ -396,9 +396,9 @@ def _known(number: float) -> float | None:
 
 
 def _needed(margin: float, sd: float, questions: int) -> int | None:
-    """Questions whose one-sided test decides 80 % of runs, were the observed margin the true one.
+    """Questions whose one-sided test decides 80 % of runs, if the observed margin were the true one.
 
-    Guenther (1981), Am. Stat. 35:243: the normal's, and half the square of its 95 % point for Student's.
+    Guenther (1981), Am. Stat. 35:243: the normal formula, plus half the square of its 95 % point for Student's t.
     """
     if not sd > 0 or margin == 0:
         return None

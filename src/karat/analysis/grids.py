@@ -1,8 +1,8 @@
 """Score rows → one number per trial and metric, as an array samples × conditions × repetitions.
 
 Order of averaging: repeats of a judge on one turn, then judges, then turns. The last row of
-(trial, turn, judge, repeat) counts. NaN where there is no number. In a run over conversations the sums
-over turns are kept as well: its rates are over all turns, not over the means of conversations.
+(trial, turn, judge, repeat) counts. NaN if there is no number. In a run over conversations the sums
+over turns are kept too: its rates are over all turns, not over the means of conversations.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ Flags = NDArray[np.bool_]
 
 
 _TESTED = ("declared", "logic_recall")
-"""Of the scorer `numeric`: two conditions are tested on these, and before them on what makes a turn right. The others
-read the same answers once more, and testing each would only make the adjusted p-values of these larger."""
+"""Metrics of the scorer `numeric` on which conditions are tested, after the match that makes a turn right. The others
+measure the same answers in other ways; testing them too would only increase the adjusted p-values of these."""
 
 
 def tested_by(index: RunIndex, scorer: ScorerInfo, right: str) -> tuple[str, ...]:
-    """The metrics of `numeric` that are tested: first the match that makes a turn right, or `right` with yes and no."""
+    """The tested metrics of `numeric`: first the match that makes a turn right, or `right` with yes and no."""
     rows = index.scores.get((scorer.name, scorer.scoring))
     first = right
     if rows is not None and {right, "right", "numerical"} <= rows.values.keys():
@@ -57,25 +57,25 @@ class Grid:
     values: Floats  # samples × conditions × repetitions
     judge_variance: tuple[Floats, Ints]  # between repeats of a judge: variance of each group, and its cell
     by_judge: dict[str, Floats]  # judge → samples × conditions × repetitions, when there are several
-    turns: TurnSums | None = None  # of a run over conversations
-    stands: bool = True  # for itself: False, where it is another reading of what a metric before it tests
-    not_needed: Flags | None = None  # as `values`: trials that were not run because it was decided; None: none
+    turns: TurnSums | None = None  # for a run over conversations
+    stands: bool = True  # False: it measures what an earlier metric tests in another way
+    not_needed: Flags | None = None  # shaped like `values`: trials not run because it was decided; None: none
 
 
 @dataclass(frozen=True, slots=True)
 class TurnSums:
-    """Each trial's turns added up: samples × conditions × repetitions."""
+    """Sums over each trial's turns: samples × conditions × repetitions."""
 
     totals: Floats
-    counts: Floats  # turns with a number; those of trials without an answer too, where they count as wrong
+    counts: Floats  # turns with a number; also of trials without an answer, if they count as wrong
     squares: Floats
     weights: Floats  # of the samples
-    planned: Floats  # turns that each trial would have numbers for, if it had an answer
+    planned: Floats  # turns that would have numbers if the trial had an answer
 
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """What a run over conversations declares: turns and weight of each sample, and the trials without an answer."""
+    """The conversations of a run: turns and weight of each sample, and the trials without an answer."""
 
     turns: Ints
     numbers: Ints  # of them: whose golden answer is a number, yes or no
@@ -108,7 +108,7 @@ def grids(
     *,
     right: str = "numerical",
 ) -> list[Grid]:
-    """Every metric of every shown scoring, in the order of the scorers. `right`: by which match a turn is right."""
+    """Every metric of every shown scoring, in the order of the scorers. `right`: the match that makes a turn right."""
     described = {(scorer.name, scorer.scoring): scorer for scorer in scorers}
     found: list[tuple[str, str, Metric, ScoreRows | None, bool]] = []
     for name, scoring in shown.items():
@@ -129,13 +129,13 @@ def grids(
             layouts[id(rows)] = Layout(rows, right=right if numeric else None)
         layout = layouts[id(rows)] if rows is not None else None
         grid = replace(_grid(index, _described(metric, key, scorer, scoring, offline), layout), not_needed=not_needed)
-        if info is not None and info.compared_with is not None:  # its repeats are orders, and no judge's noise
+        if info is not None and info.compared_with is not None:  # its repeats differ in the order shown, not by noise
             once = msgspec.structs.replace(grid.info, repeats=1)
             grid = replace(grid, info=once, judge_variance=(np.empty(0), np.empty(0, dtype=np.int64)))
         if conversations is not None:
             sums = _turn_sums(layout, metric.name, grid.values.shape, conversations, rate=numeric)
             if numeric and not sums.counts.any() and not (metric.name in RATES and conversations.numbers.any()):
-                continue  # no turn has a program, say, or none a number
+                continue  # e.g. no turn has a program, or a number
             tested = tested_by(index, info, right) if numeric and info is not None else (metric.name,)
             grid = replace(grid, turns=sums, stands=metric.name in tested)
             if numeric and metric.name == tested[0]:  # what makes a turn right comes first
@@ -147,7 +147,7 @@ def grids(
 
 
 def _metrics(info: ScorerInfo | None, rows: ScoreRows | None) -> Iterable[Metric]:
-    """What was announced and is measured, then what was measured unannounced."""
+    """Announced metrics that are measured, then unannounced ones."""
     announced = {metric.name: metric for metric in info.metrics} if info is not None else {}
     if rows is None:
         return announced.values()
@@ -158,7 +158,7 @@ def _metrics(info: ScorerInfo | None, rows: ScoreRows | None) -> Iterable[Metric
 
 
 def _as_share(metric: Metric, rows: ScoreRows) -> Metric:
-    """A metric that was only ever true or false is a share, whether or not its scorer said so."""
+    """Marks a metric with only true and false values as a share, even if its scorer did not announce it so."""
     if metric.kind != "number" or metric.name in rows.numbers:
         return metric
     return msgspec.structs.replace(metric, low=0.0, high=1.0, kind="share")
@@ -183,7 +183,7 @@ def _described(metric: Metric, key: str, scorer: str, scoring: str, offline: boo
 
 
 def _threshold(metric: Metric, low: float | None, high: float | None) -> float | None:
-    """Reliable means: right (share), or within one step of the best (ordinal). Other metrics have no such line."""
+    """The least reliable value: right (share), or one step below the best (ordinal). Other metrics have none."""
     if metric.kind == "number" or metric.direction == "none":
         return None
     step = 1.0 if metric.kind == "ordinal" else 0.0
@@ -196,7 +196,7 @@ class Layout:
     """The rows of one scoring that count, ordered by cell, turn, judge and repeat."""
 
     def __init__(self, rows: ScoreRows, *, right: str | None = None) -> None:
-        """`right`: the match that makes a turn right; None: as the scorer says."""
+        """`right`: the match that makes a turn right; None: use the scorer's own."""
         self.rows, self._right = rows, right
         self.order = rows.counting()
         self.judge_names = sorted(rows.names)
@@ -243,7 +243,7 @@ def _grid(index: RunIndex, info: MetricInfo, layout: Layout | None) -> Grid:
 def _turn_sums(
     layout: Layout | None, metric: str, shape: tuple[int, ...], conversations: Declared, *, rate: bool
 ) -> TurnSums:
-    """`rate`: whether the metric may be one of those that count turns never reached as wrong."""
+    """`rate`: whether the metric may count unreached turns as wrong."""
     size = len(conversations.failed)
     cells, turns, means = _turn_means(layout, metric)
     if rate:
@@ -253,7 +253,7 @@ def _turn_sums(
     totals, squares = (
         np.bincount(cells, weights=part, minlength=size).astype(np.float64) for part in (means, means**2)
     )
-    whole = bool(turns.size) and bool((turns < 0).all())  # a number of the answer as a whole
+    whole = bool(turns.size) and bool((turns < 0).all())  # a number for the whole answer
     declared = conversations.numbers if rate else conversations.turns
     per_sample = np.ones(shape[0]) if whole else declared.astype(np.float64)
     planned = np.repeat(per_sample, size // shape[0])
@@ -269,7 +269,7 @@ def _turn_sums(
 
 
 def _of_numbers(samples: Ints, turns: Ints, is_number: Sequence[Flags]) -> Flags:
-    """Which rows are of a turn whose golden answer is a number; older scores call text wrong."""
+    """Which rows belong to a turn whose golden answer is a number; older scores count text as wrong."""
     first = np.concatenate(([0], np.cumsum([flags.size for flags in is_number])))
     flat = np.concatenate([*is_number, np.zeros(1, dtype=bool)])
     inside = (turns >= 0) & (turns < np.diff(first)[samples])

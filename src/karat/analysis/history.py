@@ -28,9 +28,9 @@ class Series(msgspec.Struct, frozen=True, kw_only=True):
     condition: str
     metric: str
     points: tuple[Point, ...]
-    change: ChangePoint  # a look back, once
-    alarm: Alarm  # as asked after every run
-    correlation: float | None  # of neighbouring runs; tests are made on what is left without it, where it is large
+    change: ChangePoint  # one retrospective test
+    alarm: Alarm  # as tested after every run
+    correlation: float | None  # of neighbouring runs; if it is large, it is removed before testing
     percent: bool = False
 
 
@@ -50,8 +50,8 @@ def history(
 ) -> History:
     """Follows each condition of an experiment on one metric, by default the first of the newest run.
 
-    Runs over the same dataset, by content, and of the same name as the newest (or of `name`); others are counted and
-    left out. Raises BadOption where no run is left, and for names that the newest does not have.
+    Runs over the same dataset, by content, and with the newest's name (or `name`); others are counted and
+    left out. Raises BadOption if no run is left, and for names that the newest does not have.
     """
     every = sorted(summaries, key=lambda summary: summary.created)
     named = [summary for summary in every if name is None or summary.name == name]
@@ -97,7 +97,7 @@ def _series(summaries: Sequence[Summary], condition: str, info: MetricInfo) -> S
         condition=condition,
         metric=info.key,
         points=tuple(points),
-        change=change_point(values, rng=np.random.default_rng(0)),  # the permutations are drawn anew for each series
+        change=change_point(values, rng=np.random.default_rng(0)),  # each series gets its own permutations
         alarm=cusum_alarm(values),
         correlation=None if np.isnan(correlation) else correlation,
         percent=info.percent,

@@ -1,4 +1,4 @@
-"""The sheet on which people score drawn answers: a CSV file without conditions and without the judge's scores."""
+"""The sheet where people score drawn answers: a CSV file without conditions and without the judge's scores."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["read_sheet", "scale_of", "write_sheet"]
 
 _TEXTS = ("question", "golden answer", "answer")
 _MOST_BYTES = 256 * 2**20
-_LONGEST = 32_000  # characters that a spreadsheet takes in a cell
+_LONGEST = 32_000  # characters that fit in a spreadsheet cell
 
 _DECIMAL = re.compile(r"^\s*(-?\d+),(\d+)\s*$")
 _NO_ID = (
@@ -33,7 +33,7 @@ _NO_ID = (
 
 
 def scale_of(info: MetricInfo) -> str:
-    """What a cell of a metric may hold, in words."""
+    """A description of the valid values of a metric's cell."""
     steps = steps_of(info)
     if not steps:
         return "a number" if info.low is None or info.high is None else f"a number from {info.low:g} to {info.high:g}"
@@ -43,7 +43,7 @@ def scale_of(info: MetricInfo) -> str:
 def write_sheet(run: RunFolder, summary: Summary, draw: Draw, metrics: Sequence[MetricInfo]) -> str:
     """A row for each drawn answer, in the order of the draw, with an empty column for each metric.
 
-    Foreign text cannot become a formula of a spreadsheet.
+    Foreign text cannot become a spreadsheet formula.
     """
     wanted = set(draw.drawn)
     texts = {
@@ -57,7 +57,7 @@ def write_sheet(run: RunFolder, summary: Summary, draw: Draw, metrics: Sequence[
     for at, trial in enumerate(draw.drawn, start=1):
         cells = (formats.csv_cell(_cut(text)) for text in texts[trial])
         writer.writerow([f"{draw.id}-{at}", *cells, *("" for _ in metrics)])
-    return "\ufeff" + out.getvalue()  # spreadsheets take a file without the mark for one in the machine's old encoding
+    return "\ufeff" + out.getvalue()  # without the mark, spreadsheets assume the machine's old encoding
 
 
 def _cut(text: str) -> str:
@@ -67,10 +67,10 @@ def _cut(text: str) -> str:
 def read_sheet(
     path: Path, kept: Calibrations, metrics: Sequence[MetricInfo], *, who: str
 ) -> tuple[list[PersonScores], list[str]]:
-    """The scores of a filled sheet, and what was left out of it. Empty cells are no scores.
+    """The scores of a filled sheet, and what was left out of it. Empty cells are not scores.
 
-    Takes commas, semicolons or tabs between cells, and a decimal comma where it is no separator. Raises BadLabels with
-    every fault and its line.
+    Accepts commas, semicolons or tabs between cells, and a decimal comma if it is not the separator. Raises BadLabels
+    with every fault and its line.
     """
     rows = _rows(path)
     line, head = next(rows, (1, []))
@@ -121,7 +121,7 @@ def read_sheet(
 
 
 def _score(cell: str, info: MetricInfo) -> float:
-    """NaN for what the metric does not take."""
+    """NaN for values that the metric does not allow."""
     try:
         value = float(cell)
     except ValueError:
@@ -132,7 +132,7 @@ def _score(cell: str, info: MetricInfo) -> float:
 
 
 def _rows(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """Line number, where the row begins, and cells. Raises BadOption, and BadLabels for what is no table of text."""
+    """Line number where the row begins, and cells. Raises BadOption, and BadLabels if it is not a table of text."""
     try:
         with open_regular(path, at_most=_MOST_BYTES) as file:
             text = file.read().decode("utf-8-sig")
@@ -145,9 +145,12 @@ def _rows(path: Path) -> Iterator[tuple[int, list[str]]]:
     first = text.partition("\n")[0]
     delimiter = max(",;\t", key=first.count)
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
-    start = 1
+    start, width = 1, 0
     try:
         for row in reader:
+            width = width or len(row)
+            if len(row) > width:
+                raise csv.Error(f"{len(row)} cells under {width} columns: put what has commas in quotes")
             yield start, row if delimiter == "," else [_DECIMAL.sub(r"\1.\2", cell) for cell in row]
             start = reader.line_num + 1
     except csv.Error as error:

@@ -1,4 +1,4 @@
-"""Conditions of many runs in one order, and which of them cannot be told apart."""
+"""Conditions of many runs in one order, and which of them do not differ significantly."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     name: str  # of the experiment
     condition: str
     mean: Estimate  # over the shared questions
-    groups: str  # letters; entries that share one cannot be told apart
+    groups: str  # letters; entries that share one do not differ significantly
 
 
 class Leaderboard(msgspec.Struct, frozen=True, kw_only=True):
-    """Conditions, the best first. Questions count that every entry has a score for, with the same content."""
+    """Conditions, the best first. Only questions with the same content that every entry has a score for count."""
 
     metric: str
     percent: bool
     direction: str
     level: float
     questions: int
-    left_out: int  # questions that some entry lacks, or that differ in content between runs
+    left_out: int  # questions missing from some entry, or that differ in content between runs
     tests: int  # pairs of entries, by paired t tests under Holm's adjustment
     entries: tuple[Entry, ...]
     warnings: tuple[str, ...] = ()
@@ -49,10 +49,10 @@ def leaderboard(
 ) -> Leaderboard:
     """Ranks conditions of several runs on one metric, by default the first that all have.
 
-    `sides`: summaries, each with the condition that is meant (None: all of it). Every pair is compared by a paired t
+    `sides`: summaries, each with a condition (None: all of them). Every pair is compared by a paired t
     test over the questions that all share; p-values are adjusted by Holm's method over all pairs. Entries get letters
-    by Piepho's insert-and-absorb method: two entries share a letter if and only if no difference is shown between
-    them. Raises BadOption where there is nothing to rank.
+    by Piepho's insert-and-absorb method: two entries share a letter if and only if no difference between them is
+    shown. Raises BadOption if there is nothing to rank.
 
     Piepho (2004), Journal of Computational and Graphical Statistics 13:456.
     """
@@ -108,7 +108,7 @@ def leaderboard(
 
 
 def letters(count: int, apart: set[tuple[int, int]]) -> list[str]:
-    """Letters for entries 0 to count - 1: two share one exactly where their pair (lower first) is not in `apart`.
+    """Letters for entries 0 to count - 1: two share one exactly if their pair (lower first) is not in `apart`.
 
     >>> letters(3, {(0, 2)})
     ['a', 'ab', 'b']
@@ -144,7 +144,7 @@ def _metric(summaries: Sequence[Summary], metric: str | None) -> MetricInfo:
 
 
 def _shared(summaries: Sequence[Summary]) -> tuple[list[list[int]], int]:
-    """Rows of the questions that every run has with the same content, and how many questions there are in all."""
+    """Rows of the questions that every run has with the same content, and the total number of questions."""
     tables = []
     for summary in summaries:
         if summary.table_of_samples is None:
@@ -177,7 +177,7 @@ def _warnings(summaries: Sequence[Summary], info: MetricInfo) -> list[str]:
         for summary in summaries
         if summary.stopping is not msgspec.UNSET and summary.stopping.out
     ]
-    scorings = {one.scoring for summary in summaries for one in summary.metrics if one.key == info.key}
+    scorings = {metric.scoring for summary in summaries for metric in summary.metrics if metric.key == info.key}
     if len(scorings) > 1:
         found.append(f"{info.key} was scored differently in some runs: score them alike with `karat score`")
     return list(dict.fromkeys(found))

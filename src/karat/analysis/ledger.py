@@ -27,12 +27,12 @@ from karat.records import LedgerClass
 __all__ = ["JUDGE_GAP", "Outcome", "accounts", "call_failures", "ledger_rows", "outcome", "quantile", "server_problems"]
 
 CHARACTERS_A_TOKEN = 4
-"""The usual rule of thumb for English. No provider tells what a single result cost, and tokenisers differ."""
+"""The usual rule of thumb for English. No provider reports what a single result cost, and tokenisers differ."""
 
 _CLASSES: tuple[str, ...] = (*get_args(LedgerClass), "decided")
 _FEW = 50_000  # values that Python sorts in 30 ms
 JUDGE_GAP = FailureGroup("judge", "score", "no_score")
-"""An answer without a score, of which the journal does not say why."""
+"""An answer without a score for which the journal gives no reason."""
 
 
 class Outcome:
@@ -42,9 +42,9 @@ class Outcome:
         self.counts = [dict.fromkeys(_CLASSES, 0) for _ in range(conditions)]
         self.groups: dict[FailureGroup, int] = {}
         self.codes: dict[int, int] = {}  # cell → code of the failure that ended it
-        self.classes: dict[int, str] = {}  # cell → class; without: scored where answered, else not run, or `decided`
-        self.waiting = 0  # answers without a score because the answer that they are compared with is missing
-        self.decided: bytearray | None = None  # 1: the cell was not run, because it was decided; None: none
+        self.classes: dict[int, str] = {}  # cell → class; absent: scored if answered, else not run, or `decided`
+        self.waiting = 0  # answers without a score because the answer to compare with is missing
+        self.decided: bytearray | None = None  # 1: the cell was not run because it was decided; None: none
 
     def end(self, condition: int, cell: int, cls: str, group: FailureGroup | None = None) -> None:
         # A class from a newer karat is still a trial that ended without a score.
@@ -57,8 +57,8 @@ class Outcome:
 def outcome(index: RunIndex, shown: Mapping[str, str]) -> Outcome:
     """The ledger's counts, from the journal's rows alone.
 
-    `shown`: scorer → scoring that a trial needs a row of to count as scored. Where the part
-    that made the scoring went to its end, a missing score is the judge's fault; else it is yet to come.
+    `shown`: scorer → the scoring that counts: a trial without a row of it is not scored. If the part
+    that made the scoring completed, a missing score is the judge's fault; else it is pending.
     """
     result = Outcome(len(index.conditions))
     by_code = {count.code: group for group, count in index.groups.items()}
@@ -94,9 +94,9 @@ def outcome(index: RunIndex, shown: Mapping[str, str]) -> Outcome:
 
 
 def _unscored(index: RunIndex, shown: Mapping[str, str]) -> dict[int, str]:
-    """Answered trials that lack a score, and the first scorer (one with a failure, if any) that gave none.
+    """Answered trials without a score, and the first scorer (one with a failure, if any) that gave none.
 
-    Tools score each sample by what was asked of it: of the scorers of an imported run one is enough.
+    Other tools choose scorers per sample, so in an imported run the score of one scorer is enough.
     """
     missing: dict[int, str] = {}
     imported = {scorer.scoring for scorer in index.run.info.scorers} if index.run.info.imported else frozenset()
@@ -130,7 +130,7 @@ def _score_failure(index: RunIndex, cell: int, scorer: str, scoring: str) -> int
 
 
 def accounts(index: RunIndex, outcome: Outcome) -> tuple[dict[str, Account], Account]:
-    """Per condition, and of the whole run with what no condition can be told of."""
+    """Per condition, and for the whole run, including records without a condition."""
     each = {
         name: _account([index.tallies[column]], [outcome.counts[column]], index.retried_in(column))
         for name, column in index.conditions.items()
@@ -162,9 +162,9 @@ def _account(tallies: Sequence[Tally], counts: Sequence[Mapping[str, int]], retr
 
 
 def ledger_rows(each: Mapping[str, Account], total: Account) -> list[dict[str, Any]]:
-    """The ledger as flat rows: one per condition, and a last one for the whole run, whose condition is None.
+    """The ledger as flat rows: one per condition, and a last one for the whole run, with condition None.
 
-    The last one alone has the attempts of trials that have not ended.
+    Only the last one has the attempts of trials that have not ended.
     """
     named: list[tuple[str | None, Account]] = [*each.items(), (None, total)]
     return [
@@ -199,8 +199,8 @@ def server_problems(
 ) -> tuple[ServerProblem, ...]:
     """Conditions whose answers do not show what their MCP servers do: no call was made, or half of them failed.
 
-    `servers`: condition → the names of its servers. `unknown`: the conditions of which it is not known whether calls
-    were made. Without an answer, a call and a fault of the infrastructure there is nothing to say yet.
+    `servers`: condition → the names of its servers. `unknown`: the conditions for which it is not known whether calls
+    were made. Without an answer, a call or an infrastructure fault, nothing is reported yet.
     """
     found = []
     for condition, account in accounts.items():
@@ -215,7 +215,7 @@ def server_problems(
 
 
 def call_failures(index: RunIndex) -> list[FailureKind]:
-    """Failed MCP calls by server and message, the most frequent first; the trials went on behind them."""
+    """Failed MCP calls by server and message, the most frequent first; the trials continued after them."""
     whole: dict[str, Calls] = {}
     for tally in (*index.tallies, index.unassigned):
         for server, calls in tally.servers.items():
@@ -230,7 +230,7 @@ def call_failures(index: RunIndex) -> list[FailureKind]:
 
 
 def _sum(parts: object) -> float:
-    # fsum is exact, so that the order of completion cannot change the last digit.
+    # fsum is exact, so the order of completion cannot change the last digit.
     return fsum(value for part in parts for value in part)  # type: ignore[attr-defined]  # arrays of dollars
 
 
@@ -277,7 +277,7 @@ def _server(name: str, calls: Calls) -> ServerUse:
 
 
 def ordered(parts: Iterable[array[float]]) -> array[float]:
-    """All values in ascending order. With more than 50,000 of them numpy is worth loading."""
+    """All values in ascending order. For more than 50,000 it is worth importing numpy."""
     values = array("d")
     for part in parts:
         values.extend(part)

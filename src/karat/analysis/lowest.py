@@ -1,4 +1,4 @@
-"""The questions that went worst, with the words that explain why."""
+"""The questions with the lowest scores, with the reasons."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _score = msgspec.json.Decoder(Score).decode
 
 
 def lowest(index: RunIndex, grid: Grid, conditions: Sequence[str]) -> tuple[LowSample, ...]:
-    """The questions with the lowest mean over conditions on this metric, perfect ones left out."""
+    """The questions with the lowest mean over conditions on this metric, without perfect ones."""
     means = np.column_stack([question_means(grid.values[:, column, :])[0] for column in range(len(conditions))])
     overall, _ = question_means(means)
     chosen = _chosen(grid, overall)

@@ -1,6 +1,6 @@
 """Every number that any report shows, as frozen values that survive JSON unchanged.
 
-A number that cannot be known is None and has a `reason` beside it; None is never 0.
+An unknown number is None and comes with a `reason`; None is never 0.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Ledger(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def failed(self) -> int:
-        """Trials that ended in a fault or at a limit."""
+        """Trials that ended with a fault or at a limit."""
         return self.agent + self.infrastructure + self.judge + self.limit
 
 
@@ -78,7 +78,7 @@ class Money(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Cost(msgspec.Struct, frozen=True, kw_only=True):
-    """What was spent, failed attempts and answers that were superseded included."""
+    """What was spent, including failed attempts and superseded answers."""
 
     agent: Money
     judge: Money
@@ -96,7 +96,7 @@ class Tokens(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Latency(msgspec.Struct, frozen=True, kw_only=True):
-    """Seconds from question to answer, of the attempts that succeeded."""
+    """Seconds from question to answer, for successful attempts."""
 
     median: float | None
     p95: float | None
@@ -104,7 +104,7 @@ class Latency(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ServerUse(msgspec.Struct, frozen=True, kw_only=True):
-    """What the agent did with one MCP server, in the answers that count and in failed attempts."""
+    """The agent's use of one MCP server, in the answers that count and in failed attempts."""
 
     server: str
     calls: int
@@ -112,16 +112,16 @@ class ServerUse(msgspec.Struct, frozen=True, kw_only=True):
     trials: int  # answers with at least one call
     median_ms: float | None
     p95_ms: float | None
-    result_tokens_estimate: int = 0  # an estimate of what its results come to, each read once: characters / 4
+    result_tokens_estimate: int = 0  # estimated tokens of its results, each read once: characters / 4
 
 
 class Attempts(msgspec.Struct, frozen=True, kw_only=True):
-    """How attempts to answer ended: `answered`, `failed` and `unfinished` sum to all that were made."""
+    """How attempts to answer ended: `answered`, `failed` and `unfinished` sum to the total."""
 
     answered: int
     failed: int
-    unfinished: int  # broken off after a turn was answered
-    of_trials_not_run: int  # those of trials that have not ended; counted for the whole run only
+    unfinished: int  # interrupted after a turn was answered
+    of_trials_not_run: int  # from trials that have not ended; only counted for the whole run
     lost: Money  # spent on failed and unfinished attempts; `Account.cost` includes it
 
 
@@ -139,9 +139,9 @@ class Account(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MetricInfo(msgspec.Struct, frozen=True, kw_only=True):
-    """What is measured, by whom."""
+    """A metric and its scorer."""
 
-    key: str  # the metric's name; "scorer.name" where two scorers measure a metric of that name
+    key: str  # the metric's name; "scorer.name" if two scorers share the metric's name
     name: str
     scorer: str
     scoring: str
@@ -151,8 +151,8 @@ class MetricInfo(msgspec.Struct, frozen=True, kw_only=True):
     kind: Literal["ordinal", "share", "number"]
     offline: bool  # scored by a rule, not by a model that understands
     judges: tuple[str, ...] = ()
-    repeats: int = 1  # the most times that one judge scored one answer
-    threshold: float | None = None  # what an answer must reach to count as reliable
+    repeats: int = 1  # the maximum number of times a judge scored one answer
+    threshold: float | None = None  # the minimum for an answer to count as reliable
     description: str = ""
     compared: bool | msgspec.UnsetType = msgspec.UNSET  # False: about the scoring itself, conditions are not compared
 
@@ -163,7 +163,7 @@ class MetricInfo(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class JudgeMean(msgspec.Struct, frozen=True, kw_only=True):
-    """What one judge of a panel gave, averaged over questions."""
+    """One panel judge's scores, averaged over questions."""
 
     judge: str
     mean: float | None
@@ -171,7 +171,7 @@ class JudgeMean(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class JudgePair(msgspec.Struct, frozen=True, kw_only=True):
-    """How far two judges of a panel agree on one metric, over the answers of all conditions."""
+    """The agreement of two panel judges on one metric, over the answers of all conditions."""
 
     metric: str  # MetricInfo.key
     a: str
@@ -192,7 +192,7 @@ class Group(msgspec.Struct, frozen=True, kw_only=True):
 class Reliability(msgspec.Struct, frozen=True, kw_only=True):
     """The share of questions whose every repetition reached the threshold (pass^k).
 
-    Questions with a repetition that has no score are left out and counted: a fault is no wrong answer.
+    Questions with an unscored repetition are left out and counted: a fault is not a wrong answer.
     """
 
     value: float | None
@@ -213,7 +213,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     condition: str
     metric: str  # MetricInfo.key
     mean: Estimate  # over the questions' means
-    within_sd: Quantity  # pooled over questions: the agent's unreliability
+    within_sd: Quantity  # pooled over questions: the agent's noise
     between_sd: Quantity  # of the questions' means
     judge_sd: Quantity  # between repeats of one judge on one answer
     top_share: Quantity  # share of answers with the best value of the scale
@@ -222,10 +222,10 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     n_questions: int
     n_answers: int
     n_missing: int  # planned trials without this number
-    worst: Quantity  # the mean if every missing number were the worst of the scale
+    worst: Quantity  # the mean if every missing number were the scale's worst
     best: Quantity  # … the best
-    first_attempt: Group  # answers that came at the first attempt
-    retried: Group  # answers that took several: do retries change the result?
+    first_attempt: Group  # answers given at the first attempt
+    retried: Group  # answers that took several attempts; shows whether retries change the result
     by_judge: tuple[JudgeMean, ...] = ()
     offline: bool = False
 
@@ -241,7 +241,7 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
 class Repeat(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the verdict of a comparison would come out the same again; see `karat.stats.same_verdict`."""
 
-    shown: bool  # the verdict: a difference is shown, after the adjustment for several comparisons
+    shown: bool  # the verdict: a difference is shown, after adjusting for multiple comparisons
     new_questions: float | None
     same_questions: float | None  # None: each question was answered once
     settle: tuple[Step, ...] = ()  # for 80 % power if the difference is as large as it looks, the cheapest first
@@ -259,8 +259,8 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
     p_adjusted: float | None  # Holm, over every p-value of the summary
     effect: float | None  # d_z: mean difference / sd of the differences
     n_pairs: int
-    lost_a: int  # questions scored under b alone
-    lost_b: int  # questions scored under a alone
+    lost_a: int  # questions scored only under b
+    lost_b: int  # questions scored only under a
     lost_both: int  # questions scored under neither
     winner: str | None  # None: no difference shown, or no direction is better
     verdict: str
@@ -270,20 +270,20 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StopLook(msgspec.Struct, frozen=True, kw_only=True):
-    """One comparison of a run that may stop early, as of the look that decided it, else as of now."""
+    """One comparison of a run that may stop early, as of the look that decided it, or else as of now."""
 
     a: str
     b: str
     verdict: Literal["better", "worse", "higher", "lower", "equivalent", "futile"] | None  # of b; None: not decided
-    questions: int  # of the order, that the look is at
-    n: int  # of them: answered under both
-    estimate: Estimate  # b - a; the interval holds at every look at once
-    p: float  # the least sequential p-value of the looks
+    questions: int  # the first so many of the order, at this look
+    n: int  # questions among them that were answered under both
+    estimate: Estimate  # b - a; the interval is valid at all looks at once
+    p: float  # the smallest sequential p-value of the looks
     p_adjusted: float  # Holm, over these comparisons
 
 
 class Stopping(msgspec.Struct, frozen=True, kw_only=True):
-    """What the looks of a run show that may stop early: `execution.stop`."""
+    """The looks of a run that may stop early: `execution.stop`."""
 
     metric: str
     scorer: str
@@ -293,7 +293,7 @@ class Stopping(msgspec.Struct, frozen=True, kw_only=True):
     futility: bool
     horizon: int  # questions of the plan
     comparisons: tuple[StopLook, ...]
-    out: tuple[str, ...]  # conditions that are not asked any more
+    out: tuple[str, ...]  # conditions that are no longer asked
 
     @property
     def measured(self) -> tuple[str, str, str]:
@@ -308,13 +308,13 @@ class LowCell(msgspec.Struct, frozen=True, kw_only=True):
     mean: float | None
     sd: float | None  # n−1; None for one repetition
     n: int
-    reason: str | None = None  # the scorer's words on the lowest repetition
+    reason: str | None = None  # the scorer's reason for the lowest repetition
     answer: str | None = None  # excerpt of that repetition's answer
     claims: tuple[str, ...] = ()  # unverified, each once
 
 
 class LowSample(msgspec.Struct, frozen=True, kw_only=True):
-    """A question that went badly."""
+    """A question with low scores."""
 
     sample: str
     position: int
@@ -331,28 +331,28 @@ class Family(msgspec.Struct, frozen=True, kw_only=True):
     pairs: Literal["baseline", "all"]  # baseline: each condition against the baseline, and against the best
     baseline: str
     tests: int  # p-values adjusted together
-    left_out: int  # comparisons of two conditions on a metric that are not shown
+    left_out: int  # comparisons of two conditions on a metric, not shown
 
 
 class FailureKind(msgspec.Struct, frozen=True, kw_only=True):
-    """Failures that are alike."""
+    """A group of similar failures."""
 
     cls: str = msgspec.field(name="class")
     stage: str
     kind: str
     error: str | None = None  # of a crash: the exception's class
     scorer: str | None = None  # of the stage "score"; None: not known
-    trials: int  # that ended so
-    attempts: int  # that failed so, later ones that succeeded or not
-    calls: int | None = None  # MCP calls that failed so (`kind`: the server); the trials went on. None: no such failure
-    example: str  # the newest message among those that stand; where all were followed by a success, the newest of all
+    trials: int  # that ended this way
+    attempts: int  # that failed this way, whether or not a later one succeeded
+    calls: int | None = None  # failed MCP calls (`kind`: the server); the trials continued. None: no such failure
+    example: str  # the newest message of a trial's final failure; if all were followed by a success, the newest of all
 
 
 class ServerProblem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A condition with MCP servers whose answers do not show what the servers do.
 
-    No call was made (`calls` is 0), or half of the calls or more failed. Without answers either (`answers` is 0), its
-    trials ended with faults of the infrastructure, such as a server that could not be started.
+    No call was made (`calls` is 0), or half of the calls or more failed. If there are no answers (`answers` is 0), its
+    trials ended with infrastructure faults, such as a server that could not be started.
     """
 
     condition: str
@@ -363,7 +363,7 @@ class ServerProblem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
 
 
 class ScoreByUse(msgspec.Struct, frozen=True, kw_only=True):
-    """One metric over the answers that used something and over those that did not. `Estimate.n` counts questions."""
+    """One metric over the answers that used something, and over those that did not. `Estimate.n` counts questions."""
 
     metric: str  # MetricInfo.key
     used: Estimate
@@ -373,9 +373,9 @@ class ScoreByUse(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ContextUse(msgspec.Struct, frozen=True, kw_only=True):
-    """Something that a condition offers, and how many of the answers used it: a call of it succeeded.
+    """Something that a condition offers, and how many answers used it (with a successful call).
 
-    None: not known, because no answer reports a call and the agent does not say that it reports every call.
+    None: not known, because no answer reports a call and the agent does not claim to report every call.
     """
 
     condition: str
@@ -383,15 +383,15 @@ class ContextUse(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     answers: int
     used: int | None
-    only_failed: int | None  # answers that called it and whose every such call failed: not among `used`
+    only_failed: int | None  # answers whose calls of it all failed: not in `used`
     share: Estimate  # used / answers
-    scores: tuple[ScoreByUse, ...]  # of each metric on which conditions are compared; empty where `used` is None
+    scores: tuple[ScoreByUse, ...]  # for each compared metric; empty if `used` is None
 
 
 class ToolUse(msgspec.Struct, frozen=True, kw_only=True):
-    """One tool under one condition, of the answers for which a scorer says which tools it expects.
+    """One tool under one condition, for the answers with tools that a scorer expects.
 
-    A tool is called in an answer or not; how often does not matter.
+    Each tool counts once per answer, however often it is called.
     """
 
     scorer: str
@@ -405,7 +405,7 @@ class ToolUse(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ToolConfusion(msgspec.Struct, frozen=True, kw_only=True):
-    """Answers that lack an expected tool and called one that they should not have."""
+    """Answers that lack an expected tool and called an unexpected one."""
 
     scorer: str
     condition: str
@@ -422,8 +422,8 @@ class SampleColumn(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     mean: list[float | None]
     sd: list[float | None]  # n−1; None for fewer than two repetitions
     n: list[int]
-    turns: list[float] | None = None  # over conversations: how many turns each mean is over
-    not_needed: list[int] | None = None  # repetitions that were not run because it was decided; None: none
+    turns: list[float] | None = None  # over conversations: the number of turns of each mean
+    not_needed: list[int] | None = None  # repetitions not run because it was decided; None: none
 
 
 class SampleTable(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -433,11 +433,11 @@ class SampleTable(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     positions: list[int]
     digests: list[str]
     columns: tuple[SampleColumn, ...]
-    weights: list[float] | None = None  # over conversations: how many each stands for
+    weights: list[float] | None = None  # over conversations: how many each represents
 
 
 class Provenance(msgspec.Struct, frozen=True, kw_only=True):
-    """What was run, exactly."""
+    """Exactly what was run."""
 
     dataset_kind: str
     dataset: str  # path
@@ -448,7 +448,7 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True):
     agents: dict[str, str]  # condition → agent digest
     conditions: dict[str, str]  # condition → digest
     prompts: dict[str, str]  # condition → sha256 of the system prompt
-    judge: str | None  # models of the first scorer that asks one
+    judge: str | None  # models of the first scorer that uses one
     scorers: dict[str, str]  # name → scoring digest, as shown
     rubric: str | None
     rubric_digest: str | None
@@ -462,7 +462,7 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Summary(PartHolder, frozen=True, kw_only=True):
-    """A run, in numbers. Made by `summarize`; every report only gives it a shape."""
+    """A run, in numbers. Made by `summarize`; reports only format it."""
 
     format: int
     run: str
@@ -483,18 +483,18 @@ class Summary(PartHolder, frozen=True, kw_only=True):
     differences: tuple[Difference, ...]
     lowest: tuple[LowSample, ...]
     failures: tuple[FailureKind, ...]
-    duplicates: int  # answers that came after the one that counts
+    duplicates: int  # answers after the one that counts
     warnings: tuple[str, ...]
     provenance: Provenance
     table_of_samples: SampleTable | None = None  # None: nothing was scored
     family: Family | None = None  # None: fewer than two conditions, or nothing was scored
     server_problems: tuple[ServerProblem, ...] = ()  # conditions whose MCP calls failed, or that made none
-    panel: tuple[JudgePair, ...] = ()  # every two judges of a panel, metric by metric
-    calibrated: Calibrated | msgspec.UnsetType = msgspec.UNSET  # by people's labels, where that was asked for
+    panel: tuple[JudgePair, ...] = ()  # every pair of panel judges, metric by metric
+    calibrated: Calibrated | msgspec.UnsetType = msgspec.UNSET  # by people's labels, if requested
     stopping: Stopping | msgspec.UnsetType = msgspec.UNSET  # unset: every question is asked
     contexts: tuple[ContextUse, ...] = ()  # conditions in the order of the file
-    tools: tuple[ToolUse, ...] = ()  # empty: no scorer says which tools it expects, or no calls are known
-    confusions: tuple[ToolConfusion, ...] = ()  # the most frequent first, at most 100 of each scorer
+    tools: tuple[ToolUse, ...] = ()  # empty: no scorer expects certain tools, or no calls are known
+    confusions: tuple[ToolConfusion, ...] = ()  # the most frequent first, at most 100 per scorer
 
     @property
     def offline(self) -> bool:
@@ -502,7 +502,7 @@ class Summary(PartHolder, frozen=True, kw_only=True):
         return any(metric.offline for metric in self.metrics)
 
     def result(self, condition: str, metric: str) -> Result | None:
-        """One metric under one condition; None where it was not scored.
+        """One metric under one condition; None if it was not scored.
 
         Raises BadOption for a condition or a metric that the run does not have.
         """

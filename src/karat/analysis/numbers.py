@@ -1,6 +1,6 @@
-"""One number of a summary: what every other part of it is made of.
+"""A single number of a summary, of which all other parts are made.
 
-A number that cannot be known is None and has a `reason` beside it; None is never 0.
+An unknown number is None and comes with a `reason`; None is never 0.
 """
 
 from __future__ import annotations

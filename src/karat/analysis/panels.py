@@ -1,4 +1,4 @@
-"""How far the judges of a panel agree, answer by answer."""
+"""How closely the judges of a panel agree, answer by answer."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MOST_STEPS = 100
 
 
 def steps_of(info: MetricInfo) -> list[float]:
-    """What one answer can have on a metric; empty: any number of its scale."""
+    """The possible values of an answer on a metric; empty: any number of its scale."""
     if info.percent:
         return [0.0, 1.0]
     if info.kind != "ordinal" or info.low is None or info.high is None or info.low != int(info.low):
@@ -30,7 +30,7 @@ def steps_of(info: MetricInfo) -> list[float]:
 
 
 def nearest_steps(values: np.ndarray, steps: Sequence[float]) -> list[float]:
-    """Each value at the nearest step, halfway at the upper one; without steps as it is."""
+    """Each value rounded to the nearest step (halfway: to the upper one); unchanged without steps."""
     rounded = np.clip(np.floor(values + 0.5), steps[0], steps[-1]) + 0.0 if steps else values
     return [float(value) for value in rounded]
 
@@ -43,7 +43,7 @@ def _ac2(first: np.ndarray, second: np.ndarray, questions: list[int], steps: Seq
 
 
 def judge_pairs(found: Sequence[Grid]) -> list[JudgePair]:
-    """Every two judges on every metric with steps, over the answers that both scored."""
+    """Every pair of judges on every metric with steps, over the answers that both scored."""
     pairs = []
     for grid in found:
         if grid.info.kind == "number":

@@ -1,4 +1,4 @@
-"""What a kind of dataset adds to a summary or a comparison, and what analysis asks of a kind.
+"""What a dataset kind adds to a summary or a comparison, and what analysis needs from a kind.
 
 Analysis imports no kind: `kind_of` looks one up among the plug-ins.
 """
@@ -35,10 +35,10 @@ __all__ = [
 
 
 class ConditionScore(msgspec.Struct, frozen=True, kw_only=True):
-    """One number of a whole condition that is no mean over samples."""
+    """One number of a whole condition that is not a mean over samples."""
 
     condition: str
-    key: str  # with the scorer before it: no metric is called so
+    key: str  # prefixed with the scorer: no metric has this name
     meaning: str
     estimate: Estimate
     low: float  # of the scale
@@ -51,28 +51,28 @@ class ConditionScore(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Part(msgspec.Struct, frozen=True, kw_only=True):
-    """What a kind adds to the summary of a run, or to the comparison of two. Each kind has subclasses of its own."""
+    """What a kind adds to the summary of a run, or to the comparison of two. Each kind has its own subclasses."""
 
     @property
     def rule(self) -> str | None:
-        """The match that makes a turn right; None: the kind has no such choice."""
+        """The match that makes a turn right; None: the kind has no such option."""
         return None
 
     def is_tested(self, metric: MetricInfo) -> bool:
-        """Whether differences on a metric are tested; False for another reading of what a metric before it tests."""
+        """Whether differences on a metric are tested; False if it only measures what an earlier metric tests."""
         del metric
         return True
 
     def headline(self) -> str:
-        """The answer in one sentence, with its uncertainty; empty: what the comparisons of scores say."""
+        """The answer in one sentence, with its uncertainty; empty: the headline of the score comparisons."""
         return ""
 
     def warning_lines(self) -> Sequence[str]:
-        """What to know before reading on."""
+        """Notes to read first."""
         return ()
 
     def main_numbers(self, condition: str) -> dict[str, str]:
-        """Head → text of the columns that stand before the metrics in a small table."""
+        """Heading → text of the columns before the metrics in a small table."""
         del condition
         return {}
 
@@ -81,16 +81,16 @@ class Part(msgspec.Struct, frozen=True, kw_only=True):
         return iter(())
 
     def tables(self) -> Mapping[str, tuple[tuple[str, ...], Iterable[Mapping[str, Any]]]]:
-        """Name → columns and rows of raw numbers, for exports; with `leads` the first is what `--to csv` writes."""
+        """Name → columns and rows of raw numbers, for exports; with `leads`, `--to csv` writes the first."""
         return {}
 
     def show(self, tree: dict[str, Any]) -> None:
-        """Adds to the part as JSON has it the texts that people are shown, under `shown` beside the raw numbers."""
+        """Adds the displayed texts to the part's JSON, under `shown`, next to the raw numbers."""
         del tree
 
     @property
     def leads(self) -> bool:
-        """Whether its first table is what is exported when none is named."""
+        """Whether its first table is exported by default."""
         return False
 
     def lines(self) -> list[str]:
@@ -99,7 +99,7 @@ class Part(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AnalysisInput(msgspec.Struct, frozen=True, kw_only=True):
-    """What a kind gets to analyse a run."""
+    """The input of a kind's analysis of a run."""
 
     run: RunFolder
     index: RunIndex
@@ -118,7 +118,7 @@ class AnalysisInput(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class KindAnalysis(Protocol):
-    """The half of a kind that analysis uses; `karat.kinds.Kind` has the whole, with what each of these means."""
+    """The part of a kind that analysis uses; `karat.kinds.Kind` is complete and documents each member."""
 
     is_installed: bool
     unit: str
@@ -144,7 +144,7 @@ class KindAnalysis(Protocol):
 
 
 def kind_of(name: str) -> KindAnalysis:
-    """The kind of that name; one with nothing of its own where it is not installed."""
+    """The kind of that name; an empty one if it is not installed."""
     found: KindAnalysis = plugins.load("karat.kinds:of")(name)
     return found
 
@@ -165,7 +165,7 @@ class PartHolder(msgspec.Struct, frozen=True, kw_only=True):
     parts: dict[str, Part] = {}
 
     def part(self, wanted: type[_Part]) -> _Part | None:
-        """The part of that class; None where there is none."""
+        """The part of that class; None if there is none."""
         return next((part for part in self.parts.values() if isinstance(part, wanted)), None)
 
     def __getattr__(self, name: str) -> Any:
@@ -175,14 +175,14 @@ class PartHolder(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def builtins_of(value: PartHolder, *, absent: Iterable[str] = ()) -> dict[str, Any]:
-    """As JSON has it: each part under the name of its kind, null for those of `absent` that have none."""
+    """The JSON form: each part under the name of its kind, null for those in `absent` without one."""
     tree: dict[str, Any] = msgspec.to_builtins(value)
     parts: dict[str, Any] = tree.pop("parts")
     return {**tree, **dict.fromkeys(absent), **parts}
 
 
 def from_json(data: bytes, wanted: type[_Holder]) -> _Holder:
-    """What `msgspec.json.encode` wrote, with parts of their own classes. Raises msgspec.DecodeError.
+    """Decodes the output of `msgspec.json.encode`, with each part in its own class. Raises msgspec.DecodeError.
 
     Parts of a kind that is not installed are left out.
     """

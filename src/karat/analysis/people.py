@@ -1,4 +1,4 @@
-"""What people's scores of drawn answers say of a run: values only."""
+"""Results from people's scores of drawn answers: values only."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ __all__ = ["Calibrated", "Corrected", "Disagreement", "MetricAgreement"]
 
 
 class Corrected(msgspec.Struct, frozen=True, kw_only=True):
-    """What people would give on average to every answer of `condition`; less those of `against`, where it is named."""
+    """The mean that people would give to all answers of `condition`; minus that of `against`, if given."""
 
     metric: str
     condition: str
     against: str | None
-    judge: float | None  # the same number by the judge, over the same answers
+    judge: float | None  # the judge's number over the same answers
     people: Estimate
     df: float | None  # of the t distribution of its interval
     bias: Estimate  # judge minus people, from the labelled answers
     labelled: int  # answers with a person's score
     answers: int
-    labels_needed: int | None = None  # for the wanted half width; None: none is wanted, or labels do not reach it
+    labels_needed: int | None = None  # for the wanted half width; None: not requested, or not reachable with labels
     percent: bool = False
 
 
 class MetricAgreement(msgspec.Struct, frozen=True, kw_only=True):
-    """How far judge and people agree on the answers that both scored; means of several at the nearest step."""
+    """The agreement of judge and people on the answers that both scored; means of several at the nearest step."""
 
     metric: str
     labelled: int
@@ -59,15 +59,15 @@ class Calibrated(msgspec.Struct, frozen=True, kw_only=True):
     """A run's judge compared with people, and its means and differences corrected by them."""
 
     draw: str
-    strata_by: str  # the metric whose scores made the strata
+    strata_by: str  # the metric whose scores define the strata
     strata: int
-    target: Literal["questions", "answers"]  # of what the intervals of corrected numbers speak
+    target: Literal["questions", "answers"]  # what the intervals of corrected numbers are about
     level: float
     by: tuple[str, ...]  # people
     drawn: int
     labelled: int  # drawn answers with at least one score
-    answers: int  # that could be drawn
-    half_width: float | None  # that is wanted
+    answers: int  # eligible for the draw
+    half_width: float | None  # requested
     corrected: tuple[Corrected, ...]  # means, then differences, metric by metric
     agreement: tuple[MetricAgreement, ...]
     disagreements: tuple[Disagreement, ...]

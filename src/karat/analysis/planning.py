@@ -1,4 +1,4 @@
-"""From a run to the next: what a difference was made of, whether it would come out again, what a plan would show."""
+"""Planning the next run: the variance of a difference, how repeatable it is, and what a larger run would show."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from karat.analysis.model import Difference, MetricInfo, Money, Repeat, SampleCo
 from karat.analysis.stopping import REPEATED
 from karat.errors import BadOption, did_you_mean
 from karat.stats import minimum_detectable_effect, power_ttest, questions_needed, same_verdict
+from karat.sums import exact_sum
 
 __all__ = [
     "MARGIN",
@@ -28,12 +29,12 @@ __all__ = [
 
 Sides = tuple[tuple[Summary, str], tuple[Summary, str]]  # the run and the condition of each side
 POWER = 0.8
-MARGIN = 0.2  # standard deviations of question means
+MARGIN = 0.2  # in standard deviations of question means
 REPETITIONS = (1, 2, 3, 5, 8)
 
 
 class Pilot(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known of a comparison before it is made. Variances in squared points of the metric, prices in dollars."""
+    """What is known about a comparison in advance. Variances in squared points of the metric, prices in dollars."""
 
     between: float  # variance over questions of the true differences
     within: tuple[float, float] = (0.0, 0.0)  # variance of repeated answers to one question, of each condition
@@ -42,16 +43,16 @@ class Pilot(msgspec.Struct, frozen=True, kw_only=True):
     cost_score: float | None = None  # of judging it once
     seconds: float | None = None  # of one answer, median
     scores: int = 1  # of each answer: judges times repeats
-    questions: int = 0  # that this is known from; 0: assumed
+    questions: int = 0  # questions of the pilot; 0: assumed
     repetitions: int = 1
-    reason: str | None = None  # what is assumed, since the run could not say it
+    reason: str | None = None  # what is assumed, since the run does not show it
 
     def se(self, questions: int, repetitions: int) -> float:
         """Standard error of the difference."""
-        return math.sqrt((self.between + sum(self.within) / repetitions) / questions)
+        return math.sqrt((self.between + exact_sum(self.within) / repetitions) / questions)
 
     def cost(self, questions: int, repetitions: int) -> float | None:
-        """Of both conditions, in dollars; None where a price is not known."""
+        """Of both conditions, in dollars; None if a price is not known."""
         if self.cost_answer is None or self.cost_score is None:
             return None
         return 2 * questions * repetitions * (self.cost_answer + self.scores * self.cost_score)
@@ -62,16 +63,16 @@ class Design(msgspec.Struct, frozen=True, kw_only=True):
 
     questions: int
     repetitions: int
-    detectable: float | None  # smallest difference that it shows with the power asked for
-    power: float | None  # for the difference asked about; None: none was
+    detectable: float | None  # smallest difference that it shows with the given power
+    power: float | None  # for the given difference; None: none given
     cost: float | None
-    seconds: float | None  # one answer after the other
-    undecided: float  # chance that a gate does not decide on a mean that keeps its threshold by MARGIN sd
-    cheapest: bool = False  # of those that reach the power
+    seconds: float | None  # answers one at a time
+    undecided: float  # chance that a gate stays undecided although the mean meets its threshold by MARGIN sd
+    cheapest: bool = False  # among those that reach the power
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """What experiments of several sizes would show of a difference between two conditions on one metric."""
+    """What experiments of several sizes would show about a difference between two conditions on one metric."""
 
     delta: float | None
     power: float
@@ -82,19 +83,19 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def pilot_of(summary: Summary, difference: Difference) -> Pilot:
-    """What a run says about one of its comparisons. `between` is NaN where it cannot be known; `reason` says why."""
+    """A pilot for one of a run's comparisons. `between` is NaN if unknown; `reason` explains why."""
     return _pilot(difference.metric, ((summary, difference.a), (summary, difference.b)))
 
 
 def _pilot(metric: str, sides: Sides, rows: tuple[Sequence[int], Sequence[int]] | None = None) -> Pilot:
-    """Of a comparison of two sides, over `rows` of their tables (default: all)."""
+    """The pilot for a comparison of two sides, over `rows` of their tables (default: all)."""
     pair = [_column(summary, name, metric) for summary, name in sides]
     chosen: tuple[Sequence[int] | slice, ...] = rows or (slice(None), slice(None))
     read = [(np.array(values, dtype=np.float64)[at] for values in (one.mean, one.n, one.sd))
             for one, at in zip(pair, chosen, strict=True)]  # fmt: skip
     means, counts, deviations = (np.stack(arrays) for arrays in zip(*read, strict=True))
     both = np.isfinite(means).all(axis=0)
-    counts, spreads = np.maximum(counts[:, both], 1), deviations[:, both] ** 2  # 0: a conversation that never began
+    counts, spreads = np.maximum(counts[:, both], 1), deviations[:, both] ** 2  # count 0: the conversation never began
     spare = np.where(np.isfinite(spreads), counts - 1, 0.0)
     questions = int(both.sum())
     total = float(np.var(means[1, both] - means[0, both], ddof=1)) if questions > 1 else math.nan
@@ -137,9 +138,9 @@ def _column(summary: Summary, condition: str, metric: str) -> SampleColumn:
 def comparison_of(
     summary: Summary, *, metric: str | None = None, pair: tuple[str, str] | None = None
 ) -> tuple[Difference, MetricInfo]:
-    """The comparison of a summary that is meant, by default its first, and its metric.
+    """The selected comparison of a summary, by default its first, and its metric.
 
-    Raises BadOption where there is none, and for names that the run does not have.
+    Raises BadOption if there is none, and for names that the run does not have.
     """
     if not summary.differences:
         raise BadOption("run", f"run {summary.run} compares nothing: it has one condition, or no scores")
@@ -150,7 +151,7 @@ def comparison_of(
         if name not in summary.conditions:
             hint = did_you_mean(name, summary.conditions)
             raise BadOption("--pair", f"run {summary.run} has no condition '{name}'{hint}")
-    of_metric = [one for one in summary.differences if metric is None or one.metric == metric]
+    of_metric = [difference for difference in summary.differences if metric is None or difference.metric == metric]
     of_pair = [one for one in of_metric if pair is None or {one.a, one.b} == set(pair)]
     found = next((one for one in of_pair if one.estimate.value is not None), None)
     if of_pair and found is None:
@@ -163,25 +164,25 @@ def comparison_of(
 
 
 def _price(spent: Sequence[Money], units: int) -> float | None:
-    """Dollars for one; None where a part has no known price."""
+    """Dollars for one; None if a part has no known price."""
     unknown = sum(money.unknown for money in spent)
-    return None if unknown or not units else sum(money.known for money in spent) / units
+    return None if unknown or not units else exact_sum(money.known for money in spent) / units
 
 
 def would_repeat(
     difference: Difference, sides: Sides, rows: tuple[Sequence[int], Sequence[int]] | None = None
 ) -> Repeat | None:
-    """Whether a comparison of two sides would come out the same again; None where it has no value.
+    """The chance that a repeat of a comparison gives the same verdict; None if it has no value.
 
-    `rows`: of the tables of both sides, those that were compared; by default all.
+    `rows`: the compared rows of both sides' tables; by default all.
     """
     estimate = difference.estimate
-    if estimate.value is None or estimate.method == REPEATED:  # the formula is of a test that looks once
+    if estimate.value is None or estimate.method == REPEATED:  # the formula only holds for a test with one look
         return None
     pilot = _pilot(difference.metric, sides, rows)
-    agent = math.nan if pilot.reason else sum(pilot.within) / (pilot.repetitions * pilot.questions)
+    agent = math.nan if pilot.reason else exact_sum(pilot.within) / (pilot.repetitions * pilot.questions)
     level = estimate.level
-    if difference.p and difference.p_adjusted:  # the level at which this comparison alone decides as Holm's rule does
+    if difference.p and difference.p_adjusted:  # the level at which this test by itself agrees with Holm's rule
         level = 1 - (1 - level) * min(1.0, difference.p / difference.p_adjusted)
     se = math.nan if estimate.se is None else estimate.se
     chance = same_verdict(estimate.value, se, estimate.n - 1, agent_variance=agent, level=level)
@@ -196,28 +197,28 @@ def would_repeat(
 
 
 def probable_flips(differences: Sequence[Difference]) -> tuple[float, int] | None:
-    """How many of these verdicts a repeat on new questions would change on average, of how many; None: not known."""
+    """How many of these verdicts a repeat on new questions would change on average, and their number; None: unknown."""
     chances = [one.again.new_questions for one in differences if one.again and one.again.new_questions is not None]
-    return (math.fsum(1 - chance for chance in chances), len(chances)) if chances else None
+    return (exact_sum(1 - chance for chance in chances), len(chances)) if chances else None
 
 
 def _settle(pilot: Pilot, delta: float, alpha: float) -> tuple[Step, ...]:
-    """What would show a difference of `delta` in 80 % of runs, the cheapest first.
+    """Plans that would show a difference of `delta` in 80 % of runs, the cheapest first.
 
     By the normal approximation with Guenther's correction for t, within one question of the noncentral t from about 10
-    questions on; `plan` computes that, at a cost that every report would pay.
+    questions on; `plan` computes the exact value, too slow for every report.
 
     Guenther (1981), The American Statistician 35:243.
     """
     from karat.stats.special import ndtri
 
     n, k = pilot.questions, pilot.repetitions
-    lost = float(ndtri(alpha / 2)) ** 2 / 2  # questions that t costs more than z
+    lost = float(ndtri(alpha / 2)) ** 2 / 2  # questions that t needs in addition to z
     if not delta > 0 or math.isnan(pilot.between) or n <= lost:
         return ()
     scale = (delta / float(ndtri(POWER) - ndtri(alpha / 2))) ** 2
-    room = (n - lost) * scale - pilot.between  # the variance that answers to one question may still have
-    within = sum(pilot.within)
+    room = (n - lost) * scale - pilot.between  # variance that the answers to one question may have
+    within = exact_sum(pilot.within)
     steps = []
     questions = math.ceil((pilot.between + within / k) / scale + lost)
     if questions > n:
@@ -226,7 +227,7 @@ def _settle(pilot: Pilot, delta: float, alpha: float) -> tuple[Step, ...]:
         steps.append(Step(what="repetition", more=repetitions - k, cost=pilot.cost(n, repetitions - k)))
     for scores in range(pilot.scores + 1, 4 * pilot.scores + 1) if pilot.judge and within > 0 else ():
         less = pilot.judge * (1 / pilot.scores - 1 / scores)
-        if sum(max(0.0, part - less) for part in pilot.within) / k <= room:
+        if exact_sum(max(0.0, part - less) for part in pilot.within) / k <= room:
             price = None if pilot.cost_score is None else 2 * n * k * (scores - pilot.scores) * pilot.cost_score
             steps.append(Step(what="judge repeat", more=scores - pilot.scores, cost=price))
             break
@@ -244,8 +245,8 @@ def plan(
 ) -> Plan:
     """What experiments of several sizes would show, and for `delta` the fewest questions that are enough.
 
-    `questions`: sizes of the table; by default the pilot's, its half, double and four times. Raises ValueError for
-    a power, alpha, size or difference that is out of range.
+    `questions`: sizes of the table; by default half, once, twice and four times the pilot's. Raises ValueError for
+    a power, alpha, size or difference out of range.
     """
     sizes = sorted(set(questions)) or _sizes(pilot)
     times = sorted(set(repetitions)) if sum(pilot.within) > 0 else [pilot.repetitions]

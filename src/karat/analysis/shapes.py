@@ -16,7 +16,7 @@ __all__ = ["frame", "rows", "text"]
 
 
 def rows(summary: Summary) -> list[dict[str, Any]]:
-    """One row per condition and metric (per condition, where nothing was scored), raw numbers."""
+    """One row per condition and metric (per condition, if nothing was scored), raw numbers."""
     if not summary.results:
         return [
             {"condition": condition, "metric": None, **_account(summary, condition)} for condition in summary.conditions
@@ -64,7 +64,7 @@ def _account(summary: Summary, condition: str) -> dict[str, Any]:
 
 
 def frame(rows: Sequence[Mapping[str, Any]], columns: Sequence[str] = ()) -> Any:
-    """Rows as a DataFrame of pandas, or of polars where that is what is installed. No extra of karat brings either."""
+    """Rows as a DataFrame of pandas, or of polars if only that is installed. No extra of karat includes either."""
     names = tuple(columns or (rows[0] if rows else ()))
     values = {name: [row.get(name) for row in rows] for name in names}
     for library in ("pandas", "polars"):
@@ -72,14 +72,14 @@ def frame(rows: Sequence[Mapping[str, Any]], columns: Sequence[str] = ()) -> Any
             found = importlib.import_module(library)
         except ImportError:
             continue
-        # polars guesses a column's type by its first values unless it may look at all of them
+        # polars infers a column's type from its first values unless told to read all of them
         return found.DataFrame(values) if library == "pandas" else found.DataFrame(values, infer_schema_length=None)
     remedy = f"needs pandas or polars: {install_command('pandas')} (table() returns the same rows without them)"
     raise BadOption("to_frame", remedy)
 
 
 def text(summary: Summary) -> str:
-    """For `print`: the headline, the ledger, one line per condition and metric. `karat report` has the whole."""
+    """For `print`: the headline, the ledger, one line per condition and metric. `karat report` shows everything."""
     ledger = summary.total.ledger
     ended = f"{formats.count(ledger.scored)} scored, {formats.count(ledger.failed)} failed"
     trials = f"{formats.plural(ledger.planned, 'trial')}: {ended}, {formats.count(ledger.not_run)} not run"

@@ -1,6 +1,6 @@
-"""Stopping when it is decided: what is compared, after how many questions a run looks, and what a look decides.
+"""Early stopping: what is compared, after how many questions a run looks, and what a look decides.
 
-The runner and the report ask the same rule about the same numbers. The test itself is `karat.stats.sequential_look`.
+The runner and the report apply the same rule to the same numbers. The test itself is `karat.stats.sequential_look`.
 """
 
 from __future__ import annotations
@@ -40,22 +40,22 @@ __all__ = [
 ]
 
 FIRST_LOOK = 20
-"""Questions; the test decides nothing with fewer."""
+"""Fewest questions with which the test decides anything."""
 
 REPEATED = "repeated t"
-"""The method of an interval that holds at every look at once."""
+"""The method of an interval that is valid at all looks at once."""
 
 _MOST_LOOKS = 100
 Pair = tuple[str, str]
 
 
 def in_order(ids: Iterable[str], seed: int) -> list[str]:
-    """The questions in the random order in which a run that may stop asks them. Leaving some out moves no other."""
+    """The questions in the random order of a run that may stop. Leaving some out does not move the others."""
     return sorted(ids, key=lambda name: blake2b(f"{seed}\n{name}".encode("utf-8", "surrogatepass")).digest())
 
 
 def order_digest(ids: Iterable[str]) -> str:
-    """16 hex digits that name questions in an order."""
+    """16 hex digits that identify questions in an order."""
     digest = blake2b(digest_size=8)
     for name in ids:
         data = name.encode("utf-8", "surrogatepass")
@@ -66,7 +66,7 @@ def order_digest(ids: Iterable[str]) -> str:
 class StoppingRule:
     """Which comparisons are decided, look by look.
 
-    Several comparisons: Holm's adjustment of the least sequential p-value of each so far; equivalence and futility at
+    Several comparisons: Holm's adjustment of each one's smallest sequential p-value so far; equivalence and futility at
     alpha divided by their number. A condition is out once every comparison with it is decided.
     """
 
@@ -82,30 +82,30 @@ class StoppingRule:
         step = math.ceil(horizon.questions / _MOST_LOOKS)
         self._sizes = [*range(FIRST_LOOK, horizon.questions, step), horizon.questions]
         self._looks = 0
-        self.least = dict.fromkeys(self.pairs, 1.0)  # p-value of any look so far
-        self._sign = dict.fromkeys(self.pairs, 0.0)  # of the difference then
+        self.least = dict.fromkeys(self.pairs, 1.0)  # smallest p-value of any look so far
+        self._sign = dict.fromkeys(self.pairs, 0.0)  # sign of the difference at that look
 
     @property
     def next_look(self) -> float:
-        """How many questions have to end before the next look; infinite after the last one."""
+        """How many questions must end before the next look; infinite after the last one."""
         return self._sizes[self._looks] if self._looks < len(self._sizes) else math.inf
 
     @property
     def out(self) -> frozenset[str]:
-        """Conditions of which every comparison is decided."""
+        """Conditions whose comparisons are all decided."""
         waiting = {name for pair in self.pairs if pair not in self.decided for name in pair}
         return frozenset({name for pair in self.pairs for name in pair} - waiting)
 
     def restore(self, decided: Mapping[Pair, Decided]) -> None:
-        """Takes over what earlier parts of the run decided."""
+        """Adopts the decisions of earlier parts of the run."""
         for pair in self.pairs:
             if (one := decided.get(pair)) is not None:
                 self.decided[pair], self.least[pair] = one, one.p
 
     def look(self, means: Floats, ended: int) -> list[Decided]:
-        """What the looks decide that are due, in their order.
+        """The decisions of the looks that are due, in order.
 
-        `means`: questions in their order × conditions, NaN where there is no score; the first `ended` are complete.
+        `means`: questions in order × conditions, NaN if there is no score; the first `ended` are complete.
         """
         found: list[Decided] = []
         while self.next_look <= ended and len(self.decided) < len(self.pairs):
@@ -146,7 +146,7 @@ class StoppingRule:
         return "better" if (sign > 0) == (self._direction == "higher") else "worse"
 
     def adjusted(self) -> dict[Pair, float]:
-        """The least p-value of each comparison so far, after Holm's adjustment."""
+        """The smallest p-value of each comparison so far, after Holm's adjustment."""
         from karat.stats import adjust
 
         return dict(zip(self.pairs, adjust([self.least[pair] for pair in self.pairs]).tolist(), strict=True))
@@ -154,8 +154,8 @@ class StoppingRule:
     def at(self, means: Floats, pair: Pair, questions: int, *, alpha: float) -> SequentialLook:
         """One look at a comparison, with the first `questions` of the order.
 
-        Questions without a score under one condition are left out. The last look has as its horizon those that are
-        there: the boundary of an earlier end lies within the one that was planned.
+        Questions without a score under one condition are left out. The horizon of the last look is the number of
+        questions that remain: its boundary is narrower than the planned one, so earlier looks were only more cautious.
         """
         from karat.analysis.estimates import subtracted
         from karat.stats import sequential_look
@@ -170,10 +170,10 @@ class StoppingRule:
 
 
 class RunLooks:
-    """The rule with a run's numbers: `decide` as often as you like while the index follows its run."""
+    """Applies the rule to a run's numbers; `decide` may be called at any time while the index follows the run."""
 
     def __init__(self, index: RunIndex, horizon: Horizon) -> None:
-        """Raises ValueError where the run's scorers have no such metric with a range."""
+        """Raises ValueError if the run's scorers have no such metric with a range."""
         scorer = index.scorers.get(horizon.scoring)
         metric = next((one for one in scorer.metrics if one.name == horizon.metric), None) if scorer else None
         if metric is None:
@@ -186,7 +186,7 @@ class RunLooks:
         self._scored = bytearray(index.planned)
 
     def ended(self) -> int:
-        """How many questions, from the first of the order on, have every score that they will get."""
+        """How many questions, from the start of the order, have all the scores they will get."""
         rows = self._index.scores.get((self._horizon.scorer, self._horizon.scoring))
         if rows is not None:
             for cell in rows.cells[self._read :]:
@@ -209,7 +209,7 @@ class RunLooks:
         return bool(index.failed[cell]) or any((cell, name) in index.score_failed for name in (scorer, None))
 
     def means(self) -> Floats:
-        """Of each question, in its order, under each condition; NaN where there is no score."""
+        """The mean of each question, in order, under each condition; NaN if there is no score."""
         import numpy as np
 
         from karat.analysis.estimates import question_means
@@ -224,22 +224,22 @@ class RunLooks:
         return np.column_stack(columns)
 
     def decide(self) -> list[Decided]:
-        """What the looks decide that are due by now."""
+        """The decisions of the looks that are due."""
         ended = self.ended()
         return self.rule.look(self.means(), ended) if self.rule.next_look <= ended else []
 
 
 def stopping_of(index: RunIndex, *, level: float) -> Stopping | None:
-    """What the looks of a run show; None of a run that asks every question.
+    """The looks of a run; None for a run that asks every question.
 
-    Each interval holds at every look at once, at `level`. A comparison that is decided is shown as of its look.
+    Each interval is valid at all looks at once, at `level`. A decided comparison is shown as of its look.
     """
     horizon = index.horizon
     if horizon is None:
         return None
     try:
         looks = RunLooks(index, horizon)
-    except ValueError:  # a run folder that karat did not write
+    except ValueError:  # not a run folder that karat wrote
         return None
     ended, means, rule = looks.ended(), looks.means(), looks.rule
     rule.look(means, ended)
@@ -270,14 +270,14 @@ def _known(value: float) -> float | None:
 
 
 def look_of(stopping: Stopping | UnsetType | None, info: MetricInfo, a: str, b: str) -> StopLook | None:
-    """What the looks show of two conditions on a metric; None where they were not looked at."""
+    """The looks at two conditions on a metric; None if there was none."""
     if not isinstance(stopping, Stopping) or (info.name, info.scorer, info.scoring) != stopping.measured:
         return None
     return next((look for look in stopping.comparisons if {look.a, look.b} == {a, b}), None)
 
 
 def adjusted_by(look: StopLook | None, one: Difference, stopping: Stopping | None) -> Difference:
-    """A comparison with the interval and the verdict of its looks; without looks as it is."""
+    """A comparison with the interval and the verdict of its looks; without looks unchanged."""
     if look is None or stopping is None:
         return one
     estimate, sign = look.estimate, 1 if look.a == one.a else -1

@@ -1,4 +1,4 @@
-"""Thresholds on what a run measures: how they are written, and which number each is about."""
+"""Thresholds on a run's metrics: their syntax, and the number each applies to."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ __all__ = ["TOTALS", "Bound", "Threshold", "metric_names", "parse_threshold", "r
 
 Bound = Literal["min", "max", "max_drop"]
 TOTALS = ("cost_usd", "failed")
-"""Of the run or of a condition, known without an error: dollars, and the share of planned trials without a score."""
+"""Numbers of a run or condition known without error: dollars, and the share of planned trials without a score."""
 
 
 class Threshold(msgspec.Struct, frozen=True, kw_only=True):
-    """A bound that a number must keep. A `name` without a condition: each condition of the run must keep it."""
+    """A bound that a number must meet. If `name` has no condition, each condition of the run must meet it."""
 
     name: str  # [CONDITION.]METRIC
     bound: Bound
@@ -66,7 +66,7 @@ def thresholds_of(settings: Mapping[str, object]) -> list[Threshold]:
 
 
 def metric_names(scorers: Iterable[tuple[str, tuple[Metric, ...]]]) -> list[str] | None:
-    """What scorers, each a name and its metrics, will measure; None where one of them does not announce it."""
+    """The metrics that these scorers (name, metrics) will measure; None if one of them does not announce them."""
     named = [(scorer, metric.name) for scorer, metrics in scorers for metric in metrics]
     if any(metrics == (Metric(name=scorer),) for scorer, metrics in scorers):
         return None
@@ -75,9 +75,9 @@ def metric_names(scorers: Iterable[tuple[str, tuple[Metric, ...]]]) -> list[str]
 
 
 def resolve(name: str, conditions: Collection[str], metrics: Collection[str] | None) -> tuple[str | None, str]:
-    """Condition and metric of `[CONDITION.]METRIC`; both may hold dots. Condition None: all of them.
+    """Condition and metric of `[CONDITION.]METRIC`; both may contain dots. Condition None: all of them.
 
-    `metrics` None: not known yet. Raises BadOption for a name that is neither, and for one that is both.
+    `metrics` None: not known yet. Raises BadOption for an unknown name, and for an ambiguous one.
 
     >>> resolve("gpt-4.1.judge.clarity", ["gpt-4.1"], ["judge.clarity"])
     ('gpt-4.1', 'judge.clarity')

@@ -1,7 +1,7 @@
 """Whether answers used what their condition offers, how they score with and without it, and which tools were confused.
 
-Rates are over answers, with an error between questions (`karat.stats.ratio_interval`): a question whose answers used
-a server twice in three counts with two answers on one side and one on the other, so the two sides together are all.
+Rates are over answers, with errors clustered by question (`karat.stats.ratio_interval`): if two of three answers to a
+question used a server, two count on one side and one on the other, so the two sides together are all answers.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _UNREPORTED = "no answer reports a call, and the agent does not say that it repo
 
 
 def offered(info: RunInfo) -> dict[str, tuple[Offered, ...]]:
-    """What each condition offers whose use shows in tool calls."""
+    """What each condition offers whose use is visible in tool calls."""
     return {
         name: (*(Offered("server", server) for server in info.condition_servers.get(name, ())), *parts)
         for name, parts in ((name, info.condition_offers.get(name, ())) for name in info.conditions)
@@ -43,7 +43,7 @@ def offered(info: RunInfo) -> dict[str, tuple[Offered, ...]]:
 
 
 def is_reported(index: RunIndex, kind: str) -> bool:
-    """Whether calls would be known: the agent reports every one, or some call of that kind was seen in the run."""
+    """Whether calls are reported: the agent says it reports all of them, or the run has some call of that kind."""
     seen: Iterable[CalledTool] = index.calls.codes
     if index.run.info.reports_tool_calls:
         return True
@@ -53,7 +53,7 @@ def is_reported(index: RunIndex, kind: str) -> bool:
 
 
 def context_uses(index: RunIndex, grids: Sequence[Grid], *, level: float) -> tuple[ContextUse, ...]:
-    """Of each condition and what it offers: how many answers used it, and the scores with and without it."""
+    """For each condition and what it offers: how many answers used it, and the scores with and without it."""
     conditions, found = offered(index.run.widened_info()), []
     shape = (len(index.samples), len(index.conditions), index.repetitions)
     answered = np.frombuffer(index.answered, dtype=np.uint8).reshape(shape) > 0
@@ -80,7 +80,7 @@ def context_uses(index: RunIndex, grids: Sequence[Grid], *, level: float) -> tup
 
 
 def _states(index: RunIndex, part: Offered) -> NDArray[np.int8]:
-    """By cell: 2, used by a call that succeeded; 1, every call of it failed; 0, not called."""
+    """For each cell: 2 if some call succeeded, 1 if every call failed, 0 if it was not called."""
     states = np.zeros(index.planned, dtype=np.int8)
     codes = [code for tool, code in index.calls.codes.items() if tool.uses(part)]
     mine = np.isin(np.frombuffer(index.calls.tools, dtype=np.int32), codes)
@@ -90,10 +90,10 @@ def _states(index: RunIndex, part: Offered) -> NDArray[np.int8]:
 
 
 def score_by_use(grid: Grid, column: int, sides: tuple[Flags, Flags], *, level: float) -> ScoreByUse:
-    """One metric under one condition. `sides`: samples × repetitions, the answers that used something and the others.
+    """One metric under one condition. `sides`: samples × repetitions, the answers that used something, and the others.
 
-    Mean: Σ w y / Σ w m over questions, of y (the sum of a question's m numbers on that side) and its weight w; so the
-    means of the two sides, each with its numbers as weight, give the mean of all.
+    Mean: Σ w y / Σ w m over questions, with y the sum of a question's m numbers on that side, and w its weight. The
+    means of both sides, weighted by how many numbers each has, therefore give the mean of all.
     """
     info, values, turns = grid.info, np.nan_to_num(grid.values[:, column, :]), grid.turns
     parts, weights = (values, ~np.isnan(grid.values[:, column, :]), values**2), np.ones(len(values))
@@ -110,7 +110,7 @@ def _mean(
     side: Flags, parts: Sequence[NDArray[np.generic]], weights: Floats, *, share: bool, level: float,
     ends: tuple[float | None, float | None] = (0.0, 1.0),
 ) -> Estimate:  # fmt: skip
-    """Over the answers of one side. `parts`: of each answer the sum of its numbers, their count, the sum of squares."""
+    """Over the answers of one side. `parts`: for each answer the sum of its numbers, count and sum of squares."""
     totals, counts, squares = (np.where(side, part, 0).astype(np.float64).sum(axis=1) for part in parts)
     sums = Sums(totals=totals, counts=counts, squares=squares, weights=weights)
     share = share and bool(np.array_equal(totals, squares))
@@ -120,12 +120,12 @@ def _mean(
 class Expectation(msgspec.Struct, frozen=True):
     """Which tools one scorer expects to be called."""
 
-    tools: Sequence[frozenset[str] | None]  # by sample; None: nothing is expected of it
+    tools: Sequence[frozenset[str] | None]  # by sample; None: nothing is expected
     known: frozenset[str]  # of any sample
-    only_successful: bool  # whether calls that failed are passed over
+    only_successful: bool  # whether failed calls are ignored
 
     def choices(self, sample: int, calls: Iterable[tuple[CalledTool, bool]]) -> tuple[set[str], set[str]]:
-        """The expected tools that were called, and others that were. `calls`: tools, and whether they succeeded."""
+        """The expected tools that were called, and the unexpected ones. `calls`: tool, and whether it succeeded."""
         called = (tool for tool, succeeded in calls if succeeded or not self.only_successful)
         return chosen_tools(called, self.tools[sample] or (), self.known)
 
@@ -133,7 +133,7 @@ class Expectation(msgspec.Struct, frozen=True):
 def expectations(
     run: RunFolder, index: RunIndex, scorers: Iterable[ScorerInfo], shown: Mapping[str, str]
 ) -> dict[str, Expectation]:
-    """What each shown scorer expects that looks at tool calls, by its name. `shown`: scorer → scoring."""
+    """The expectations of each shown scorer of tool calls, by its name. `shown`: scorer → scoring."""
     looking = {
         one.name: one.options for one in scorers if one.type == "trajectory" and shown.get(one.name) == one.scoring
     }
@@ -165,7 +165,7 @@ def tool_uses(
 ) -> tuple[tuple[ToolUse, ...], tuple[ToolConfusion, ...]]:
     """Precision and recall of each tool under each condition, and which tools were called instead of others.
 
-    Nothing where no answer reports a call and the agent does not say that it reports every call.
+    Empty if no answer reports a call and the agent does not claim to report every call.
     """
     uses: list[ToolUse] = []
     confusions: list[ToolConfusion] = []

@@ -1,4 +1,4 @@
-"""What the numbers allow to say, in words: verdicts, the headline, warnings. No number is computed here."""
+"""The conclusions that the numbers support: verdicts, the headline, warnings. No number is computed here."""
 
 from __future__ import annotations
 
@@ -33,29 +33,29 @@ __all__ = [
 ]
 
 ALPHA = 0.05
-"""A difference is said to be shown when its p-value, adjusted over all comparisons shown, is below."""
+"""A difference counts as shown if its p-value, adjusted over all comparisons shown, is below this."""
 
 REHEARSED = "a rehearsal: scripts played the models, and no number means anything"
 NO_DIFFERENCE = "no difference shown"
 NOT_TESTED = "not tested"
-"""One of several readings of the same answers: another metric stands for them in the tests."""
+"""The verdict on a metric that measures the same answers as another one, which is tested instead."""
 
 NOT_MEASURED = "MCP servers not measured"
-"""Instead of `NO_DIFFERENCE` where a condition's MCP calls failed, or none was made."""
+"""Instead of `NO_DIFFERENCE` if a condition's MCP calls failed, or none was made."""
 
 CONTEXT_KINDS = {"server": "MCP server", "skill": "skill", "plugin": "plug-in"}
-"""What a condition may offer, in words."""
+"""Words for what a condition may offer."""
 
 EQUIVALENT = "equivalent within ±"
-"""Begins the verdict of a run that stopped because no difference as large as its margin is left."""
+"""Begins the verdict of a run that stopped because a difference as large as its margin can be ruled out."""
 
-_MOST_ALSO = 3  # metrics of a pair, and pairs, that a headline names
+_MOST_ALSO = 3  # metrics of a pair, and pairs, in a headline
 _UNLIKE = "not comparable"
 _HIGHER = " is higher"  # a difference is shown, and no direction is better
 
 
 def attempts_sentence(account: Account) -> str:
-    """How many attempts there were, and what those without an answer cost; empty if every attempt was answered.
+    """The number of attempts, and the cost of those without an answer; empty if every attempt was answered.
 
     "Attempts: 76 = 12 answered + 64 failed. Those without an answer cost $1.20, which the cost above includes; 28 of
     them are of trials that were not run."
@@ -79,7 +79,7 @@ def attempts_sentence(account: Account) -> str:
 
 
 def winner(info: MetricInfo, a: str, b: str, value: float | None, p: float | None) -> str | None:
-    """Who is better; None where no difference is shown or no direction is better."""
+    """Who is better; None if no difference is shown or no direction is better."""
     if value is None or p is None or p >= ALPHA or value == 0 or info.direction == "none":
         return None
     return b if (value > 0) == (info.direction == "higher") else a
@@ -98,7 +98,7 @@ def verdict(info: MetricInfo, a: str, b: str, value: float | None, p: float | No
 
 
 def nothing_scored(total: Account, failures: Sequence[FailureKind], status: str) -> str:
-    """Why there is no result, where every trial failed; "" where there is one, or may still be one."""
+    """Why there is no result, if every trial failed; "" if there is one, or may still be one."""
     lost = [kind for kind in failures if kind.trials]
     if total.ledger.scored or not lost or status == "running":
         return ""
@@ -117,7 +117,7 @@ def headline(
     unit: str = "question",
     unscored: str = "the experiment names no scorer",
 ) -> str:
-    """The answer in one sentence, with its uncertainty. `unit`: what is paired; `unscored`: why nothing was scored."""
+    """The answer in one sentence, with its uncertainty. `unit`: the paired unit; `unscored`: why nothing was scored."""
     if not metrics:
         ledger = total.ledger
         done = f"{formats.count(ledger.scored)} of {formats.plural(ledger.planned, 'trial')} answered"
@@ -126,11 +126,11 @@ def headline(
 
 
 def main_finding(differences: Sequence[Difference], metrics: Sequence[MetricInfo], *, unit: str = "question") -> str:
-    """What comparisons show: the largest difference on the first metric that has one, or that there is none."""
+    """The result of comparisons: the largest difference on the first metric that has one, or that there is none."""
     shares = {info.key for info in metrics if info.percent}
-    differences = [one for one in differences if one.verdict != NOT_TESTED] or differences
-    shown = [one for one in differences if one.winner is not None] or [
-        one for one in differences if one.verdict.endswith(_HIGHER)
+    differences = [difference for difference in differences if difference.verdict != NOT_TESTED] or differences
+    shown = [difference for difference in differences if difference.winner is not None] or [
+        difference for difference in differences if difference.verdict.endswith(_HIGHER)
     ]
     if not shown:
         return _nothing_shown([one for one in differences if one.verdict != NOT_MEASURED] or differences, shares, unit)
@@ -140,7 +140,7 @@ def main_finding(differences: Sequence[Difference], metrics: Sequence[MetricInfo
 
 
 def _also(first: Difference, shown: Sequence[Difference]) -> str:
-    """The other comparisons that show something: who wins, on what."""
+    """The other comparisons that show a difference: which condition wins, on which metric."""
     metrics: dict[str, list[str]] = {_pair(first): []}
     for other in shown:
         if other is not first:
@@ -163,14 +163,14 @@ def _pair(one: Difference) -> str:
     return f"{one.winner} beats {one.a if one.winner == one.b else one.b}"
 
 
-def _shown(one: Difference, unit: str, *, percent: bool) -> str:
-    found = one.estimate
+def _shown(difference: Difference, unit: str, *, percent: bool) -> str:
+    found = difference.estimate
     value, low, high = found.value or 0.0, found.low, found.high
     if value < 0 and low is not None and high is not None:
         low, high = -high, -low
     by = _by(abs(value), low, high, percent=percent, plain=True)
-    tested = f"{formats.plural(one.n_pairs, unit)}, p {_p(one.p_adjusted)}"
-    return f"{_pair(one)} on {one.metric} by {by} over {tested}"
+    tested = f"{formats.plural(difference.n_pairs, unit)}, p {_p(difference.p_adjusted)}"
+    return f"{_pair(difference)} on {difference.metric} by {by} over {tested}"
 
 
 def _by(value: float | None, low: float | None, high: float | None, *, percent: bool, plain: bool = False) -> str:
@@ -179,7 +179,7 @@ def _by(value: float | None, low: float | None, high: float | None, *, percent: 
 
 
 def _nothing_shown(differences: Sequence[Difference], shares: Container[str], unit: str) -> str:
-    first = next((one for one in differences if one.estimate.value is not None), None)
+    first = next((difference for difference in differences if difference.estimate.value is not None), None)
     if first is None:
         one = differences[0]
         why = one.reason if one.n_pairs and one.reason else f"no {unit} has a score under both"
@@ -217,7 +217,7 @@ def _p(value: float | None) -> str:
 
 
 def family_words(family: Family | None) -> str:
-    """Which comparisons are shown, where some are not; nothing where all are."""
+    """Which comparisons are shown, if some are not; empty if all are."""
     if family is None or not family.left_out:
         return ""
     left = formats.plural(family.left_out, "comparison")
@@ -228,7 +228,7 @@ def family_words(family: Family | None) -> str:
 
 
 def unmeasured(one: Difference, conditions: Container[str]) -> Difference:
-    """A comparison, not said to show no difference where a side is one of `conditions`: its servers were not used."""
+    """A comparison; "no difference" is not claimed for `conditions`, whose servers were not used."""
     shown = one.winner is not None or one.verdict.endswith(_HIGHER) or one.verdict in (NOT_TESTED, _UNLIKE)
     if shown or (one.a not in conditions and one.b not in conditions):
         return one
@@ -236,30 +236,30 @@ def unmeasured(one: Difference, conditions: Container[str]) -> Difference:
 
 
 def server_warnings(problems: Iterable[ServerProblem]) -> list[str]:
-    """What stands in front of the headline: the conditions whose scores do not show what their MCP servers do."""
+    """The start of the headline: the conditions whose scores do not show what their MCP servers do."""
     found = []
-    for one in problems:
+    for problem in problems:
         so = "so its scores do not show what its MCP servers do"
-        what = f"{formats.count(one.errors)} of {formats.plural(one.calls, 'MCP call')} failed"
-        if not one.answers:
-            so = "and it has no answers" if one.calls else "see Failures"
-        if not one.calls:
+        what = f"{formats.count(problem.errors)} of {formats.plural(problem.calls, 'MCP call')} failed"
+        if not problem.answers:
+            so = "and it has no answers" if problem.calls else "see Failures"
+        if not problem.calls:
             what = "no MCP call and no answer"
-            if one.answers:
-                answers = formats.plural(one.answers, "answer")
+            if problem.answers:
+                answers = formats.plural(problem.answers, "answer")
                 what, so = (
                     f"no MCP call in {answers}",
                     "so its scores measure the offer of its MCP servers, not their use",
                 )
-                if not one.reported:
+                if not problem.reported:
                     what = f"no MCP call was reported in {answers}"
                     so = "so whether its MCP servers were used is not known"
-        found.append(f"{one.condition}: {what}, {so}")
+        found.append(f"{problem.condition}: {what}, {so}")
     return found
 
 
 def use_warnings(contexts: Iterable[ContextUse], problems: Iterable[ServerProblem]) -> Iterator[str]:
-    """What conditions offer and no answer used; `problems` are said already."""
+    """Warnings about what conditions offer and no answer used; `problems` are already reported."""
     silent = {problem.condition for problem in problems if not problem.calls}
     for use in contexts:
         if use.used != 0 or not use.answers or (use.kind == "server" and use.condition in silent):
@@ -273,10 +273,10 @@ def use_warnings(contexts: Iterable[ContextUse], problems: Iterable[ServerProble
 
 
 def unnumbered(results: Sequence[Result], scored: int) -> Iterator[str]:
-    """Metrics that lack a number for some of the `scored` answers, all conditions together; like counts at once."""
+    """Metrics that lack a number for some of the `scored` answers, all conditions together; equal counts are merged."""
     numbers: dict[str, int] = {}
-    for one in results:
-        numbers[one.metric] = numbers.get(one.metric, 0) + one.n_answers
+    for result in results:
+        numbers[result.metric] = numbers.get(result.metric, 0) + result.n_answers
     alike: dict[int, list[str]] = {}
     for metric, there in numbers.items():
         if there < scored:
@@ -287,15 +287,15 @@ def unnumbered(results: Sequence[Result], scored: int) -> Iterator[str]:
 
 
 def loss_warnings(results: Sequence[Result], differences: Sequence[Difference], *, bounds: bool = True) -> list[str]:
-    """Where a comparison rests on unlike questions, or on too few; what is alike on several metrics is said once.
+    """Warnings if a comparison uses different questions, or too few; the same note for several metrics appears once.
 
-    `bounds`: means come with worst- and best-case bounds. In rates of conversations what is missing is wrong.
+    `bounds`: means come with worst- and best-case bounds. In rates of conversations, missing turns count as wrong.
     """
     if not any(result.n_answers for result in results):
         return []
     empty = _without_scores(results)
     found = [f"{name}: no score on any metric, so it is compared with nothing" for name in empty]
-    compared = [one for one in differences if one.a not in empty and one.b not in empty]
+    compared = [difference for difference in differences if difference.a not in empty and difference.b not in empty]
     alike: dict[tuple[str, str, int, int], list[str]] = {}
     for one in compared:
         if one.lost_a != one.lost_b:
@@ -318,7 +318,7 @@ def _without_scores(results: Sequence[Result]) -> list[str]:
 def _lost_questions(a: str, b: str, lost_a: int, lost_b: int, metrics: Sequence[str]) -> str:
     lost = formats.plural(lost_a + lost_b, "question")
     sides = f"{lost_a} without a score under {a}, {lost_b} under {b}"
-    return f"{b} against {a} on {_few(metrics)}: {lost} lost ({sides}); what is compared may not be like"
+    return f"{b} against {a} on {_few(metrics)}: {lost} lost ({sides}); the compared parts may differ"
 
 
 def _uneven(results: Sequence[Result]) -> list[str]:

@@ -1,7 +1,7 @@
-"""The commands: doors that parse, make one call, and print.
+"""The commands: each parses its arguments, makes one call and prints the result.
 
 Each file in `commands/` holds one command of the same name. `karat --help` loads them
-and click, nothing else; what a command works with is imported when it is carried out.
+and click, nothing else; a command's own imports happen when it runs.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ _COMMANDS = (
     "query",
     "list",
     "schema",
-)  # in the order in which one meets them
+)  # in the order in which a new user needs them
 
 
 class _Commands(click.Group):
-    """A group whose commands are imported when they are named."""
+    """A group that imports a command only when it is used."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(_COMMANDS)
@@ -93,9 +93,9 @@ def _show_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
 @debug
 @show_help
 def cli() -> None:
-    """Measure AI agents: conditions, repetitions, a judge, and every number with its uncertainty.
+    """Measure AI agents: conditions, repetitions, a judge, and an uncertainty for every number.
 
     Start with `karat init golden`. Results go to standard output, everything else to standard
-    error. Exit codes: 0 done, 2 you must change something, 3 some trials failed, 70 a fault of
-    karat itself, 130 stopped, 141 output pipe closed.
+    error. Exit codes: 0 done, 2 you must change something, 3 some trials failed, 70 a bug in
+    karat, 130 stopped, 141 output pipe closed.
     """

@@ -1,4 +1,4 @@
-"""Scores a file of answers that were made elsewhere, as an ordinary run: its columns, its faults, its experiment."""
+"""Scores a file of answers made elsewhere, as an ordinary run: its columns, its faults, its experiment."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["score_answers"]
 
 _NEVER = 10**9
-"""An answer that a file does not hold is missing, whatever the share of them."""
+"""An answer that the file lacks is missing, however many are."""
 _IDS_NAMED = 5
 _USUAL = {
     "question": ("question", "query", "prompt", "input", "user_query"),
@@ -46,15 +46,15 @@ _USUAL = {
 def score_answers(
     file: Path, wanted: Scorers, answers: Answers, results: Path, output: Output, *, kind: str | None = None
 ) -> tuple[Outcome, list[str]]:
-    """Makes an ordinary run of the answers in a file. Also returns what was left out of the file.
+    """Turns the answers in a file into an ordinary run. Also returns which of its rows were left out.
 
-    `kind`: of the dataset, whose `answer_file` the file is; what is wrong with it is then reported by the run itself.
-    None: a row is the answer to one sample.
+    `kind` is the kind of dataset whose `answer_file` this is; the run itself then reports its faults. None: each row
+    answers one sample.
     """
     from karat.redact import Redactor
 
     if answers.dataset is None and kind is not None:
-        raise BadOption("--dataset", f"is needed to score {file}: the file with the questions and golden answers")
+        raise BadOption("--dataset", f"is required to score {file}: the file with the questions and golden answers")
     if answers.dataset is None:
         answers = in_one_file(file, answers, output)
     try:
@@ -87,7 +87,7 @@ def score_answers(
 
 
 def _kind_with_rows(dataset: Path | None) -> str | None:
-    """The kind of a dataset whose files of answers have rows of their own."""
+    """The dataset's kind, if its answer files have a row format of their own."""
     try:
         name = kinds.kind_of(dataset) if dataset is not None else None
     except BadDataset:
@@ -96,10 +96,10 @@ def _kind_with_rows(dataset: Path | None) -> str | None:
 
 
 def experiment_of_answers(file: Path, answers: Answers, wanted: Scorers, *, kind: str | None) -> Experiment:
-    """An experiment whose agent gives back the answers of a file.
+    """An experiment whose agent replays the answers of a file.
 
-    Its conditions and repetitions are those that the file names. Where no key is set for it,
-    the samples' ids are looked for in the column that the answers have them in.
+    Its conditions and repetitions are those in the file. If the dataset sets no key, its ids are
+    read from the column that holds the ids of the answers.
     """
     settings = answers.settings
     keys = _keys_of_answers(file, answers, wanted, kind)
@@ -144,7 +144,7 @@ def _keys_of_answers(file: Path, answers: Answers, wanted: Scorers, kind: str | 
 
 
 class _RecordedAgent(Protocol):
-    """What is asked of the agent that gives back the answers of a file."""
+    """What this module needs of the agent that replays the answers."""
 
     conditions: Sequence[str]
     repetitions: int
@@ -168,7 +168,7 @@ def _recorded(experiment: Experiment) -> _RecordedAgent:
     setting = AgentSetting(folder=experiment.folder, toolbox=toolbox)
     plugin = plugins.find("agents", experiment.agent.type)
     if experiment.agent.type != "replay":
-        raise BadOption("--set", "answers of a file are given back by the agent replay; agent.type cannot be changed")
+        raise BadOption("--set", "a file of answers needs the agent replay; agent.type cannot be changed")
     agent: _RecordedAgent = plugins.build(plugin, experiment.agent.options, setting=setting)
     return agent
 
@@ -187,7 +187,7 @@ def _override(keys: dict[str, Any], setting: str) -> None:
 
 
 def _left_out(file: Path, experiment: Experiment) -> list[str]:
-    """The answers of the file that no sample of the dataset wants: one sentence, or none."""
+    """One sentence about the answers that belong to no sample of the dataset; empty if there are none."""
     id_key = experiment.agent.options["id_key"]
     known = {sample.id for sample in experiment.load_dataset()}
     unknown: dict[str, int] = {}
@@ -204,10 +204,10 @@ def _left_out(file: Path, experiment: Experiment) -> list[str]:
 
 
 def in_one_file(file: Path, answers: Answers, output: Output) -> Answers:
-    """The same with the file as its own dataset: each row is a question with its golden answer and one answer.
+    """The options for a file that is its own dataset: each row has a question, its golden answer and one answer.
 
-    Columns that no option names are looked for under their usual names, and it is said which are used.
-    Raises BadOption where one is missing, or named twice.
+    Columns without an option are looked up under their usual names, and the choice is printed.
+    Raises BadOption if one is missing, or named twice.
     """
     first = next(iter(kinds.read_rows(file).rows), None)
     columns = [] if first is None else list(first[1])
@@ -215,7 +215,7 @@ def in_one_file(file: Path, answers: Answers, output: Output) -> Answers:
     for part, column in chosen.items():
         others = [other for other, name in chosen.items() if name == column and other != part]
         if others:
-            raise BadOption(f"--{part}", f"column '{column}' is named for --{others[0]} as well")
+            raise BadOption(f"--{part}", f"column '{column}' is already used for --{others[0]}")
     output.say(f"columns used: {', '.join(f'{part} = {column}' for part, column in chosen.items())}")
     return type(answers)(**vars(answers) | {"dataset": file} | chosen)
 
@@ -232,15 +232,15 @@ def _column(part: str, named: str | None, columns: list[str], file: Path) -> str
         raise BadOption(
             f"--{part}",
             f"say which column of {file} holds {what} (it has: {', '.join(columns) or 'none'}); "
-            "where the questions and golden answers are in another file, name it with --dataset",
+            "if the questions and golden answers are in another file, name it with --dataset",
         )
     return found
 
 
 def _sample_column(file: Path, question: str) -> str | None:
-    """The column by which rows of several conditions are of one sample: `id`, else the question; None: one condition.
+    """The column that joins rows of several conditions to one sample: `id`, else the question; None: one condition.
 
-    `id` only where each id has one question, and each question one id.
+    `id` counts only if each id has one question, and each question one id.
     """
     rows = [row for _, row in kinds.read_rows(file).rows]
     if len({row.get("condition") for row in rows} - {None, ""}) < 2:
@@ -252,7 +252,7 @@ def _sample_column(file: Path, question: str) -> str | None:
 
 
 def named_columns(file: Path, answers: Answers) -> tuple[dict[str, Any], dict[str, str | None]]:
-    """Options of the dataset and of the agent that gives the answers back, from the columns that are named."""
+    """Options for the dataset and for the replaying agent, from the named columns."""
     named = {"question_key": answers.question, "answer_key": answers.golden}
     dataset: dict[str, Any] = {key: column for key, column in named.items() if column is not None}
     agent: dict[str, str | None] = {} if answers.answer is None else {"answer_key": answers.answer}
@@ -265,7 +265,7 @@ def named_columns(file: Path, answers: Answers) -> tuple[dict[str, Any], dict[st
 
 
 _MOST_NAMED = 50
-"""Faults of one kind that are listed; all are counted."""
+"""Faults listed per kind; all are counted."""
 
 _OF_SAMPLES = {
     "id": "id_key",
@@ -273,7 +273,7 @@ _OF_SAMPLES = {
     "condition": "condition_key",
     "repetition": "repetition_key",
 }
-"""What can be named in a file with one answer a sample → the agent's option."""
+"""Targets of --map in a file with one answer per sample → the agent's option."""
 
 
 def mapped_columns(pairs: Sequence[str], *, option: str | None) -> dict[str, str]:
@@ -290,17 +290,17 @@ def mapped_columns(pairs: Sequence[str], *, option: str | None) -> dict[str, str
             others = [name for name, form in forms.items() if form is not None and target in targets[form.option]]
             hint = f" (it is for --kind {' or '.join(others)})" if others else ""
             hint = hint or did_you_mean(target, known, listing=False)
-            raise BadOption("--map", f"nothing is called '{target}'{hint}; known are {', '.join(known)}")
+            raise BadOption("--map", f"unknown target '{target}'{hint}; choose from {', '.join(known)}")
         if target in mapped:
-            raise BadOption("--map", f"'{target}' is there twice: '{mapped[target]}' and '{column}'")
+            raise BadOption("--map", f"'{target}' is given twice: '{mapped[target]}' and '{column}'")
         mapped[target] = column
     return mapped if option is not None else {_OF_SAMPLES[target]: column for target, column in mapped.items()}
 
 
 def report_faults(held: _RecordedAgent, experiment: Experiment, *, strict: bool, output: Output) -> list[str]:
-    """Prints what is wrong with the file: all of it at once, each kind counted. Returns it as sentences.
+    """Prints all faults of the file, counted by kind, and returns them as sentences.
 
-    Without `strict` the file is scored as far as it goes. Raises BadDataset with it.
+    Without `strict`, the rest of the file is scored; with it, raises BadDataset.
     """
     names = [condition.name for condition in experiment.conditions]
     repetitions = experiment.execution.num_repetitions
@@ -311,7 +311,7 @@ def report_faults(held: _RecordedAgent, experiment: Experiment, *, strict: bool,
     output.say(f"columns: {columns} (change one with --map TARGET=COLUMN)")
     if not census.faults:
         return []
-    listed: list[tuple[str, list[Fault]]] = []  # of each kind how many there are, and the first of them
+    listed: list[tuple[str, list[Fault]]] = []  # for each kind: how many, and the first few
     for fault_kind, line in zip(census.counts, census.lines, strict=True):
         faults = [
             Fault(place=fault.place, message=fault.message) for fault in census.faults if fault.kind == fault_kind
@@ -322,12 +322,12 @@ def report_faults(held: _RecordedAgent, experiment: Experiment, *, strict: bool,
     file = shown_path(Path(held.source["file"]))
     if strict or not census.used:
         hint = [Fault(place="file", message=census.hint)] if census.hint else []
-        nothing = Fault(place="file", message="no row answers a turn of the dataset: nothing is scored")
+        nothing = Fault(place="file", message="no row answers a turn of the dataset, so nothing is scored")
         each = (fault for _, faults in listed for fault in faults)
         raise BadDataset(file, [*([] if census.used else [nothing]), *hint, *each])
     output.say(f"{file}: {plural(sum(census.counts.values()), 'fault')} in {count(census.rows)} rows")
     for line, faults in listed:
         output.say(f"  {line}", *(f"    {fault}" for fault in faults))
     output.say(*([f"  {census.hint}"] if census.hint else []))
-    output.say("  The rest is scored; with --strict nothing would be.")
+    output.say("  The rest is scored. With --strict, nothing is.")
     return [f"the file of answers: {line}" for line in census.lines]

@@ -1,4 +1,4 @@
-"""What `karat check` finds out: everything that could stop a run, and what the run would be; no agent is asked."""
+"""The work of `karat check`: everything that could stop a run, and what the run would do. Asks no agent."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 __all__ = ["Checked", "CheckedCondition", "CheckedScorer", "CheckedServer", "can_show", "check"]
 
 _TOOLS_SHOWN = 20
-_SCORER_SECONDS = 10.0  # for one call of a scorer; a slow one is not wrong
-_REMEDY = "Fix mcp_servers.{} (`karat check --no-start` leaves the servers alone)."
+_SCORER_SECONDS = 10.0  # limit for one call of a scorer; being slow is no fault
+_REMEDY = "Fix mcp_servers.{} (`karat check --no-start` does not start servers)."
 
 
 class CheckedCondition(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,7 +44,7 @@ class CheckedCondition(msgspec.Struct, frozen=True, kw_only=True):
     servers: tuple[str, ...]
     gates: tuple[str, ...]
     preset: str | None = None  # of a study's participants
-    context: tuple[str, ...] = ()  # skills, tools and the like: what, and their names
+    context: tuple[str, ...] = ()  # skills, tools and so on, with their names
 
     def __str__(self) -> str:
         servers = f" with {', '.join(self.servers)}" if self.servers else ""
@@ -60,7 +60,7 @@ class CheckedScorer(msgspec.Struct, frozen=True, kw_only=True):
     type: str
     offline: bool
     metrics: tuple[str, ...]
-    models: tuple[str, ...] = ()  # that it asks, each with the service it is reached through
+    models: tuple[str, ...] = ()  # that it asks, each with its service
 
     def __str__(self) -> str:
         name = self.type if self.type == self.name else f"{self.name}: {self.type}"
@@ -105,7 +105,7 @@ class Checked(msgspec.Struct, frozen=True, kw_only=True):
     repetitions: int
     agent: str
     agent_calls: int
-    judge_calls: int  # answers × scorers that ask a model × judges of a panel × repeats × calls of one; 2 for a pair
+    judge_calls: int  # answers × scorers that ask a model × judges of a panel × repeats × calls each (a pair takes 2)
     dataset: str
     dataset_kind: str
     sha256: str
@@ -121,9 +121,9 @@ class Checked(msgspec.Struct, frozen=True, kw_only=True):
     problems: tuple[str, ...]  # why it is not ready
     warnings: tuple[str, ...]
     studies: tuple[DatasetPart, ...] = ()  # human studies only
-    can_show: str | None = None  # which difference between two conditions; None: nothing is compared
-    may_stop: str | None = None  # when the run stops early; None: it asks every question
-    rates: tuple[str, ...] = ()  # what limits how often a model is asked, and how long that takes at least
+    can_show: str | None = None  # the smallest difference that two conditions can show; None: nothing is compared
+    may_stop: str | None = None  # when the run may stop early; None: it asks every question
+    rates: tuple[str, ...] = ()  # rate limits of models, and the least time that they cost
 
     def __str__(self) -> str:
         repetitions = formats.plural(self.repetitions, "repetition")
@@ -149,7 +149,7 @@ class Checked(msgspec.Struct, frozen=True, kw_only=True):
             "dataset": [f"{self.dataset_kind}, {self.dataset} (sha256 {self.sha256[:12]})", *studies],
             "agent": [self.agent],
             "conditions": list(map(str, self.conditions)),
-            "scored by": list(map(str, self.scorers)) or ["nothing: answers are kept, none is scored"],
+            "scored by": list(map(str, self.scorers)) or ["nothing: answers are saved but not scored"],
             "MCP servers": list(map(str, self.servers)) or ["none"],
             "running": [", ".join(limits), *filter(None, [self.may_stop]), *self.rates],
             "can show": [self.can_show] if self.can_show else [],
@@ -170,8 +170,8 @@ def check(
 ) -> Checked:
     """Plans the experiment, loads its agent, and starts and lists its MCP servers.
 
-    `start` gets a line when servers are started; with None they are not, and no agent is loaded.
-    Raises OperatorError for the dataset, a plug-in, or a name that is selected and not there.
+    `start` is called with a line before servers start; if it is None, no server is started and no agent loaded.
+    Raises OperatorError for the dataset, a plug-in, or a selected name that does not exist.
     """
     from karat.execution import experiment_scorers, refuse_unknown_gates
 
@@ -228,11 +228,11 @@ def check(
 
 
 def _context(context: Context) -> tuple[str, ...]:
-    """What is set, with the names of its folders, files or tools."""
+    """What the context sets, with the names of its folders, files or tools."""
     shown: list[str] = []
     for key in context.keys:
         value = getattr(context, key)
-        names = [str(getattr(one, "name", one)) for one in (value if isinstance(value, tuple) else (value,))]
+        names = [str(getattr(part, "name", part)) for part in (value if isinstance(value, tuple) else (value,))]
         shown.append(f"{key}: {', '.join(names)}")
     return tuple(shown)
 
@@ -248,9 +248,9 @@ def _checked_scorer(used: ScorerInUse) -> CheckedScorer:
 
 
 def can_show(questions: int, conditions: int, kind: str) -> str | None:
-    """Which difference between two of its conditions an experiment can show; None where it compares nothing.
+    """The smallest difference between two conditions that an experiment can show; None if it compares nothing.
 
-    In standard deviations of the differences, which only answers could tell: `karat plan` says it in points.
+    In standard deviations of the differences, which are unknown before a run: `karat plan` gives points.
     """
     if not kinds.of(kind).compared or conditions < 2:
         return None
@@ -268,9 +268,9 @@ def can_show(questions: int, conditions: int, kind: str) -> str | None:
 
 
 def _rates(experiment: Experiment, selected: Plan, scorers: tuple[ScorerInUse, ...]) -> Iterator[str]:
-    """Of each limited model what it may be asked, and how long the requests that are planned take at least.
+    """For each limited model, its limits and the least time that the planned requests take.
 
-    An agent that calls tools asks its model more than once for an answer, so it can take longer.
+    An agent that calls tools asks its model several times per answer, so it can take longer.
     """
     turns = sum(len(sample.turns) for sample in selected.samples) * selected.repetitions
     planned = Counter[tuple[str, str] | None]()
@@ -290,7 +290,7 @@ def _rates(experiment: Experiment, selected: Plan, scorers: tuple[ScorerInUse, .
 
 
 def _model(name: object) -> tuple[str, str] | None:
-    """What `limits` compares a model by; None for what names no model."""
+    """The provider and name that `limits` matches; None if `name` is not a model."""
     try:
         return parse_model(str(name)).limited_as
     except BadOption:
@@ -304,7 +304,7 @@ def _may_stop(experiment: Experiment, selected: Plan, scorers: tuple[ScorerInUse
 
 
 def _calls(scorer: ScorerInfo, selected: Plan) -> int:
-    """Calls of models that the plan's answers need."""
+    """Model calls needed to score the plan's answers."""
     options = scorer.options
     judges = max(1, len(options.get("judges") or ()))
     if scorer.compared_with is not None:  # a pair is judged in both orders
@@ -316,7 +316,7 @@ def _calls(scorer: ScorerInfo, selected: Plan) -> int:
 
 
 def _scorer_fault(used: ScorerInUse, sample: Sample) -> str | None:
-    """What a scorer of the user's own returns that it does not announce; not of one that may ask a service."""
+    """What a user's own scorer returns without announcing it; scorers that may call a service are not tried."""
     if used.waits or not used.info.offline or type(used.scorer).__module__.startswith("karat."):
         return None
     from karat.testing.scorers import probe
@@ -328,7 +328,7 @@ def _scorer_fault(used: ScorerInUse, sample: Sample) -> str | None:
 async def _started(
     experiment: Experiment, selected: Plan, scorers: tuple[ScorerInUse, ...], say: Callable[[str], None]
 ) -> tuple[Started, list[str]]:
-    """What each server offers, and notes on the agents."""
+    """What each server offers, and notes about the agents."""
     from karat.execution import agent_notes, build_agents, close_agents, opened_scorers, refuse_unpriced
     from karat.mcp import Toolbox
 
@@ -350,7 +350,7 @@ async def _started(
 
 
 def _tool_advice(experiment: Experiment, selected: Plan, started: Started) -> list[str]:
-    """What agents advise on the tools that a condition gives them."""
+    """The agents' advice about the tools that a condition gives them."""
     advice = []
     for condition in selected.conditions:
         plugin = plugins.find("agents", condition.agent.type, folder=experiment.folder)

@@ -1,4 +1,4 @@
-"""How a command ends: one exit code, and one sentence where something went wrong."""
+"""How a command ends: one exit code, and one sentence if something went wrong."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
 class Exit(IntEnum):
-    """What the exit code of a command says."""
+    """The meaning of a command's exit code."""
 
     DONE = 0
     GATE_MISSED = 1
@@ -34,7 +34,7 @@ class Exit(IntEnum):
     GATE_UNDECIDED = 4
     KARAT_FAULT = 70
     STOPPED = 130
-    READER_GONE = 141  # as a shell tells of a tool that SIGPIPE ended
+    READER_GONE = 141  # what a shell reports for a program that SIGPIPE ended
 
 
 class ReaderGone(Exception):
@@ -43,7 +43,7 @@ class ReaderGone(Exception):
 
 @contextmanager
 def past_click() -> Iterator[None]:
-    """Brings a broken pipe past click, which would end the process with 1 for it."""
+    """Lets a broken pipe pass click, which would exit with code 1."""
     try:
         yield
     except BrokenPipeError as error:
@@ -51,16 +51,16 @@ def past_click() -> Iterator[None]:
 
 
 class Ending:
-    """Around a whole command: whatever it raises becomes `code` and a message on standard error.
+    """Wraps a whole command: turns whatever it raises into `code` and a message on standard error.
 
-    A context manager, because it looks at what passes and catches nothing by a broad `except`:
-    `--debug` can so show the traceback of anything, and SystemExit goes on its way.
+    A context manager rather than a broad `except`, so that `--debug` can show the traceback of
+    anything and SystemExit passes through.
     """
 
     def __init__(self) -> None:
         self.code = 0
         self.debug = False
-        self.secrets: dict[str, str] = {}  # never printed, whatever ends the command
+        self.secrets: dict[str, str] = {}  # never printed, however the command ends
 
     def __enter__(self) -> Ending:
         return self
@@ -79,7 +79,7 @@ class Ending:
         from karat.redact import Redactor
 
         self.code = _code(error)
-        with suppress(OSError):  # standard error is closed: the code says it
+        with suppress(OSError):  # standard error is closed: the exit code has to do
             _print_error(error, self.code, debug=self.debug, redact=Redactor(self.secrets))
         if isinstance(error, OSError):
             _close_pipes()
@@ -87,7 +87,7 @@ class Ending:
 
 
 def keep_hidden(secrets: Mapping[str, str]) -> None:
-    """From now on these values are shown as `${NAME}` in whatever ends the present command."""
+    """From now on, the current command's error messages show these values as `${NAME}`."""
     context = click.get_current_context(silent=True)
     ending = context.find_object(Ending) if context is not None else None
     if ending is not None:
@@ -122,7 +122,7 @@ def _print_error(error: BaseException, code: int, *, debug: bool, redact: Redact
     elif code == Exit.KARAT_FAULT:
         what = excerpt(redact(f"{type(error).__name__}: {error}"), 300)
         hint = "" if debug else "; --debug shows where"
-        click.echo(f"karat: a fault of karat itself: {what}{hint}", err=True)
+        click.echo(f"karat: a bug in karat: {what}{hint}", err=True)
     elif isinstance(error, OSError):
         where = clean(redact(str(error.filename))) if error.filename is not None else "the output could not be written"
         click.echo(f"karat: {where}: {error.strerror}", err=True)
@@ -131,9 +131,9 @@ def _print_error(error: BaseException, code: int, *, debug: bool, redact: Redact
 
 
 def _close_pipes() -> None:
-    """Discards what is still buffered: the interpreter would complain of it when it ends."""
+    """Discards what is still buffered: the interpreter would complain about it on exit."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
-    for stream in (sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__):  # click puts others before the first two
+    for stream in (sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__):  # click replaces the first two
         if stream is None:
             continue
         try:

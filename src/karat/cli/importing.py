@@ -1,4 +1,4 @@
-"""What `karat import` shows: what was written and read, what contradicts itself, what a person must decide."""
+"""The output of `karat import`: what was read and written, contradictions, and what a person must decide."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ __all__ = [
     "is_of_results",
 ]
 
-_SHOWN = 40  # doubts, and open points, of a draft; DECISIONS.md and --json have all
-_WIDEST = 150  # columns of one of them
+_SHOWN = 40  # doubts, and open points, per draft; DECISIONS.md and --json have all
+_WIDEST = 150  # columns of each
 _TITLES = {
     "contradiction": "contradicts itself",
     "unreadable": "could not be read",
@@ -60,16 +60,16 @@ class ImportedDrafts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
-    """What was met so often while reading."""
+    """One kind of problem met while reading, and how often."""
 
     kind: str  # "unreadable", "left out" or "changed"
     what: str
     count: int
-    places: tuple[str, ...]  # the first of them
+    places: tuple[str, ...]  # the first few
 
 
 class ImportedResult(msgspec.Struct, frozen=True, kw_only=True):
-    """One run folder that was made of results of another tool."""
+    """One run folder made from another tool's results."""
 
     run: str
     folder: str
@@ -78,7 +78,7 @@ class ImportedResult(msgspec.Struct, frozen=True, kw_only=True):
     conditions: tuple[str, ...]
     samples: int
     repetitions: int
-    counts: Mapping[str, int]  # answers, failures, scores; empty where the folder was there
+    counts: Mapping[str, int]  # answers, failures, scores; empty if the folder existed
     findings: tuple[Finding, ...]
     notes: tuple[str, ...]
 
@@ -108,14 +108,14 @@ class ImportedResults(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def is_of_results(kind: str) -> bool:
-    """Whether an importer makes run folders of results; else it drafts a dataset."""
+    """Whether an importer turns results into run folders; otherwise it drafts a dataset."""
     return hasattr(plugins.find("importers", kind, allow_code=False), "runs")
 
 
 def import_results(
     kind: str, paths: Sequence[Path], *, results: Path, columns: Sequence[str], settings: Sequence[str]
 ) -> ImportedResults:
-    """Makes run folders. Raises BadDataset where nothing can be read, BadOption for options."""
+    """Makes run folders. Raises BadDataset if nothing can be read, BadOption for bad options."""
     from karat.execution.imported import import_results as import_runs
 
     options = settings_of(settings)
@@ -148,7 +148,7 @@ def import_results(
 
 
 def import_(kind: str, path: Path, *, out: Path | None, force: bool, settings: Sequence[str]) -> ImportedDrafts:
-    """Drafts and writes. Raises BadDataset where nothing can be read, BadOption where files are in the way."""
+    """Drafts and writes. Raises BadDataset if nothing can be read, BadOption if files are in the way."""
     plugin = plugins.find("importers", kind, allow_code=False)
     checked, faults = plugins.check_options(plugin, settings_of(settings), place="--set")
     if faults:
@@ -168,7 +168,7 @@ def import_(kind: str, path: Path, *, out: Path | None, force: bool, settings: S
 
 
 def _table(drafts: Sequence[ImportedDraft]) -> list[str]:
-    """A row a draft, a column a count, and what is open."""
+    """One row per draft: its counts, and what is open."""
     columns = list(dict.fromkeys(key for draft in drafts for key in draft.counts))
     head = ["draft", *columns, "open"]
     rows = [
@@ -183,7 +183,7 @@ def _table(drafts: Sequence[ImportedDraft]) -> list[str]:
 
 
 def _block(draft: ImportedDraft, *, alone: bool) -> list[str]:
-    """What was written, and what to look at; what is open only of a draft that stands alone."""
+    """What was written, and what to check; open points only for a single draft."""
     wrote = f"{draft.folder}: {formats.plural(len(draft.files), 'file')}"
     lines = ["", wrote, *(f"  {note}" for note in draft.notes)]
     for kind, title in _TITLES.items():
@@ -196,7 +196,7 @@ def _block(draft: ImportedDraft, *, alone: bool) -> list[str]:
         lines += ["", f"{title[:1].upper()}{title[1:]}:"]
         lines += _rows([f"{doubt.message} – {doubt.source}" for doubt in doubts])
     if alone and draft.open:
-        lines += ["", "To be decided, and named by `karat check`:"]
+        lines += ["", "For you to decide (`karat check` names these too):"]
         lines += _rows([f"{point.place}: {point.question}" for point in draft.open])
     return lines
 

@@ -1,4 +1,4 @@
-"""What `karat lint` shows: the golden answers to be doubted, as a table and as a file of quarantined turns."""
+"""The output of `karat lint`: doubtful golden answers, as a table and as a file of quarantined turns."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["Lint", "dataset_options", "lint", "write_quarantine"]
 
 _SHOWN = 50  # turns or samples; --json and --quarantine have all
-_WIDEST = 76  # columns of what shows a reason
+_WIDEST = 76  # columns of a reason
 _LONGEST_ID = 48  # columns
 
 
@@ -37,10 +37,10 @@ class Lint(msgspec.Struct, frozen=True, kw_only=True):
     sha256: str
     samples: int
     turns: int
-    reasons: dict[str, int]  # reason → of how many
-    meanings: dict[str, str]  # reason → what it says
+    reasons: dict[str, int]  # reason → how many
+    meanings: dict[str, str]  # reason → its meaning
     doubted: tuple[Doubted, ...]
-    faults: tuple[str, ...]  # for which a run would refuse the file
+    faults: tuple[str, ...]  # why a run would refuse the file
 
     def __str__(self) -> str:
         kind = datasets.of(self.kind)
@@ -49,7 +49,7 @@ class Lint(msgspec.Struct, frozen=True, kw_only=True):
         lines = [f"{formats.clean(self.file)}: {what}; nothing contradicts itself"]
         if self.doubted:
             doubted = formats.plural(len(self.doubted), kind.doubted)
-            lines = [f"{formats.clean(self.file)}: {what}; {doubted} to be doubted", ""]
+            lines = [f"{formats.clean(self.file)}: {what}; {doubted} doubtful", ""]
             reasons = [
                 ("", reason, formats.count(number), self.meanings.get(reason, ""))
                 for reason, number in self.reasons.items()
@@ -68,7 +68,7 @@ class Lint(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def lint(asked: Linting) -> Lint:
-    """Checks a dataset. Raises BadDataset where nothing can be read, BadOption and BadExperiment for bad flags."""
+    """Checks a dataset. Raises BadDataset if nothing can be read, BadOption and BadExperiment for bad flags."""
     kind = asked.kind or datasets.kind_of(asked.dataset)
     plugin = plugins.find("kinds", kind, allow_code=False)
     if not hasattr(plugin, "lint"):
@@ -89,9 +89,9 @@ def lint(asked: Linting) -> Lint:
 
 
 def write_quarantine(found: Lint, path: Path) -> str:
-    """Writes the file, and returns what to say of it. Raises BadOption for datasets that have no use for it."""
+    """Writes the file, and returns a message about it. Raises BadOption for datasets that cannot use it."""
     if not datasets.of(found.kind).has_quarantine:
-        raise BadOption("--quarantine", f"is for conversations; a run of {found.kind} datasets cannot name such a file")
+        raise BadOption("--quarantine", f"is for conversations; a run of {found.kind} datasets cannot use such a file")
     path.write_text(datasets.quarantine_text(found.doubted), encoding="utf-8", newline="")
     return f"wrote {path}: name it in the experiment as `dataset.quarantine`"
 

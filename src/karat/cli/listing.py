@@ -1,4 +1,4 @@
-"""What `karat list` shows."""
+"""The output of `karat list`."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Listed(msgspec.Struct, frozen=True, kw_only=True):
     family: str
     name: str
     summary: str
-    source: str  # "built in", or the distribution that brings it
+    source: str  # "built in", or the distribution that provides it
     about: str = ""  # the whole text
     options: tuple[Option, ...] = ()
 
@@ -65,7 +65,7 @@ class Listing(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def family(name: str) -> Listing:
-    """Every plug-in of a family that is installed."""
+    """Every installed plug-in of a family."""
     if name in _TEXTS:
         return Listing(family=name, plugins=tuple(_TEXTS[name]()))
     described = (
@@ -76,7 +76,7 @@ def family(name: str) -> Listing:
 
 
 def plugin(family_name: str, name: str) -> Listed:
-    """One plug-in with its whole text. Raises UnknownPlugin."""
+    """One plug-in with its full description. Raises UnknownPlugin."""
     there = {listed.name: listed for listed in family(family_name).plugins}
     by_file = {plugins.file_name(family_name, listed): listed for listed in there}
     name = by_file.get(plugins.file_name(family_name, name), name)
@@ -89,7 +89,7 @@ def plugin(family_name: str, name: str) -> Listed:
 
 
 def _rubrics() -> list[Listed]:
-    """The rubrics that karat brings; any other is a file."""
+    """The built-in rubrics; any other is a file."""
     rubrics = []
     for file in sorted((files("karat") / "rubrics").iterdir(), key=lambda entry: entry.name):
         if file.name.endswith(".yaml"):

@@ -1,9 +1,8 @@
-"""What a person sees while a run goes on: live lines on a terminal, a sparse line elsewhere, or JSON events.
+"""What you see during a run: live lines on a terminal, an occasional line elsewhere, or JSON events.
 
-Live lines are drawn again and again at the bottom of the terminal, with other text passing above them. Nothing is
-erased before it is drawn: each line is written over the one before, then the rest of that is cleared, all in one write,
-and only when something has changed. So it does not flicker. No line reaches the last column, where terminals differ in
-what comes next.
+Live lines are redrawn at the bottom of the terminal while other text scrolls above them. To avoid flicker, nothing is
+erased first: each line overwrites the one before, then the rest of that is cleared, all in one write, and only when
+something has changed. No line reaches the last column, because terminals differ in what happens there.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ _BAR, _NOTICE, _PLAIN = "\x1b[36m", "\x1b[33m", "\x1b[0m"
 
 Show = Callable[[str], None]
 Compose = Callable[[int, int], Sequence[str]]
-"""Columns and rows that there are → lines without anything that a terminal obeys."""
+"""Columns and rows of the terminal → lines without control sequences."""
 
 _FIRST_LINE_SECONDS = 10.0
 _LONGEST_SILENCE_SECONDS = 300.0
@@ -43,14 +42,14 @@ _EVENT_EVERY_SECONDS = 10.0
 
 @contextmanager
 def following(output: Output, redact: Redactor) -> Iterator[RunStatus]:
-    """A RunStatus whose counts and notices are shown, for as long as the block runs.
+    """A RunStatus whose counts and notices are shown while the block runs.
 
-    What agents written in Python print goes to standard error meanwhile (standard output is
-    for the result): without what a terminal obeys, and as an event among events.
+    Meanwhile, whatever Python agents print goes to standard error (standard output is for the
+    result), without control sequences; with --events, as an event.
     """
-    stream = sys.stderr  # this very one: later sys.stderr is what takes in the agents' prints
+    stream = sys.stderr  # kept, because sys.stderr is replaced below to capture the agents' prints
     descriptors: tuple[int, ...] = (1,)
-    if output.events and _descriptor(stream) == 2:  # what programs of the agent write there must be events, too
+    if output.events and _descriptor(stream) == 2:  # what the agent's programs write there must become events too
         descriptors, stream = (1, 2), os.fdopen(os.dup(2), "w", encoding=stream.encoding, errors="replace")
     with _shown(output, redact, stream) as (status, show), printed(show, behind=stream, descriptors=descriptors):
         yield status
@@ -65,7 +64,7 @@ def _descriptor(stream: TextIO) -> int | None:
 
 @contextmanager
 def _shown(output: Output, redact: Redactor, stream: TextIO) -> Iterator[tuple[RunStatus, Show]]:
-    """The status, and what shows a line that an agent prints."""
+    """The status, and a function that shows a line printed by an agent."""
     means = RunningMeans()
 
     def show(text: str) -> None:
@@ -89,7 +88,7 @@ def _shown(output: Output, redact: Redactor, stream: TextIO) -> Iterator[tuple[R
                 yield status, lambda text: painter.above(redact(text))
         finally:
             painter.end()
-    else:  # a line after ten seconds, then ever more rarely: a log file is read afterwards
+    else:  # a line after ten seconds, then less and less often: a log file is read afterwards
         status = RunStatus(listener(lambda text: whisper(text, stream)), means)
         reader = ProgressReader(status, means, redact=redact)
         with _every(_FIRST_LINE_SECONDS, lambda: whisper(log_line(reader.read()), stream), slower=1.5):
@@ -98,7 +97,7 @@ def _shown(output: Output, redact: Redactor, stream: TextIO) -> Iterator[tuple[R
 
 @contextmanager
 def _as_events(redact: Redactor, stream: TextIO, means: RunningMeans) -> Iterator[tuple[RunStatus, Show]]:
-    """Every journalled event as it comes; the progress now and then, and at the end."""
+    """Every journalled event as it happens; the progress now and then, and at the end."""
     from karat.journal import Codec
 
     codec = Codec(redact)
@@ -120,7 +119,7 @@ def _as_events(redact: Redactor, stream: TextIO, means: RunningMeans) -> Iterato
 
 @contextmanager
 def _every(seconds: float, act: Callable[[], None], *, slower: float = 1.0) -> Iterator[None]:
-    """Calls `act` again and again on a thread of its own, `slower` times more rarely each time."""
+    """Calls `act` repeatedly on a separate thread, `slower` times less often each time."""
     over = threading.Event()
 
     def tick() -> None:
@@ -139,7 +138,7 @@ def _every(seconds: float, act: Callable[[], None], *, slower: float = 1.0) -> I
 
 
 class Painter:
-    """`draw()` when something may have changed; `above(text)` for what is to stay; `end()` takes the lines away."""
+    """`draw()` when something may have changed; `above(text)` for text that stays; `end()` removes the lines."""
 
     def __init__(self, stream: TextIO, compose: Compose) -> None:
         self._stream, self._compose = stream, compose
@@ -149,7 +148,7 @@ class Painter:
         self._lock = threading.RLock()
 
     def draw(self) -> None:
-        """Draws the lines as they are now, unless they stand there already."""
+        """Draws the current lines, unless they are on the screen already."""
         columns, rows = size_of(self._stream)
         # One column and one row less: the cursor rests below the lines.
         lines = list(self._compose(columns - 1, rows - 1))
@@ -159,19 +158,19 @@ class Painter:
                 self._shown, self._columns = lines, columns
 
     def above(self, text: str, *, notice: bool = False) -> None:
-        """Prints text, cleaned before, where it stays: above the lines."""
+        """Prints text, already cleaned, above the lines, where it stays."""
         styled = f"{_NOTICE}{text}{_PLAIN}" if notice and self._color else text
         with self._lock:
             self._write(f"{self._back()}{_BELOW}{styled}\n{self._drawn(self._shown)}")
 
     def end(self) -> None:
-        """Takes the lines away."""
+        """Removes the lines."""
         with self._lock:
             self._write(f"{self._back()}{_BELOW}")
             self._shown = []
 
     def _back(self) -> str:
-        """To the first of the lines. A terminal that became narrower has folded them."""
+        """Moves to the first of the lines. If the terminal became narrower, they have wrapped."""
         columns, _ = size_of(self._stream)
         rows = sum(max(1, -(-formats.width(line) // max(1, columns))) for line in self._shown)
         return "\r" + (_UP.format(rows) if rows else "")
@@ -188,18 +187,18 @@ class Painter:
             self._stream.write(text)
             self._stream.flush()
         except OSError:
-            return  # the terminal is gone: a run does not end for that
+            return  # the terminal is gone: no reason to end a run
 
 
 def can_paint(stream: TextIO) -> bool:
-    """Whether a terminal is there that knows how to move its cursor, and the letters that are drawn."""
+    """Whether this is a terminal that can move its cursor and show the characters we draw."""
     if not stream.isatty() or os.environ.get("TERM", "").lower() in ("", "dumb", "unknown"):
         return False
     return (getattr(stream, "encoding", None) or "").lower().startswith("utf") and sys.platform != "win32"
 
 
 def size_of(stream: TextIO) -> tuple[int, int]:
-    """Columns and rows; where COLUMNS or LINES say less than the terminal does, so many."""
+    """Columns and rows of the terminal; COLUMNS and LINES can make them fewer."""
     try:
         real = os.get_terminal_size(stream.fileno())
     except (OSError, ValueError):

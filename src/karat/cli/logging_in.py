@@ -1,4 +1,4 @@
-"""What `karat login` does: a browser, a person, and the way back to this machine."""
+"""The work of `karat login`: opens the browser, waits for the person, and receives the redirect."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["LoggedIn", "log_in"]
 
 _PATH = "/callback"
-_LARGEST = 16_384  # bytes of what a browser asks for
+_LARGEST = 16_384  # bytes of a browser's request
 
 
 class LoggedIn(msgspec.Struct, frozen=True, kw_only=True):
@@ -96,7 +96,7 @@ def _show(address: str, show: Callable[[str], None], *, browser: bool) -> None:
 async def _logged_in(
     server: McpServer, *, folder: Path, redact: Redactor, port: int | None, show: Callable[[str], None]
 ) -> int | ServerFault:
-    """How many tools the server offers to who has logged in."""
+    """How many tools the server offers after the login."""
     from karat.mcp.oauth import Person
 
     way_back = _WayBack()
@@ -115,7 +115,7 @@ async def _logged_in(
 
 
 class _WayBack:
-    """A page of this machine, to which the browser is sent when the login is over."""
+    """A page on this machine, to which the browser is redirected after the login."""
 
     def __init__(self) -> None:
         self._result: asyncio.Future[AuthorizationCodeResult] = asyncio.get_running_loop().create_future()
@@ -129,7 +129,7 @@ class _WayBack:
         return f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}{_PATH}"
 
     async def wait(self) -> AuthorizationCodeResult:
-        """What the browser brought. Raises OAuthFlowError where the login was refused."""
+        """The code that the browser brought. Raises OAuthFlowError if the login was refused."""
         return await self._result
 
     def close(self) -> None:
@@ -140,14 +140,14 @@ class _WayBack:
             request = (await reader.readuntil(b"\r\n\r\n")).split(b" ", 2)
             parts = urlsplit(request[1].decode("ascii", "replace"))
             known = request[0] == b"GET" and parts.path == _PATH
-            text = self._take(dict(parse_qsl(parts.query))) if known else "There is nothing here."
+            text = self._take(dict(parse_qsl(parts.query))) if known else "Nothing here."
             page = f"<!doctype html><meta charset=utf-8><title>karat</title><p>{html.escape(text)}".encode()
             head = f"HTTP/1.1 {'200 OK' if known else '404 Not Found'}\r\nContent-Type: text/html; charset=utf-8\r\n"
             head += f"Content-Length: {len(page)}\r\nConnection: close\r\nReferrer-Policy: no-referrer\r\n\r\n"
             writer.write(head.encode() + page)
             await writer.drain()
         except (asyncio.IncompleteReadError, asyncio.LimitOverrunError, ConnectionError, IndexError, ValueError):
-            pass  # no request of a browser
+            pass  # not a browser's request
         finally:
             writer.close()
 
@@ -160,7 +160,7 @@ class _WayBack:
         if "code" in given:
             result = AuthorizationCodeResult(code=given["code"], state=given.get("state"), iss=given.get("iss"))
             self._result.set_result(result)
-            return "Thank you. You can close this page; karat goes on in the terminal."
+            return "You are logged in. You can close this page; karat continues in the terminal."
         reason = given.get("error_description") or given.get("error") or "the browser brought no code"
         self._result.set_exception(OAuthFlowError(f"the login was refused: {reason}"))
         return "The login was refused. You can close this page."

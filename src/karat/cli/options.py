@@ -1,4 +1,4 @@
-"""Every option that several commands share, or that belongs to a value, declared once."""
+"""Options that several commands share, or that form one value, each declared once."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ _PATH = click.Path(path_type=Path)
 
 
 class _Declared:
-    """An option or argument of click; the attribute that holds it is its name."""
+    """An option or argument of click, named after the attribute that holds it."""
 
     def __init__(self, declare: Callable[..., Callable[[Command], Command]], *names: str, **about: Any) -> None:
         self._declare, self._names, self._about = declare, names, about
@@ -64,7 +64,7 @@ class _Declared:
 
 
 def option(*flags: str, **about: Any) -> Any:
-    """A field of `Options` that is an option; its type is that of the field."""
+    """A field of `Options` that is an option of the field's type."""
     return _Declared(click.option, *flags, **about)
 
 
@@ -81,7 +81,7 @@ class Options:
 
 
 def gathered(into: str, options: type[Options]) -> Callable[[Command], Command]:
-    """Declares the options of a class, and hands them to the command as one value, called `into`."""
+    """Declares the options of a class, and passes them to the command as one value, named `into`."""
     fields = {name: field for base in reversed(options.__mro__) for name, field in vars(base).items()}
     declared = {name: field for name, field in fields.items() if isinstance(field, _Declared)}
 
@@ -113,11 +113,11 @@ debug = click.option(
     callback=_set_debug,
     help="Show the traceback of an error.",
 )
-# Declared on each command, not by the group's context: so a command's help is the same wherever it is asked for.
+# Declared on each command, not in the group's context, so that a command's help is the same everywhere.
 show_help = click.help_option("-h", "--help", help="Show this message.")
 _json = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 _quiet = click.option("--quiet", "-q", is_flag=True, help="Print only errors on standard error.")
-_events = click.option("--events", is_flag=True, help="Write only events to standard error, each as a line of JSON.")
+_events = click.option("--events", is_flag=True, help="Write only events to standard error, one line of JSON each.")
 
 
 def output(*, events: bool = False) -> Callable[[Command], Command]:
@@ -145,13 +145,13 @@ class File(Options):
         "--set",
         multiple=True,
         metavar="KEY=VALUE",
-        help="Override a setting of the file, e.g. execution.num_repetitions=5; the value is YAML. Repeatable.",
+        help="Override a setting in the file, e.g. execution.num_repetitions=5; the value is YAML. Repeatable.",
     )
     env_file: Path | None = option(
         "--env-file",
         type=_PATH,
         metavar="PATH",
-        help="NAME=value lines for ${NAME}, where the environment has none.",
+        help="NAME=value lines for each ${NAME} that the environment does not set.",
     )
 
     def load(self) -> Experiment:
@@ -168,7 +168,7 @@ class Linting(Options):
 
     dataset: Path = argument(type=_PATH)
     kind: str | None = option(
-        "--kind", metavar="NAME", help="The kind: conversation, golden or study; default: what the file looks like."
+        "--kind", metavar="NAME", help="The kind: conversation, golden or study; default: guessed from the file."
     )
     settings: tuple[str, ...] = option(
         "--set",
@@ -180,7 +180,7 @@ class Linting(Options):
         "--quarantine",
         type=_FILE,
         metavar="FILE",
-        help="Write the doubtful turns as JSON Lines, for `dataset.quarantine` of an experiment.",
+        help="Write the doubtful turns as JSON Lines, for `dataset.quarantine` in an experiment.",
     )
 
 
@@ -200,21 +200,21 @@ class Viewing(Options):
     allow_remote: bool = option(
         "--allow-remote",
         is_flag=True,
-        help="Let --host be an address that other machines can reach. The pages travel unencrypted.",
+        help="Allow a --host that other machines can reach. The pages travel unencrypted.",
     )
-    open_browser: bool = option("--open/--no-open", default=True, help="Open the address in the browser; default: do.")
-    reviewer: str | None = option("--reviewer", metavar="NAME", help="Who reviews; default: the name of your account.")
+    open_browser: bool = option("--open/--no-open", default=True, help="Open the browser; default: --open.")
+    reviewer: str | None = option("--reviewer", metavar="NAME", help="Name of the reviewer; default: your account's.")
 
 
 class Chosen(Options):
-    """Which part of the plan."""
+    """Which part of the plan to run."""
 
-    limit: int | None = option("--limit", type=click.IntRange(min=1), metavar="N", help="Only the first N samples.")
+    limit: int | None = option("--limit", type=click.IntRange(min=1), metavar="N", help="Run only the first N samples.")
     only_samples: tuple[str, ...] = option(
-        "--only-sample", multiple=True, metavar="ID", help="Only this sample. Repeatable."
+        "--only-sample", multiple=True, metavar="ID", help="Run only this sample. Repeatable."
     )
     only_conditions: tuple[str, ...] = option(
-        "--only-condition", multiple=True, metavar="NAME", help="Only this condition. Repeatable."
+        "--only-condition", multiple=True, metavar="NAME", help="Run only this condition. Repeatable."
     )
 
     def as_selection(self) -> Selection:
@@ -224,17 +224,17 @@ class Chosen(Options):
         return Selection(limit=self.limit, samples=self.only_samples, conditions=self.only_conditions)
 
     def words(self) -> list[str]:
-        """As options of a command line, so that they can be typed again."""
+        """The options as typed on a command line, for commands that karat suggests."""
         limit = [f"--limit={self.limit}"] if self.limit is not None else []
         samples = [f"--only-sample={name}" for name in self.only_samples]
         return [*limit, *samples, *(f"--only-condition={name}" for name in self.only_conditions)]
 
 
 class ChosenOfShard(Chosen):
-    """Which part of the plan, perhaps one of several equal parts."""
+    """Which part of the plan to run, perhaps one of several equal parts."""
 
     shard: str | None = option(
-        "--shard", metavar="I/N", help="Only the I-th of N parts of the trials; `karat merge` puts parts together."
+        "--shard", metavar="I/N", help="Run only the I-th of N parts of the trials; `karat merge` merges the parts."
     )
 
     def as_selection(self) -> Selection:
@@ -254,18 +254,18 @@ class Scorers(Options):
         "--judge",
         metavar="MODEL|TYPE",
         help="A model as judge, e.g. anthropic:claude-opus-4-5, or a scorer, e.g. overlap; "
-        "{model: …, repeats: 3} or {type: …, …} with its options.",
+        "with options: {model: …, repeats: 3} or {type: …, …}.",
     )
     scorers: tuple[str, ...] = option(
         "--scorer",
         multiple=True,
         metavar="NAME",
-        help="A further scorer, e.g. equals; or {NAME: {…}} with its options. Repeatable.",
+        help="Another scorer, e.g. equals; with options: {NAME: {…}}. Repeatable.",
     )
     extract: str | None = option(
         "--extract",
         metavar="HOW",
-        help="How the scorer numeric finds the number in an answer that is more than a number: json (default), "
+        help="How the scorer numeric finds the number in an answer with other text: json (default), "
         "last_number or regex:PATTERN.",
     )
 
@@ -274,7 +274,7 @@ class Scorers(Options):
 
 
 class Answers(Options):
-    """What is needed besides a file of answers."""
+    """What scoring a file of answers needs besides the file."""
 
     dataset: Path | None = option(
         "--dataset", type=_PATH, metavar="FILE", help="ANSWERS: the questions and golden answers."
@@ -289,22 +289,22 @@ class Answers(Options):
         "--map",
         multiple=True,
         metavar="TARGET=COLUMN",
-        help="ANSWERS: what a column is called, e.g. answer=predicted_answer. Repeatable.",
+        help="ANSWERS: the name of a column, e.g. answer=predicted_answer. Repeatable.",
     )
-    strict: bool = option("--strict", is_flag=True, help="ANSWERS: score nothing where the file has faults.")
+    strict: bool = option("--strict", is_flag=True, help="ANSWERS: score nothing if the file has faults.")
     question: str | None = option("--question", metavar="COLUMN", help="ANSWERS: the column with the question.")
     golden: str | None = option("--golden", metavar="COLUMN", help="ANSWERS: the column with the golden answer.")
     answer: str | None = option("--answer", metavar="COLUMN", help="ANSWERS: the column with the answer to score.")
 
 
-_OUT = option("--out", type=_PATH, metavar="PATH", help="Write there instead of standard output.")
+_OUT = option("--out", type=_PATH, metavar="PATH", help="Write to this path instead of standard output.")
 
 
 class Asking(Options):
-    """Where the rows of a query go, and how much it may take."""
+    """Where the rows of a query go, and how much time and memory it may use."""
 
     to: str | None = option(
-        "--to", type=click.Choice(["csv", "parquet"]), help="Write the rows as this; without SQL every table."
+        "--to", type=click.Choice(["csv", "parquet"]), help="Write the rows in this format; without SQL, every table."
     )
     out: Path | None = _OUT
     seconds: float = option(
@@ -313,7 +313,7 @@ class Asking(Options):
         default=60,
         show_default=True,
         metavar="N",
-        help="End the query after so many seconds.",
+        help="Stop the query after this many seconds.",
     )
     megabytes: int = option(
         "--megabytes",
@@ -321,7 +321,7 @@ class Asking(Options):
         default=512,
         show_default=True,
         metavar="N",
-        help="How much memory it may take.",
+        help="How much memory the query may use.",
     )
 
 
@@ -345,25 +345,25 @@ _SCORINGS = option(
 _ALLOW_CODE = option(
     "--allow-code",
     is_flag=True,
-    help="Let human studies run their own code, `reducer`, from their own folder. Read it first.",
+    help="Let human studies run their own code (`reducer`) from their folder. Read it first.",
 )
 
 
 class Shown(Options):
-    """Which numbers of a run are shown."""
+    """Which numbers of a run to show."""
 
     scorings: dict[str, str] = _SCORINGS  # scorer → digest, or its beginning
     right: str | None = option(
         "--right",
         metavar="RULE",
-        help="Of conversations, what makes a turn right: numerical, soft, unit_agnostic, sign_agnostic, general, exact "
-        "or declared; default: `dataset.right` of the experiment, else numerical.",
+        help="For conversations, what counts as a right turn: numerical, soft, unit_agnostic, sign_agnostic, general, "
+        "exact or declared; default: `dataset.right` in the experiment, else numerical.",
     )
     allow_code: bool = _ALLOW_CODE
     allow_changed_code: bool = option(
         "--allow-changed-code",
         is_flag=True,
-        help="Likewise, even if the code has changed since the run was made: numbers may differ.",
+        help="Like --allow-code, even if the code has changed since the run: numbers may differ.",
     )
 
     @property
@@ -373,23 +373,23 @@ class Shown(Options):
 
 
 class Compared(Shown):
-    """Which numbers of a run are shown, and which conditions are compared."""
+    """Which numbers of a run to show, and which conditions to compare."""
 
     pairs: str = option(
         "--pairs",
         type=click.Choice(["baseline", "all"]),
         default="baseline",
         show_default=True,
-        help="Compare each condition with the baseline and the best, or each with each.",
+        help="Compare each condition with the baseline and the best one, or all pairs.",
     )
     baseline: str | None = option(
         "--baseline",
         metavar="CONDITION",
-        help="Compare with this condition. Default: the experiment's `baseline`, else its first.",
+        help="The condition to compare with; default: the experiment's `baseline`, else its first.",
     )
 
     def chosen(self) -> dict[str, Any]:
-        """As `karat.summarize` takes it; pairs and baseline only where they were given."""
+        """As in `karat.summarize`; pairs and baseline only if given."""
         usual = self.pairs == "baseline" and self.baseline is None
         compared = {} if usual else {"pairs": self.pairs, "baseline": self.baseline}
         return {"scorings": self.scorings, "allow_code": self.code, "right": self.right, **compared}
@@ -404,7 +404,7 @@ def _settings(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> 
 
 
 class Reported(Compared):
-    """Which numbers a report shows, and how."""
+    """Which numbers a report shows, and its form."""
 
     asked: dict[str, Any] = option(
         "--set",
@@ -422,7 +422,7 @@ class Reported(Compared):
 
 def _results(default: Path) -> Callable[[Command], Command]:
     return click.option(
-        "--results", type=_DIR, default=default, show_default=True, metavar="DIR", help="The folder of the run folders."
+        "--results", type=_DIR, default=default, show_default=True, metavar="DIR", help="The folder of run folders."
     )
 
 

@@ -1,4 +1,4 @@
-"""Results on standard output, talk on standard error."""
+"""Results on standard output, messages on standard error."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ class Output:
 
     def __init__(self, *, as_json: bool = False, quiet: bool = False, events: bool = False) -> None:
         self.as_json, self.quiet = as_json, quiet
-        self.events = events  # standard error is a stream of JSON lines, with nothing else in it
+        self.events = events  # standard error is a stream of JSON lines and nothing else
 
     def say(self, *lines: str) -> None:
-        """Messages for the person at the terminal."""
+        """Prints messages for the person at the terminal."""
         if not (self.quiet or self.events):
             self.complain(*lines)
 
     def complain(self, *lines: str) -> None:
-        """What is wrong: printed whatever the flags."""
+        """Prints problems, whatever the flags."""
         from karat.formats import clean
 
         for line in lines:
             whisper(clean(line))
 
     def result(self, text: str, data: Any = None) -> None:
-        """The result: `text`, or with --json the value. Of what a terminal obeys, colours alone stay in `text`."""
+        """Prints the result: `text`, or with --json the value. `text` keeps colours but no other control sequences."""
         if self.as_json:
             import msgspec
 
@@ -44,18 +44,18 @@ class Output:
             self.text(text)
 
     def text(self, *parts: str) -> None:
-        """A result that has one form only, for people."""
+        """Prints a result that only has a form for people."""
         for part in parts:
             _print(_cleaned(part))
 
     def json(self, text: str) -> None:
-        """A result that is JSON: the same value, and nothing in it that a terminal obeys."""
+        """Prints a result that is JSON already, with control characters escaped: the value stays the same."""
         from karat.formats import escaped
 
         _print(escaped(text))
 
     def file(self, text: str) -> None:
-        """The text of a file for programs: as it is, unless a terminal would get it."""
+        """Prints the text of a file for programs: unchanged, except on a terminal."""
         _print(_cleaned(text) if sys.stdout.isatty() else text)
 
     @property
@@ -70,7 +70,7 @@ _COLORS = re.compile("(\x1b\\[[0-9;]*m)")
 def _cleaned(text: str) -> str:
     from karat.formats import clean
 
-    # Every second piece is a colour: that of our own report, since foreign text was cleaned on its way into it.
+    # Every second piece is a colour, and one of ours: foreign text was cleaned before it got here.
     return "".join(piece if index % 2 else clean(piece) for index, piece in enumerate(_COLORS.split(text)))
 
 
@@ -79,7 +79,7 @@ def _print(text: str) -> None:
 
 
 def whisper(line: str, stream: TextIO | None = None) -> None:
-    """One line on standard error; nothing where nobody can read it any more: a run does not end for that."""
+    """Prints one line to standard error; does nothing if that is closed, which is no reason to end a run."""
     try:
         click.echo(line, file=stream, err=True)
     except OSError:
@@ -87,7 +87,7 @@ def whisper(line: str, stream: TextIO | None = None) -> None:
 
 
 def aligned(rows: Sequence[Sequence[str]], *, right: Collection[int] = ()) -> list[str]:
-    """Rows of cleaned cells as lines, two spaces between columns; those in `right` are set right.
+    """Rows of cleaned cells as lines, with two spaces between columns; those in `right` are right-aligned.
 
     >>> aligned([("a", "1"), ("long", "10")], right={1})
     ['a      1', 'long  10']
@@ -104,7 +104,7 @@ def aligned(rows: Sequence[Sequence[str]], *, right: Collection[int] = ()) -> li
 
 
 def program() -> tuple[str, ...]:
-    """How this very program is called from here: `karat` where the shell finds it, else by its path."""
+    """How to call this program from here: `karat` if the shell finds it, else its path."""
     import shutil
 
     python = Path(sys.executable)
@@ -119,7 +119,7 @@ def program() -> tuple[str, ...]:
 
 
 def typed(*words: str | Sequence[str]) -> str:
-    """A command of karat that can be copied and typed, from here, into a shell."""
+    """A command of karat that can be pasted into a shell."""
     import shlex
 
     flat = [word for part in words for word in ([part] if isinstance(part, str) else part)]

@@ -1,4 +1,4 @@
-"""Charts as files."""
+"""Writes charts as files."""
 
 from __future__ import annotations
 
@@ -37,14 +37,13 @@ class Plotted(msgspec.Struct, frozen=True, kw_only=True):
     charts: tuple[Drawn, ...]
 
     def __str__(self) -> str:
-        return "\n".join(path for one in self.charts for path in one.paths)
+        return "\n".join(path for chart in self.charts for path in chart.paths)
 
 
 def draw(charts: Iterable[Chart], folder: Path, forms: Sequence[str], *, dark: bool, output: Output) -> Plotted:
-    """Each chart in each form, into a folder that is made where it is missing.
+    """Writes each chart in each format, into a folder that is created if missing.
 
-    Raises MissingExtra before anything is written where drawing needs it, BadOption where
-    nothing can be written.
+    Raises MissingExtra, before it writes anything, if drawing needs an extra; BadOption if it cannot write.
     """
     wanted = [form for form in FORMATS if form in forms] or ["svg"]
     done = []

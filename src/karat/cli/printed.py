@@ -1,7 +1,7 @@
-"""What foreign code prints in this process, or through a program that it starts: line by line, as talk.
+"""Redirects what foreign code prints, itself or through a program that it starts, to messages, line by line.
 
-Standard output is for the result of a command alone. Agents, scorers and other code of the user's may print when
-they are imported and when they run, to `sys.stdout` or to descriptor 1, which their subprocesses inherit.
+Standard output is only for the result of a command. But agents, scorers and other user code may print when they
+are imported or run, to `sys.stdout` or to descriptor 1, which their subprocesses inherit.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from karat.cli.output import whisper
 
 __all__ = ["aside", "printed"]
 
-_LONGEST_LINE = 65536  # bytes; what never ends its line is shown all the same
+_LONGEST_LINE = 65536  # bytes; a longer line is shown in parts
 
 
 @contextmanager
 def aside() -> Iterator[None]:
-    """What is printed goes to standard error: around what foreign code does outside a run, its import above all."""
+    """Sends prints to standard error while foreign code runs outside a run, above all during its import."""
     stream = sys.stderr
     with printed(lambda line: whisper(line, stream), behind=stream):
         yield
@@ -33,10 +33,9 @@ def aside() -> Iterator[None]:
 
 @contextmanager
 def printed(show: Callable[[str], None], *, behind: TextIO, descriptors: tuple[int, ...] = (1,)) -> Iterator[None]:
-    """Hands each line that is printed, to standard output or standard error, to `show`, cleaned.
+    """Passes each line printed to standard output or standard error to `show`, cleaned.
 
-    `behind`: the stream whose file number is given to those who ask for one. `descriptors`: those of which
-    the output is taken, too.
+    `behind` is the stream whose `fileno()` code gets if it asks for one; output to `descriptors` is captured too.
     """
     lines = _Lines(show, behind)
     # Never closed: a logging handler that an agent made holds it for as long as the process lives.
@@ -52,7 +51,7 @@ def printed(show: Callable[[str], None], *, behind: TextIO, descriptors: tuple[i
 
 @contextmanager
 def _taken(number: int, lines: _Lines) -> Iterator[None]:
-    """What is written to a descriptor becomes `lines`; afterwards it is what it was."""
+    """Sends what is written to a descriptor to `lines`, and restores the descriptor afterwards."""
     real = sys.__stdout__ if number == 1 else sys.__stderr__
     try:
         before = os.dup(number)
@@ -69,7 +68,7 @@ def _taken(number: int, lines: _Lines) -> Iterator[None]:
         yield
     finally:
         _flush(real)
-        os.write(number, end)  # behind it comes only what programs write that outlive the block
+        os.write(number, end)  # after it come only writes of programs that outlive the block
         os.dup2(before, number)
         os.close(before)
         drained.wait()
@@ -85,11 +84,11 @@ def _read(reading: int, lines: _Lines, end: bytes, drained: threading.Event) -> 
     held = b""
     while data := os.read(reading, 65536):
         if drained.is_set():
-            continue  # a program that was left behind: it can write, and nobody listens
+            continue  # an orphaned program: it can still write, but nobody reads
         held += data
         text, found, _ = held.partition(end)
         if not found:
-            begun = held.rfind(end[:1], -len(end))  # the mark may have come in part
+            begun = held.rfind(end[:1], -len(end))  # the mark may have arrived in part
             text, held = (held, b"") if begun < 0 else (held[:begun], held[begun:])
         lines.write(text)
         if found:
@@ -98,11 +97,11 @@ def _read(reading: int, lines: _Lines, end: bytes, drained: threading.Event) -> 
 
 
 class _Lines(io.RawIOBase):
-    """Bytes → whole lines. Agents run on threads: each has a line of its own."""
+    """Bytes → whole lines. Agents run on threads: each has its own line."""
 
     def __init__(self, show: Callable[[str], None], behind: TextIO) -> None:
         self._show, self._behind = show, behind
-        self._open: dict[int, bytes] = {}  # thread → the line it has begun
+        self._open: dict[int, bytes] = {}  # thread → its unfinished line
 
     def writable(self) -> bool:
         return True
@@ -111,7 +110,7 @@ class _Lines(io.RawIOBase):
         return self._behind.fileno()
 
     def write(self, data: object) -> int:
-        written = bytes(data)  # type: ignore[call-overload]  # any buffer, as the class above has it
+        written = bytes(data)  # type: ignore[call-overload]  # any buffer, as in the base class
         thread = threading.get_ident()
         *whole, rest = (self._open.pop(thread, b"") + written).split(b"\n")
         if len(rest) > _LONGEST_LINE:
@@ -123,7 +122,7 @@ class _Lines(io.RawIOBase):
         return len(written)
 
     def rest(self) -> None:
-        """Shows the lines that were begun and not ended."""
+        """Shows unfinished lines."""
         while self._open:
             _, line = self._open.popitem()
             self._tell(line)

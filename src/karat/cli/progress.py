@@ -1,4 +1,4 @@
-"""How far a run is, as one value: what a terminal draws, log lines say, and `--events` streams as `progress`."""
+"""The progress of a run as one value, for the terminal, log lines, and the `progress` events of `--events`."""
 
 from __future__ import annotations
 
@@ -12,35 +12,36 @@ import msgspec
 from karat.cli.running_means import RunningMeans
 from karat.execution import RunStatus
 from karat.formats import OUTPUT_FORMAT
+from karat.sums import exact_sum
 
 if TYPE_CHECKING:
     from karat.analysis.model import Estimate
 
 __all__ = ["ConditionCounts", "LastFailure", "Pace", "Progress", "ProgressReader", "RunningMean", "projected"]
 
-_ENOUGH = 3  # trials: from fewer nothing can be said of the rest
-_SHARE_OF_TIME = 0.01  # that the means may take
-_FIRST_READINGS = 3  # whose time says nothing: they load what computes the means
+_ENOUGH = 3  # trials: with fewer, the rest cannot be estimated
+_SHARE_OF_TIME = 0.01  # spent on the means at most
+_FIRST_READINGS = 3  # not timed: they load the code that computes the means
 
 
 class RunningMean(msgspec.Struct, frozen=True, kw_only=True):
-    """The main metric of one condition; numbers are null where they cannot be known."""
+    """The main metric of one condition; unknown numbers are null."""
 
     value: float | None
-    low: float | None  # with `high` the interval at `level`
+    low: float | None  # `low` to `high` is the interval at `level`
     high: float | None
     level: float
     n: int  # questions, or conversations
 
 
 class ConditionCounts(msgspec.Struct, frozen=True, kw_only=True):
-    """One condition. What is neither done nor failed nor in flight waits, or is being scored."""
+    """One condition. Trials neither done, failed nor in flight are waiting or being scored."""
 
     planned: int | None  # None: not known, as when answers are scored again
-    done: int  # trials with an answer and its scores, of earlier parts too
-    failed: int  # trials of this part that ended without an answer or without a score
-    in_flight: int  # trials at the agent now
-    mean: RunningMean | None  # of this part; None: nothing is scored yet
+    done: int  # trials with an answer and its scores, including earlier parts
+    failed: int  # trials of this part that ended without an answer or a score
+    in_flight: int  # trials the agent is working on
+    mean: RunningMean | None  # of this part; None: nothing scored yet
 
 
 class LastFailure(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,7 +55,7 @@ class LastFailure(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Progress(msgspec.Struct, frozen=True, kw_only=True, tag="progress", tag_field="event"):
-    """The whole run. Money and tokens include earlier parts; a sum that is only a lower bound is `…_unknown`."""
+    """The whole run. Money and tokens include earlier parts; `…_unknown` marks a sum that is only a lower bound."""
 
     format: int = OUTPUT_FORMAT
     seconds: float  # since the command began
@@ -62,8 +63,8 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True, tag="progress", tag_fi
     done: int
     failed: int
     in_flight: int
-    most_in_flight: int  # 0: nothing is asked, answers are scored
-    scoring: int  # answers that wait for their scores
+    most_in_flight: int  # 0: answers are only scored
+    scoring: int  # answers waiting for their scores
     retries: int
     dollars: float
     dollars_unknown: bool
@@ -71,12 +72,12 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True, tag="progress", tag_fi
     tokens: int  # input and output
     tokens_unknown: bool
     tokens_in_all: float | None
-    per_second: float | None  # trials that ended, lately
+    per_second: float | None  # trials that ended recently
     seconds_left: float | None
-    slowed: dict[str, int]  # providers that refused → requests at a time that they get now
-    finishing: str | None  # why no new trial is started
-    continued: bool  # the run has earlier parts, which the means leave out
-    metric: str | None  # what `mean` is of
+    slowed: dict[str, int]  # providers that refused requests → how many they now get at a time
+    finishing: str | None  # why no new trial starts
+    continued: bool  # the run has earlier parts, which are not in the means
+    metric: str | None  # of `mean`
     metric_kind: Literal["ordinal", "share", "number"] | None
     unit: Literal["question", "turn"]
     conditions: dict[str, ConditionCounts]
@@ -84,33 +85,33 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True, tag="progress", tag_fi
 
     @property
     def ended(self) -> int:
-        """Trials that need nothing more."""
+        """Trials that are finished."""
         return self.done + self.failed
 
 
 class Pace:
-    """The rate at which trials were settled lately.
+    """The recent rate of settled trials.
 
-    Trials come in crowds, one after each wait for a model, and a provider that refuses stops
-    them for minutes. So the stretch that counts is at least half a minute long, has
-    seen at least thirty trials end and three times those in flight, and reaches to now,
-    also where nothing happens. Attempts do not count: what is tried again has not ended.
+    Trials end in bursts, one after each wait for a model, and a provider that refuses requests
+    stops them for minutes. So the rate is taken over a stretch of at least half a minute, in which
+    at least thirty trials ended and three times as many as are in flight, and which reaches to now
+    even if nothing is happening. Attempts do not count: a retried trial has not ended.
     """
 
     def __init__(self) -> None:
         self._marks: deque[tuple[float, int]] = deque()
 
     def note(self, now: float, settled: int) -> None:
-        """What a clock and the count of settled trials show; the first note is where the run begins."""
+        """Records the clock and the count of settled trials; the first call marks the start of the run."""
         if self._marks and now < self._marks[-1][0] + 1.0:
             return
         self._marks.append((now, settled))
         if len(self._marks) > 1000:
-            # Every second one: far back, whole seconds make no difference.
+            # Keep every second note: far back, whole seconds make no difference.
             self._marks = deque(mark for index, mark in enumerate(self._marks) if index % 2 == 0)
 
     def per_second(self, now: float, settled: int, *, in_flight: int) -> float | None:
-        """Trials a second; None where too few have ended."""
+        """Trials per second; None if too few have ended."""
         if not self._marks:
             return None
         wanted = max(30, 3 * in_flight)
@@ -118,14 +119,14 @@ class Pace:
         enough = False
         for at, count in reversed(self._marks):
             if enough and count != before:
-                break  # the stretch begins where a crowd has just come in, not where the next one does
+                break  # the stretch begins just after a burst, not just before the next one
             if enough or (settled - count >= wanted and now - at >= 30.0):
                 since, before, enough = at, count, True
         return (settled - before) / (now - since) if settled - before >= _ENOUGH and now > since else None
 
 
 def projected(spent: float, *, over: float, left: float) -> float | None:
-    """What will have been spent, if each of those that are left costs what each of `over` cost.
+    """The total to expect if each of the `left` costs as much as each of `over` did.
 
     >>> projected(2.0, over=10, left=30), projected(2.0, over=2, left=30), projected(2.0, over=2, left=0)
     (8.0, None, 2.0)
@@ -136,7 +137,7 @@ def projected(spent: float, *, over: float, left: float) -> float | None:
 
 
 class ProgressReader:
-    """`read()`: how far the run is now. One thread may read while the run goes on in another."""
+    """`read()` returns the current progress. One thread may read while the run continues in another."""
 
     def __init__(
         self,
@@ -149,17 +150,17 @@ class ProgressReader:
         self._status, self._running, self._redact, self._clock = status, means, redact, clock
         self._pace = Pace()
         self._means: dict[str, Estimate] = {}
-        self._means_of = -1  # at so many settled trials
+        self._means_of = -1  # settled trials when the means were computed
         self._next_means, self._readings = 0.0, 0
 
     def read(self, *, exact: bool = False) -> Progress:
-        """`exact`: with means of this very moment, whatever they cost."""
+        """`exact`: compute the means now, however long it takes."""
         status, now = self._status, self._clock()
         planned, settled = status.planned, status.settled
         if status.began is not None:
             self._pace.note(status.began, 0)
             self._pace.note(now, settled)
-        # An earlier part's answer that is scored now counts in both: the sum is never shown above the plan.
+        # An earlier part's answer that is scored now counts twice, so the sum is capped at the plan.
         ended = min(planned, status.before + settled)
         failed = min(status.failed, ended)
         rate = self._pace.per_second(now, settled, in_flight=status.in_flight)
@@ -181,7 +182,7 @@ class ProgressReader:
         return Progress(
             seconds=round(now - status.started, 3), planned=planned, done=ended - failed, failed=failed,
             in_flight=status.in_flight, most_in_flight=status.most, scoring=status.scoring, retries=status.retries,
-            dollars=sum(part.dollars for part in spent), dollars_in_all=dollars, dollars_unknown=unpriced,
+            dollars=exact_sum(part.dollars for part in spent), dollars_in_all=dollars, dollars_unknown=unpriced,
             tokens=sum(part.tokens for part in spent), tokens_in_all=tokens, tokens_unknown=uncounted,
             per_second=rate and round(rate, 4), seconds_left=left and round(left, 1), finishing=status.draining,
             slowed={self._redact(name): limit for name, limit in status.slowed.items()},
@@ -192,10 +193,10 @@ class ProgressReader:
         )  # fmt: skip
 
     def _in_all(self, ended: int, spent: list[float], *, unknown: bool) -> float | None:
-        """What the run will have spent, if what is left costs what was there did, retries included.
+        """The run's projected cost, if the rest costs as much per trial as before, retries included.
 
-        `spent`: by earlier parts, agent and judge. The last two are projected apart: at any moment more answers are
-        paid for than are scored.
+        `spent`: by earlier parts, agent and judge. Agent and judge are projected separately, because at any moment
+        more answers are paid for than scored.
         """
         status = self._status
         if status.draining:

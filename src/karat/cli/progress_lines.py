@@ -1,4 +1,4 @@
-"""How far a run is, in words: a block of lines for a terminal of any size, one line for a log."""
+"""The progress of a run in words: a block of lines for a terminal of any size, or one line for a log."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from karat.cli.progress import Progress, RunningMean
 __all__ = ["bar", "block", "log_line"]
 
 _BAR_COLUMNS = 20
-_WIDE = 64  # columns from which on a condition is shown with all its counts
-_FAILURE_COLUMNS = 160  # of a log line
+_WIDE = 64  # columns needed to show a condition with all its counts
+_FAILURE_COLUMNS = 160  # in a log line
 _MOST_NAMED = 4  # conditions in a log line
-_MOST_SLOWED = 3  # providers, each on a line
+_MOST_SLOWED = 3  # providers, one per line
 
 
 def block(now: Progress, *, columns: int, rows: int) -> list[str]:
-    """At most `rows` lines of at most `columns` columns; what matters least is left out first.
+    """At most `rows` lines of at most `columns` columns; the least important is left out first.
 
-    Conditions without room are added up in one line.
+    Conditions that do not fit are summed up in one line.
     """
     if rows < 1 or columns < 1:
         return []
@@ -43,7 +43,7 @@ def block(now: Progress, *, columns: int, rows: int) -> list[str]:
 
 
 def log_line(now: Progress) -> str:
-    """Everything in one line, which can be read without the lines before it."""
+    """Everything in one line that makes sense without the lines before it."""
     if not now.planned:
         return "preparing"
     parts = [f"after {formats.duration(now.seconds)}: {_ended(now)}", *_counts(now), *_time(now), *_spent(now)]
@@ -59,7 +59,7 @@ def log_line(now: Progress) -> str:
 
 
 def bar(share: float, columns: int = _BAR_COLUMNS) -> str:
-    """How much is done, drawn; full only when everything is.
+    """A progress bar, full only when everything is done.
 
     >>> bar(0.26, 8), bar(0.999, 8), bar(1.0, 8)
     ('━━──────', '━━━━━━━─', '━━━━━━━━')
@@ -69,7 +69,7 @@ def bar(share: float, columns: int = _BAR_COLUMNS) -> str:
 
 
 def _one_line(text: str) -> str:
-    """Names and messages are foreign: none of them moves the cursor."""
+    """The text on one line, cleaned: names and messages are foreign and must not move the cursor."""
     return formats.clean(text).replace("\n", " ").replace("\t", " ")
 
 
@@ -91,12 +91,12 @@ def _time(now: Progress) -> list[str]:
         return []
     rate = now.per_second
     pace = f"{formats.number(rate, digits=1)}/s" if rate >= 1 else f"{formats.number(60 * rate, digits=1)}/min"
-    # Until it has ended something is left.
+    # Until it has ended, something is left.
     return [f"{formats.duration(float(max(1, round(now.seconds_left))))} left", pace]
 
 
 def _spent(now: Progress) -> list[str]:
-    """An unknown amount is not 0: a run without prices shows a dash, one without token counts none."""
+    """Cost and tokens. Unknown is not 0: without prices a dash is shown, without token counts nothing."""
     parts = []
     if now.dollars or now.ended:
         spent = formats.dollars(now.dollars, unknown=int(now.dollars_unknown))
@@ -112,7 +112,7 @@ def _spent(now: Progress) -> list[str]:
 
 
 def _rounded(value: float | None) -> float:
-    """To two digits: a projection is no measurement."""
+    """The value to two digits: a projection is not a measurement."""
     return round(value, 1 - floor(log10(abs(value)))) if value else 0.0
 
 
@@ -131,7 +131,7 @@ def _mean(now: Progress, mean: RunningMean | None) -> str:
 
 
 def _name(name: str, columns: int = 24) -> str:
-    """Cut in its middle: conditions that are called alike differ at their ends."""
+    """The name, cut in the middle: similar names of conditions differ at their ends."""
     return formats.middle(formats.excerpt(name, 20 * columns), columns)
 
 
@@ -140,7 +140,7 @@ def _metric(now: Progress) -> str:
 
 
 def _conditions(now: Progress, columns: int, room: int) -> list[str]:
-    """A row a condition, in at most `room` lines; narrow terminals leave out what failed and what is in flight."""
+    """One row per condition, in at most `room` lines; narrow terminals omit the counts of failed and in flight."""
     if room < 1 or not now.conditions:
         return []
     names, wide = list(now.conditions), columns >= _WIDE
@@ -168,7 +168,7 @@ def _conditions(now: Progress, columns: int, room: int) -> list[str]:
 
 
 def _folded(parts: Sequence[str], columns: int) -> list[str]:
-    """Parts with dots between them, on as many lines as they take."""
+    """The parts, joined by dots, on as many lines as they need."""
     lines: list[str] = []
     for part in parts:
         if lines and formats.width(f"{lines[-1]} · {part}") <= columns:

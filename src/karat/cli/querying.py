@@ -1,4 +1,4 @@
-"""The rows of a query: on the screen, as JSON, as a file."""
+"""Prints the rows of a query on the screen or as JSON, or writes them to a file."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
 __all__ = ["answer", "list_tables", "take_tables"]
 
 _SHOWN = 1000  # rows on a screen
-_WIDEST = 60  # columns of a cell where the screen does not say how wide it is
-_NARROWEST = 6  # columns to which a cell is squeezed; what is then still too wide is cut at the edge
+_WIDEST = 60  # columns of a cell if the screen's width is unknown
+_NARROWEST = 6  # columns to which a cell may shrink; a row that is still too wide is cut at the edge
 _CELL = 200
 _RIGHT = {"number", "whole", "huge"}
-_IN_MEMORY = 8 << 20  # bytes of a result that waits for its last row; more of it waits in a file
+_IN_MEMORY = 8 << 20  # bytes of a result held until its last row; beyond that, it is held in a file
 _PART = 1 << 20  # characters
 
 
@@ -54,14 +54,14 @@ class Listed(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Written(msgspec.Struct, frozen=True, kw_only=True):
-    """`--json` where the rows went into files."""
+    """`--json` if the rows went into files."""
 
     format: int = OUTPUT_FORMAT
     files: dict[str, int]  # path → rows
 
 
 def list_tables(runs: Sequence[RunFolder], output: Output) -> None:
-    """Every table of runs with its columns."""
+    """Lists every table of the runs with its columns."""
     lines: list[str] = []
     listed = []
     for table in tables_of(runs).values():
@@ -73,10 +73,10 @@ def list_tables(runs: Sequence[RunFolder], output: Output) -> None:
 
 
 def take_tables(run: Sequence[RunFolder], asking: Asking, scorings: Mapping[str, str], output: Output) -> None:
-    """Every table, a file each."""
+    """Writes every table to a file of its own."""
     assert asking.to is not None
     if asking.out is None:
-        raise BadOption("--out", f"every table as {asking.to} is several files: name a folder for them")
+        raise BadOption("--out", f"every table as {asking.to} makes several files: name a folder for them")
     if asking.out.is_file():
         raise BadOption("--out", f"{asking.out} is a file; every table needs a folder")
     written = write_tables(run, asking.to, asking.out, scorings=scorings)
@@ -84,9 +84,9 @@ def take_tables(run: Sequence[RunFolder], asking: Asking, scorings: Mapping[str,
 
 
 def answer(run: Sequence[RunFolder], sql: str, asking: Asking, scorings: Mapping[str, str], output: Output) -> None:
-    """One query's rows, where they are wanted."""
+    """Runs one query and sends its rows to their destination."""
     if asking.to == "parquet" and asking.out is None:
-        raise BadOption("--out", "parquet is no text: name a file for it")
+        raise BadOption("--out", "parquet is not text: name a file for it")
     if asking.to is None and asking.out is not None:
         raise BadOption("--out", "say what to write: --to csv or --to parquet")
     limits = Limits(seconds=asking.seconds, megabytes=asking.megabytes, rows=LIMITS.rows)
@@ -108,7 +108,7 @@ def _show_written(files: dict[str, int], output: Output) -> None:
 
 @contextmanager
 def _printed_whole() -> Iterator[IO[str]]:
-    """A file whose text is printed once everything is in it: a query may fail at its last row."""
+    """A file whose text is printed only once it is complete: a query may fail at its last row."""
     with tempfile.SpooledTemporaryFile(
         mode="w+", max_size=_IN_MEMORY, encoding="utf-8", errors="replace", newline="", prefix="karat-query-"
     ) as file:
@@ -129,7 +129,7 @@ def _print_csv(stream: Stream) -> None:
 def _print_json(stream: Stream) -> None:
     types = {name: SQL_TYPES[kind] for name, kind in stream.columns.items()}
     head = msgspec.json.encode({"format": OUTPUT_FORMAT, "columns": types}).decode()
-    huge = "huge" in stream.columns.values()  # JSON knows whole numbers of any size; msgspec those of 64 bits
+    huge = "huge" in stream.columns.values()  # JSON has integers of any size; msgspec only those of 64 bits
     names, comma = tuple(stream.columns), "\n"
     with _printed_whole() as file:
         file.write(formats.escaped(f'{head[:-1]},"rows":['))
@@ -153,7 +153,7 @@ def _print_table(stream: Stream, output: Output) -> None:
     for line in _table(heads, cells, kinds, width):
         click.echo(line)
     if len(rows) > _SHOWN:
-        output.say(f"the first {formats.plural(_SHOWN, 'row')}; LIMIT makes fewer, --json and --to csv give all")
+        output.say(f"the first {formats.plural(_SHOWN, 'row')}; --json and --to csv give all")
     else:
         output.say(formats.plural(len(rows), "row"))
 
@@ -174,7 +174,7 @@ def _table(heads: Sequence[str], cells: Sequence[Sequence[str]], kinds: Sequence
     widths = [max(map(formats.width, column)) for column in zip(heads, *cells, strict=True)]
     if width is None:
         widths = [min(wide, _WIDEST) for wide in widths]
-    else:  # the widest columns give first
+    else:  # the widest columns shrink first
         while sum(widths) + 2 * (len(widths) - 1) > width and max(widths) > _NARROWEST:
             widths[widths.index(max(widths))] -= 1
     rows = [[formats.cut(cell, wide) for cell, wide in zip(row, widths, strict=True)] for row in (heads, *cells)]

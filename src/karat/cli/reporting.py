@@ -1,4 +1,4 @@
-"""A report, rendered and put where it was asked for."""
+"""Renders a report and writes it to its destination."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["Written", "check", "deliver", "next_steps", "render", "screen"]
 
 MANY_FILES = 10
-SCREENFULS = 500_000  # characters that nobody reads on a terminal
+SCREENFULS = 500_000  # characters: too many to read on a terminal
 
 
 class Written(msgspec.Struct, frozen=True, kw_only=True):
@@ -35,13 +35,13 @@ class Written(msgspec.Struct, frozen=True, kw_only=True):
     format: int = OUTPUT_FORMAT
     report: str
     paths: list[str] = []  # with --out: what was written
-    texts: dict[str, str] = {}  # without: file name → text
+    texts: dict[str, str] = {}  # without --out: file name → text
 
 
 def check(name: str, run: RunFolder, options: Mapping[str, Any] | None = None) -> Any:
-    """The report of this name. Raises UnknownPlugin, and BadOption for options that it does not take.
+    """The report of this name. Raises UnknownPlugin, or BadOption for options that it does not have.
 
-    BadOption also where it has nothing to say of a run of this kind.
+    Also raises BadOption if it cannot show a run of this kind.
     """
     plugin = plugins.find("exports", name, allow_code=False)
     taken: tuple[str, ...] | None = getattr(plugin, "kinds", None)
@@ -60,7 +60,7 @@ def check(name: str, run: RunFolder, options: Mapping[str, Any] | None = None) -
 
 
 def render(name: str, summary: Summary, run: RunFolder, options: Mapping[str, Any] | None = None) -> Mapping[str, str]:
-    """File name → text. Raises as `check`, and BadOption where the summary lacks what the report is of."""
+    """File name → text. Raises like `check`, and BadOption if the summary lacks what the report needs."""
     plugin = check(name, run, options)
     with trusted(run):
         files: Mapping[str, str] = plugins.build(plugin, options or {}).render(summary, run)
@@ -68,7 +68,7 @@ def render(name: str, summary: Summary, run: RunFolder, options: Mapping[str, An
 
 
 def screen(name: str, out: Path | None = None) -> dict[str, Any]:
-    """Options of a report that goes to this terminal: colour where there is one, and one wants it."""
+    """Options for a report on this terminal: colour if it is a terminal and the user has not switched it off."""
     plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") in ("", "dumb")
     colored = out is None and name == "terminal" and sys.stdout.isatty() and not plain
     return {"color": True} if colored else {}
@@ -77,9 +77,9 @@ def screen(name: str, out: Path | None = None) -> dict[str, Any]:
 def next_steps(
     run: RunFolder, commands: Sequence[tuple[str, str]] = (), *, full: bool = False, file: Path | None = None
 ) -> list[str]:
-    """What to type next, a line each: `commands` (command, why) first, then what looks at the run closer.
+    """What to type next, one command per line: first `commands` (command, why), then ways to look closer.
 
-    `full`: everything has been shown already. `file`: the file of another tool that was imported into the cache.
+    `full`: everything is on the screen already. `file`: another tool's file, which was imported into the cache.
     """
     shown = shown_path(run.path if file is None else file)
     look = (typed("view", shown), "every answer, in the browser")
@@ -92,9 +92,9 @@ def next_steps(
 
 
 def deliver(name: str, files: Mapping[str, str], out: Path | None, output: Output) -> None:
-    """To standard output, or to `out`; then the paths are the result.
+    """Prints the report, or writes it to `out`; then the paths are the result.
 
-    Raises BadOption: no `out` for several files, or for more than a terminal is for.
+    Raises BadOption if `out` is missing for several files, or for too much text for a terminal.
     """
     if out is not None:
         absolute = getattr(plugins.find("exports", name, allow_code=False), "absolute_paths", False)
@@ -121,7 +121,7 @@ def deliver(name: str, files: Mapping[str, str], out: Path | None, output: Outpu
 
 
 def _listed(paths: list[str]) -> list[str]:
-    """The paths; a folder of many files, such as the traces of a run, is one line."""
+    """The paths; a folder of many files, such as a run's traces, is listed as one."""
     inside = Counter(os.path.dirname(path) for path in paths)
     lines = dict.fromkeys(
         f"{folder}/ ({formats.count(inside[folder])} files)"

@@ -1,4 +1,4 @@
-"""What is shown of a run: its table, its files, and what to type next."""
+"""The end of a run's output: its table, its files, and what to type next."""
 
 from __future__ import annotations
 
@@ -47,10 +47,10 @@ def show_outcome(
     allow_code: AllowCode = False,
     right: str | None = None,
 ) -> Exit:
-    """The result of `run` or `score`: the table, the files, the next commands.
+    """Prints the result of `run` or `score`: the table, the files, the next commands.
 
-    `again`: how `run` was called; `warnings`: what is not in the journal; `allow_code`: of human studies, their own;
-    `right`: of conversations, the match that makes a turn right.
+    `again`: how `run` was called; `warnings`: those not in the journal; `allow_code`: let human studies run their
+    code; `right`: for conversations, the match that makes a turn right.
     """
     with aside():
         summary = summarize_cached(outcome.run, scorings=scorings, allow_code=allow_code, right=right)
@@ -67,7 +67,7 @@ def show_outcome(
     files = (
         f"{shown_path(outcome.run.path)}/",
         "  journal.jsonl     every answer, score and failure",
-        "  experiment.yaml   what was run; run.json: the same, resolved; samples.jsonl: the questions",
+        "  experiment.yaml   the experiment; run.json: the same, resolved; samples.jsonl: the questions",
     )
     output.say("", *files, *_next(outcome, summary, again))
     return code
@@ -76,18 +76,18 @@ def show_outcome(
 def _next(outcome: Outcome, summary: Summary, again: tuple[File, Chosen] | None) -> list[str]:
     run, ledger = shown_path(outcome.run.path), summary.total.ledger
     commands: list[tuple[str, str]] = []
-    # A condition that is out because its comparisons are decided is not asked again.
+    # A condition that stopped because its comparisons are decided is not asked again.
     out = () if summary.stopping is msgspec.UNSET else summary.stopping.out
     asked = [account.ledger for name, account in summary.accounts.items() if name not in out]
-    # What a shard that ended did not run is of the others.
+    # What a finished shard did not run belongs to the other shards.
     of_others = outcome.run.info.shard is not None and outcome.reason == "done"
-    missing = any((one.not_run and not of_others) or one.infrastructure or one.limit for one in asked)
-    failed = any(one.agent for one in asked)
+    missing = any((trials.not_run and not of_others) or trials.infrastructure or trials.limit for trials in asked)
+    failed = any(trials.agent for trials in asked)
     if again is not None and (missing or failed):
         source, chosen = again
-        # Without --retry-failed a resume passes over what the agent failed at.
+        # Without --retry-failed, a resume skips what the agent failed at.
         retry = ["--retry-failed"] if failed else []
-        # What a selection that was completed did not run is outside of it.
+        # What a completed selection did not run lies outside it.
         part = chosen.words() if outcome.reason != "done" or not ledger.not_run else []
         why = ["ask again where the agent failed"] * failed + ["ask what is missing"] * missing
         settings = [f"--set={setting}" for setting in source.settings]
@@ -95,7 +95,7 @@ def _next(outcome: Outcome, summary: Summary, again: tuple[File, Chosen] | None)
         command = typed("run", str(source.file), settings, env_file, part, "--resume", run, retry)
         commands.append((command, ", and ".join(why)))
     if outcome.run.info.shard is not None:
-        commands.append((typed("merge", shown_path(outcome.run.path.parent)), "all shards as one run"))
+        commands.append((typed("merge", shown_path(outcome.run.path.parent)), "merge all shards into one run"))
     if ledger.judge:
         commands.append((typed("score", run, missing_scores(outcome.run, summary)), "score what has no score"))
     scored = [

@@ -1,7 +1,7 @@
-"""The main metric while scores come: sums per question, of which means and intervals are made when somebody looks.
+"""The main metric while scores arrive: sums per question, from which means and intervals are computed when asked for.
 
-What stands here is what a summary of the same scores would say of its first metric: the unit is the question, in a
-run over conversations the turn, clustered by conversation. Adding a score loads nothing; looking loads numpy.
+The numbers equal those of a summary of the same scores for its first metric: the unit is the question or, in a run
+over conversations, the turn, clustered by conversation. Adding a score loads nothing; reading the means loads numpy.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from karat import kinds
 from karat.index import turn_values
 from karat.journal import ScorerInfo
 from karat.records import Metric, Sample, Score
+from karat.sums import exact_sum
 
 if TYPE_CHECKING:
     from karat.analysis.model import Estimate
@@ -36,26 +37,26 @@ class RunningMeans:
         self.metric: Metric | None = None  # None: nothing is scored, or nothing yet
         self._scorer: ScorerInfo | None = None
         self._by_turn = False
-        self._rows: dict[str, list[Score]] = {}  # trial → what is there, until it is complete
+        self._rows: dict[str, list[Score]] = {}  # trial → its scores so far, until it is complete
         self._questions: dict[str, int] = {}  # sample → its place in the sums
         self._weights: array[float] = array("d")
         self._sums: defaultdict[str, _Sums] = defaultdict(_Sums)  # by condition
-        self._only_flags = True  # no value was ever more than true or false
-        self._lock = threading.Lock()  # who looks must not see half a trial
+        self._only_flags = True  # every value so far was true or false
+        self._lock = threading.Lock()  # a reader must not see half a trial
 
     def expects(self, scorer: ScorerInfo, kind: str) -> None:
-        """Which scorer's metric is followed."""
+        """Sets the scorer whose metric is followed."""
         self._scorer = scorer if kinds.of(kind).compared else None
         self._by_turn = kinds.of(kind).by_turn
 
     @property
     def unit(self) -> Literal["question", "turn"]:
-        """What counts once in a mean."""
+        """The unit that counts once in a mean."""
         return "turn" if self._by_turn else "question"
 
     @property
     def kind(self) -> Literal["ordinal", "share", "number"] | None:
-        """Of the metric. What was only ever true or false is a share, whether or not its scorer said so."""
+        """The kind of metric. One with only true and false values is a share, even if its scorer does not say so."""
         if self.metric is None:
             return None
         return "share" if self.metric.kind == "number" and self._only_flags else self.metric.kind
@@ -66,11 +67,11 @@ class RunningMeans:
             self._rows.setdefault(score.trial, []).append(score)
 
     def settled(self, trial: str, condition: str, sample: Sample, *, answered: bool) -> None:
-        """Adds what the trial came to. Scores of a scoring that was cut short are none."""
+        """Adds the result of the trial. Scores of an incomplete scoring do not count."""
         rows = self._rows.pop(trial, None)
         if rows is None and (answered or not self._by_turn):
             return
-        if self.metric is None and rows:  # the first announced metric that is measured, else the first by name
+        if self.metric is None and rows:  # the first announced metric with a value, else the first by name
             measured = {name for row in rows for name in row.values}
             announced = self._scorer.metrics if self._scorer is not None else ()
             by_name = Metric(name=min(measured)) if measured else None
@@ -85,14 +86,14 @@ class RunningMeans:
             if not answered:
                 sums.lost[place] += len(sample.turns)
             elif values:
-                sums.add(place, values if self._by_turn else (sum(values) / len(values),))
+                sums.add(place, values if self._by_turn else (exact_sum(values) / len(values),))
 
     def _values(self, rows: Sequence[Score]) -> list[float]:
-        """One number a turn: the mean over the repeats of each judge, then over judges."""
+        """One number per turn: the mean over each judge's repeats, then over judges."""
         if self.metric is None:
             return []
         name = self.metric.name
-        if len(rows) == 1 and rows[0].rows == 1:  # nearly always; what follows would say the same
+        if len(rows) == 1 and rows[0].rows == 1:  # a shortcut for nearly all trials
             value = rows[0].values.get(name)
             if value is None or not isfinite(value):
                 return []
@@ -106,7 +107,7 @@ class RunningMeans:
         return turn_values((turn, judge, value) for (turn, judge, _), value in known.items())
 
     def estimates(self) -> dict[str, Estimate]:
-        """Condition → mean and interval. Loads numpy, and takes some milliseconds a million questions."""
+        """Condition → mean and interval. Loads numpy; takes some milliseconds per million questions."""
         if self.metric is None:
             return {}
         from karat.analysis.estimates import estimated
@@ -119,7 +120,7 @@ class RunningMeans:
         return {name: estimated(self._interval(*each, weights), low, high) for name, each in columns.items()}
 
     def _interval(self, *columns: array[float]) -> Interval:
-        """Over turns, clustered by conversation, or over questions, of which weights play no part."""
+        """The interval over turns, clustered by conversation, or over questions, which are not weighted."""
         import numpy as np
 
         from karat.analysis.grids import RATES
@@ -131,7 +132,7 @@ class RunningMeans:
         flags = self.kind == "share" and bool(np.array_equal(totals, squares))
         if self._by_turn:
             if self._scorer is not None and self.metric is not None:
-                # Turns that were never reached are wrong where the report counts them so.
+                # Turns never reached count as wrong if the report counts them so.
                 wrong = self._scorer.type == "numeric" and self.metric.name in RATES
                 counts = counts + lost if wrong else counts
             return ratio_interval(
@@ -145,7 +146,7 @@ class RunningMeans:
 
 
 class _Sums:
-    """Of each question under one condition: of its trials, or of the turns of its trials."""
+    """Sums for each question under one condition: over its trials, or over their turns."""
 
     __slots__ = ("counts", "lost", "squares", "totals")
 
@@ -153,7 +154,7 @@ class _Sums:
         self.totals: array[float] = array("d")
         self.counts: array[float] = array("d")
         self.squares: array[float] = array("d")
-        self.lost: array[float] = array("d")  # turns of trials that have no answer
+        self.lost: array[float] = array("d")  # turns of trials without an answer
 
     def reach(self, place: int) -> None:
         """Makes room for a question."""
@@ -169,6 +170,6 @@ class _Sums:
             self.squares[place] += value * value
 
     def columns(self, size: int) -> tuple[array[float], ...]:
-        """Copies of totals, counts, squares and lost turns of so many questions."""
+        """Copies of totals, counts, squares and lost turns of the first `size` questions."""
         self.reach(size - 1)
         return tuple(array("d", column) for column in (self.totals, self.counts, self.squares, self.lost))

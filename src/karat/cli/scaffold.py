@@ -1,6 +1,6 @@
-"""The examples that `karat init` writes: one folder a kind, copied as it is, with what is below it.
+"""The examples that `karat init` writes: one folder per kind, copied with everything in it.
 
-A file that ends in `.in` is written without it: so an example's Python is no module of karat's.
+The ending `.in` of a file is dropped, so that the examples' Python files are not modules of karat.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from karat.formats import OUTPUT_FORMAT
 __all__ = ["Scaffolded", "scaffold"]
 
 _SCHEMAS = {"experiment.yaml": "experiment", "study.yaml": "study"}
-"""Files in which an editor marks mistakes → what they are a file of."""
+"""Files that an editor can check → the schema they follow."""
 
 
 class Scaffolded(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,11 +34,11 @@ class Scaffolded(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def scaffold(kind: str, folder: Path) -> Scaffolded:
-    """Writes the example of a kind. Raises BadOption where there is none, or where a file is in the way."""
+    """Writes a kind's example. Raises BadOption if there is none, or if a file is in the way."""
     folders = {name: files(each.__module__) / "scaffold" for name, each in kinds.installed().items()}
     known = [name for name, example in folders.items() if example.is_dir()]
     if kind not in known:
-        raise BadOption("KIND", f"there is no kind '{kind}'{did_you_mean(kind, known)}")
+        raise BadOption("KIND", f"unknown kind '{kind}'{did_you_mean(kind, known)}")
     source = folders[kind]
     texts = {folder / path.removesuffix(".in"): data for path, data in _files(source)}
     for example, what in [(path, _SCHEMAS.get(path.name)) for path in sorted(texts)]:

@@ -1,4 +1,4 @@
-"""Scores the answers of a run again: which scorers, under which limits, and the secrets that they may see."""
+"""Scores the answers of a run again: with which scorers, limits and secrets."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ if TYPE_CHECKING:
 __all__ = ["missing_scores", "score_run", "scorer_keys"]
 
 _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_]*(-[A-Za-z0-9_]+)*")
-_NOT_TEXT = {"true", "false", "yes", "no", "on", "off", "null", "y", "n"}  # a plain one would be no text in YAML
+_NOT_TEXT = {"true", "false", "yes", "no", "on", "off", "null", "y", "n"}  # unquoted, these are not text in YAML
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
 def score_run(name: str, wanted: Scorers, answers: Answers, results: Path, output: Output) -> Outcome:
-    """Scores every answer of a run that these scorers have not seen."""
+    """Scores every answer of a run that these scorers have not scored."""
     from karat.execution import Limits, rescore
     from karat.redact import Redactor
 
@@ -49,7 +49,7 @@ def score_run(name: str, wanted: Scorers, answers: Answers, results: Path, outpu
     flags |= {f"--{part}": getattr(answers, part) for part in ("question", "golden", "answer")}
     given = next((flag for flag, value in {**flags, "--strict": answers.strict}.items() if value), None)
     if given is not None:
-        raise BadOption(given, f"is for a file of answers, and there is no file '{name}'; a run has its own")
+        raise BadOption(given, f"is for a file of answers, and there is no file '{name}'; a run has its own dataset")
     run = api.open(name, results=results, to_write=True)
     keep_hidden(secrets_of(run))
     with aside():
@@ -77,25 +77,25 @@ def score_run(name: str, wanted: Scorers, answers: Answers, results: Path, outpu
 
 
 def scorers_of(run: RunFolder, wanted: Scorers) -> tuple[tuple[ScorerSpec, ...], Mapping[str, str]]:
-    """The scorers that were named, or those that the run has already, whose missing scores are then made up.
+    """The named scorers, or else the run's own, which then add their missing scores.
 
-    Also the secrets in their options. Raises BadExperiment for faults in them. A run folder
-    never names code that is imported: its own `module:Class` must be named again.
+    Also the secrets in their options. Raises BadExperiment for faults in them. Code is never imported
+    because a run folder names it: you must name its `module:Class` again.
     """
     if wanted:
         with trusted(run):
-            next(run.samples(), None)  # BadRun where there are none to read: the experiment below would blame a dataset
-        # An experiment of which only the scorers matter: so they are checked as in a file.
+            next(run.samples(), None)  # BadRun if they cannot be read: the experiment below would blame a dataset
+        # An experiment whose scorers alone matter, so that they are checked as in a file.
         there = {"path": str(run.path / "samples.jsonl")}
         keys = {"scorers": [], **scorer_keys(wanted)}
         probe = Experiment(dataset=there, agent={"type": "floor"}, conditions={"any": {}}, **keys)
         return probe.scorers, probe.secrets
     if not run.info.scorers:
-        raise BadOption("--judge", "the run has no scorer of its own: name one, e.g. --judge overlap")
+        raise BadOption("--judge", "the run has no scorer: name one, e.g. --judge overlap")
     code = [one.type for one in run.info.scorers if ":" in one.type or _runs_programs(one.type)]
     if code:
         command = typed("score", shown_path(run.path), in_words(run.info.scorers))
-        problem = f"the run was scored by code, {', '.join(code)}, and no code is run because a folder names it"
+        problem = f"the run was scored by code, {', '.join(code)}, and karat runs no code that only a run folder names"
         raise BadOption("--scorer", f"{problem}; name it yourself, where its module can be imported:\n  {command}")
     return own_scorers(run), {}
 
@@ -106,7 +106,7 @@ def _runs_programs(scorer: str) -> bool:
 
 
 def _advice(run: RunFolder, specs: Sequence[ScorerSpec]) -> list[str]:
-    """As for an experiment file, of the models whose answers the run holds."""
+    """Advice as for an experiment file, about the models that gave the run's answers."""
     asked = {key: choice.value for key, choice in run.info.experiment.items()}
     agents = {
         str(value)
@@ -117,7 +117,7 @@ def _advice(run: RunFolder, specs: Sequence[ScorerSpec]) -> list[str]:
 
 
 def _keys_of(specs: Sequence[ScorerSpec]) -> dict[str, str]:
-    """The keys that the scorers' models are asked with, by the variables that hold them."""
+    """The API keys of the scorers' models, by environment variable."""
     names = set(keys_of((model for spec in specs for model in models_of(spec.options)), os.environ))
     for spec in specs:
         named = [spec.options, *(spec.options.get("judges") or ())]
@@ -126,7 +126,7 @@ def _keys_of(specs: Sequence[ScorerSpec]) -> dict[str, str]:
 
 
 def scorer_keys(wanted: Scorers) -> dict[str, Any]:
-    """`judge` and `scorers` of an experiment file."""
+    """`judge` and `scorers` as in an experiment file."""
     keys: dict[str, Any] = {}
     if wanted.judge is not None:
         judge = parsed("--judge", wanted.judge)
@@ -144,7 +144,7 @@ def scorer_keys(wanted: Scorers) -> dict[str, Any]:
 
 
 def _judge(name: str) -> dict[str, Any]:
-    """`overlap`, `module:Class`, or the model that judges: `provider:model` or `provider/model`."""
+    """The judge of `overlap`, `module:Class`, or a model: `provider:model` or `provider/model`."""
     module, separator, attribute = name.replace("/", ":", 1).partition(":")
     is_code = (
         "/" not in name
@@ -155,7 +155,7 @@ def _judge(name: str) -> dict[str, Any]:
 
 
 def missing_scores(run: RunFolder, summary: Summary) -> list[str]:
-    """The options with which `karat score RUN` adds the scores that are shown and missing."""
+    """The options with which `karat score RUN` adds the missing ones of the scores shown."""
     shown = summary.provenance.scorers
     used = [scorer for scorer in run.scorers() if shown.get(scorer.name) == scorer.scoring]
     original = {scorer.scoring for scorer in run.info.scorers}
@@ -165,7 +165,7 @@ def missing_scores(run: RunFolder, summary: Summary) -> list[str]:
 
 
 def in_words(scorers: Iterable[ScorerInfo]) -> list[str]:
-    """Scorers as options of a command.
+    """Scorers as command-line options.
 
     >>> from karat.journal import ScorerInfo
     >>> in_words([ScorerInfo(name="flaky", type="sc:Flaky", scoring="", metrics=(), options={"times": 2})])
@@ -176,7 +176,7 @@ def in_words(scorers: Iterable[ScorerInfo]) -> list[str]:
 
 
 def _flow(value: Any) -> str:
-    """YAML on one line, without a single quote where that can be: shells have their own use for it."""
+    """YAML on one line, without single quotes if possible: the shell needs those."""
     if isinstance(value, Mapping):
         return f"{{{', '.join(f'{_flow(str(key))}: {_flow(below)}' for key, below in value.items())}}}"
     if isinstance(value, (list, tuple)):
@@ -187,7 +187,7 @@ def _flow(value: Any) -> str:
 
 
 def own_scorers(run: RunFolder) -> tuple[ScorerSpec, ...]:
-    """The scorers that the run began with. Raises BadRun where their options are none that they take."""
+    """The scorers the run started with. Raises BadRun if their options are invalid."""
 
     for scorer in run.info.scorers:
         plugin = plugins.find("scorers", scorer.type, allow_code=False)
@@ -198,7 +198,7 @@ def own_scorers(run: RunFolder) -> tuple[ScorerSpec, ...]:
 
 
 def execution_of(run: RunFolder) -> Execution:
-    """`execution` of the run's own experiment. Raises BadRun where it is none."""
+    """`execution` of the run's own experiment. Raises BadRun if it is invalid."""
     from pydantic import ValidationError
 
     from karat.config import Execution
@@ -225,7 +225,7 @@ class _Asked(msgspec.Struct):
 
 
 def check_answers(run: RunFolder) -> None:
-    """Raises BadRun where an answer is to a sample that the run does not have: a scorer needs both."""
+    """Raises BadRun if an answer's sample is missing from the run: a scorer needs both."""
     known = {sample.id for sample in run.samples()}
     decode = msgspec.json.Decoder(_Asked).decode
     for number, line in enumerate(run.lines(), start=1):
@@ -240,9 +240,9 @@ def check_answers(run: RunFolder) -> None:
 
 
 def secrets_of(run: RunFolder) -> dict[str, str]:
-    """Name → value of the run's secrets, as far as this process's environment has them.
+    """The run's secrets, name → value, as far as the environment of this process has them.
 
-    A run folder holds secrets as `${NAME}` only, and lists under `secrets` those that stand in no setting.
+    A run folder holds secrets only as `${NAME}`, and lists those that are in no setting under `secrets`.
     """
     settings = {key: choice.value for key, choice in run.info.experiment.items()}
     listed = settings.get("secrets")

@@ -1,4 +1,4 @@
-"""What `karat check-server` checks, and how it is shown."""
+"""The work of `karat check-server`: which servers it checks, and what it prints."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def check_servers(
     seconds: float,
     env_file: Path | None,
 ) -> CheckedServers:
-    """Checks one server after the other. Raises BadOption and BadExperiment."""
+    """Checks one server after another. Raises BadOption and BadExperiment."""
     if sum(given is not None for given in (file, url, command or None)) != 1:
         raise BadOption("check-server", "needs one of: FILE [SERVER], --url URL, or -- COMMAND")
     redact, folder, servers = Redactor({}), Path.cwd(), []
@@ -59,7 +59,7 @@ def check_servers(
         servers = _named(experiment.servers, name)
     elif url is not None:
         if urlsplit(url).scheme not in ("http", "https"):
-            raise BadOption("--url", f"'{url}' is no address of a web server, e.g. http://localhost:8000/mcp")
+            raise BadOption("--url", f"'{url}' is not an HTTP address, e.g. http://localhost:8000/mcp")
         servers = [McpServer(name=urlsplit(url).hostname or "server", type="http", url=url)]
     else:
         servers = [McpServer(name=PurePath(command[0]).name, type="stdio", command=command[0], args=command[1:])]
@@ -81,7 +81,7 @@ def _named(servers: tuple[McpServer, ...], name: str | None) -> list[McpServer]:
     for server in found:
         if server.type == "sse":
             raise BadOption(
-                "SERVER", f"'{server.name}' uses SSE, which the protocol has given up; offer it over `http`"
+                "SERVER", f"'{server.name}' uses SSE, which the protocol no longer has; offer it over `http`"
             )
     return found
 

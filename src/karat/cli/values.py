@@ -1,4 +1,4 @@
-"""`--set KEY=VALUE`: a value on the command line is read as the experiment file would read it."""
+"""`--set KEY=VALUE`: values on the command line are parsed as in the experiment file."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["parsed", "settings_of"]
 
 
 def parsed(option: str, text: str) -> Any:
-    """The value of a YAML text. Raises BadOption in the name of the option.
+    """The value of a YAML text. Raises BadOption for this option.
 
     >>> parsed("--set indent", "4"), parsed("--scorer", "{regex: {pattern: yes.*}}")
     (4, {'regex': {'pattern': 'yes.*'}})
@@ -25,7 +25,7 @@ def parsed(option: str, text: str) -> Any:
 
 
 def settings_of(texts: Iterable[str]) -> dict[str, Any]:
-    """KEY=VALUE texts by key, the last of equal keys. Raises BadOption."""
+    """KEY=VALUE texts as a dict; the last of equal keys wins. Raises BadOption."""
     settings = {}
     for text in texts:
         key, equals, value = text.partition("=")

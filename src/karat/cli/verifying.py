@@ -1,4 +1,4 @@
-"""What `karat verify` prints."""
+"""The output of `karat verify`."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ class Checked(msgspec.Struct, frozen=True, kw_only=True):
                 lines.append(f"  to delete the damaged lines and keep a copy: {run.deletion}")
             lines += [f"  {note}" for note in run.notes]
             if run.unprotected:
-                old = f"{formats.plural(run.unprotected, 'line')} of an older karat"
-                lines.append(f"  {old}: they have no checksum and could only be parsed")
+                old = f"{formats.plural(run.unprotected, 'line')} from an older karat"
+                lines.append(f"  {old} without a checksum could only be parsed")
         return formats.clean("\n".join(lines))
 
 
 def check(names: Iterable[str], results: Path) -> Checked:
-    """Raises BadRun where a name is no run."""
+    """Raises BadRun if a name is not a run."""
     from karat import api
 
     runs = tuple(verify(folder) for name in names for folder in api.folders(name, results=results))

@@ -1,4 +1,4 @@
-"""What `karat view` serves and prints."""
+"""The work of `karat view`: what it serves and prints."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Served(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def view(run: str | None, results: Path, viewing: Viewing, output: Output) -> None:
-    """Serves until Ctrl-C. Raises BadRun where there is nothing to look at."""
+    """Serves until Ctrl-C. Raises BadRun if there is nothing to view."""
     import threading
     import webbrowser
 
@@ -47,10 +47,10 @@ def view(run: str | None, results: Path, viewing: Viewing, output: Output) -> No
                 "and review, and can add reviews; all of it travels unencrypted. Prefer an SSH tunnel to 127.0.0.1."
             )
         output.say("Open this address; it works once. Ctrl-C ends the viewer.")
-        # Last: who waits for this line has then seen everything.
+        # Last, so that whoever waits for this line has seen everything.
         output.result(where.url, Served(url=where.url, host=where.host, port=where.port))
         if viewing.open_browser:
-            # A browser that stays in the foreground must not hold up the pages that it is to show.
+            # A browser that stays in the foreground must not block the server.
             threading.Thread(target=webbrowser.open, args=(where.url,), daemon=True).start()
 
     serve(
@@ -59,19 +59,19 @@ def view(run: str | None, results: Path, viewing: Viewing, output: Output) -> No
         host=viewing.host,
         port=viewing.port,
         remote=viewing.allow_remote,
-        reviewer=" ".join(clean(reviewer).split())[:60].strip(),  # as reviews save names, so that theirs are found
+        reviewer=" ".join(clean(reviewer).split())[:60].strip(),  # as saved reviews spell it
         ready=ready,
     )
 
 
 def _what(run: str | None, results: Path) -> tuple[Path, tuple[str, ...]]:
-    """The folder, and the run in it if only one is meant."""
+    """The folder, and the run in it if there is only one to view."""
     from karat import api
 
     path = results if run is None else Path(run)
     if path.is_dir() and not (path / "run.json").exists():
         return path, ()
     if run is None:
-        raise BadRun(str(results), "there is no such folder; `karat run FILE` makes one")
+        raise BadRun(str(results), "there is no such folder; `karat run FILE` creates one")
     folder = api.open(run, results=results, to_write=True).path.resolve()
     return folder.parent, (folder.name,)

@@ -1,4 +1,4 @@
-"""What is allowed and probably not meant: warnings about an experiment, before anything is paid."""
+"""Warnings about an experiment: settings that are allowed but probably not intended, before any cost."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def advise(
             reading.warn(("mcp_servers", name), "no condition uses it")
     for name, server in used.items():
         if server.type == "sse":
-            message = "SSE has been given up by the protocol; offer the server over streamable HTTP (`type: http`)"
+            message = "SSE is no longer part of the protocol; offer the server over streamable HTTP (`type: http`)"
             reading.warn(("mcp_servers", name, "type"), message)
     if getattr(file.agent.plugin, "connects_itself", False):
         _advise_on_proxies(reading, file.agent.type, used, cassettes)
@@ -53,7 +53,7 @@ def advise(
 
 
 def _advise_on_limits(reading: Reading, file: ExperimentFile, asked: Iterable[str]) -> None:
-    """Names models that are limited, and that no agent or judge of the experiment asks through karat."""
+    """Warns of limited models that no agent or judge of the experiment asks through karat."""
     known = set()
     for name in asked:
         with suppress(BadOption):
@@ -77,7 +77,7 @@ def _advise_on_prompt(reading: Reading, name: str, condition: ConditionModel) ->
 def _advise_on_proxies(
     reading: Reading, agent: str, used: Mapping[str, McpServer], cassettes: Cassettes | None
 ) -> None:
-    """What an agent that connects to its MCP servers by itself does not see of them through karat's proxy."""
+    """What an agent with its own MCP connections does not see through karat's proxy."""
     itself = f"the agent '{agent}' connects to its MCP servers by itself"
     if cassettes is not None and cassettes.mode == "replay":
         if used:
@@ -97,28 +97,28 @@ def _advise_on_proxies(
 
 
 def models_of(options: Mapping[str, Any]) -> list[str]:
-    """Every model that a scorer's or an agent's options name."""
+    """Every model named in a scorer's or an agent's options."""
     listed = options.get("judges")
     named = [options.get("model"), *(listed if isinstance(listed, (list, tuple)) else ())]
-    models = [one.get("model") if isinstance(one, Mapping) else one for one in named]
-    return [one for one in models if isinstance(one, str) and one]
+    models = [model.get("model") if isinstance(model, Mapping) else model for model in named]
+    return [model for model in models if isinstance(model, str) and model]
 
 
 def keys_of(models: Iterable[str], env: Mapping[str, str]) -> dict[str, str]:
-    """The providers' keys that are taken where no `api_key_env` is named, by their variables: as secret as those."""
+    """The providers' default keys, used if no `api_key_env` is named, by variable: also secret."""
     found = {}
     for model in models:
         try:
             variable = key_variable(parse_model(model).provider)
         except BadOption:
-            continue  # a name without its provider: the agent that takes such names knows its key itself
+            continue  # a name without a provider: agents with such names know their key
         if variable in env:
             found[variable] = env[variable]
     return found
 
 
 def judge_advice(options: Mapping[str, Any], agents: Collection[str]) -> list[tuple[str, str]]:
-    """Key and warning, of a scorer's options. `agents`: the models whose answers it scores."""
+    """Key and warning, for a scorer's options. `agents`: the models whose answers it scores."""
     found = []
     if options.get("temperature"):
         found.append(("temperature", "above 0 the judge scores one answer differently from call to call"))
@@ -135,7 +135,7 @@ def judge_advice(options: Mapping[str, Any], agents: Collection[str]) -> list[tu
 
 
 def family(model: str) -> str:
-    """The first word of a model's name, which its relatives share.
+    """The first word of a model's name, shared by its family.
 
     >>> family("anthropic:claude-opus-4-5"), family("openai/o3"), family("groq:meta-llama/Llama-3-8b")
     ('claude', 'gpt', 'llama')

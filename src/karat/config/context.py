@@ -1,4 +1,4 @@
-"""Skills, plug-ins, instructions, workspaces and tools of a condition, as the experiment file names them."""
+"""Skills, plug-ins, instructions, workspaces and tools of a condition, as named in the experiment file."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ LARGEST_INSTRUCTIONS = 1_000_000
 
 
 def _context_folder(name: object, info: ValidationInfo) -> ContextPart:
-    """A folder that agents are given. Raises ValueError with what is wrong with it."""
+    """A folder given to agents. Raises ValueError with its fault."""
     path = _context_path(name, info)
     if not path.exists():
         raise ValueError(f"there is no folder '{name}'; paths start at the experiment's folder")
     if not path.is_dir():
         raise ValueError(f"'{name}' is a file; name the folder it is in")
-    digests = reading_of(info).trees  # many conditions may name one folder
+    digests = reading_of(info).trees  # many conditions may name the same folder
     try:
         if path not in digests:
             digests[path] = read_tree(path).digest
@@ -51,7 +51,7 @@ def _context_path(name: object, info: ValidationInfo) -> Path:
 def _skill_folder(name: object, info: ValidationInfo) -> ContextPart:
     part = _context_folder(name, info)
     if not (part.path / "SKILL.md").is_file():
-        raise ValueError(f"'{name}' has no file SKILL.md, so it is no skill")
+        raise ValueError(f"'{name}' has no file SKILL.md, so it is not a skill")
     return part
 
 
@@ -66,7 +66,7 @@ def _instructions(name: object, info: ValidationInfo) -> ContextPart:
 
 
 def names_differ(parts: list[ContextPart]) -> list[ContextPart]:
-    """Raises ValidationError where two have one name, by which agents would know both."""
+    """Raises ValidationError if two have the same name, since agents know them by name."""
     names = [part.name for part in parts]
     if twice := [at for at, name in enumerate(names) if name in names[:at]]:
         raise refusal(Problem((at,), f"is a second one called '{names[at]}'; rename its folder") for at in twice)
@@ -74,7 +74,7 @@ def names_differ(parts: list[ContextPart]) -> list[ContextPart]:
 
 
 def is_taken(value: object, info: ValidationInfo) -> object:
-    """Refuses what the agent of the experiment does not hand on: the condition would not be what it says."""
+    """Rejects parts that the experiment's agent does not support: the condition would not match its definition."""
     agent = reading_of(info).agent
     key = str(info.field_name)
     if agent is None or not value:

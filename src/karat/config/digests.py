@@ -1,6 +1,6 @@
-"""What an answer depends on, in 32 hex digits: secrets as `${NAME}`, options only where they are not the default.
+"""Everything an answer depends on, in 32 hex digits: secrets as `${NAME}`, options only if they are not the default.
 
-So a new option, or a default that is written out, changes no digest.
+So a new option, or a default written out, does not change a digest.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from karat.records import Context, Elicit, Gate
 
 __all__ = ["agent_digest", "condition_digest", "server_digest"]
 
-# How long one waits for a server changes no answer.
+# Timeouts of servers do not change answers.
 _PATIENCE = {"init_timeout_seconds", "call_timeout_seconds"}
 
 
 def agent_digest(kind: str, plugin: type[Any], options: Mapping[str, Any]) -> str:
     """Over the type and every option that can change an answer.
 
-    Paths do not count, nor what the plug-in names in its class attribute `indifferent`.
+    Paths do not count, and neither do options in the plug-in's class attribute `indifferent`.
     """
     indifferent = set(getattr(plugin, "indifferent", ()))
     defaults = _defaults(plugin)
@@ -39,7 +39,7 @@ def agent_digest(kind: str, plugin: type[Any], options: Mapping[str, Any]) -> st
 
 
 def server_digest(definition: Mapping[str, Any], defaults: Mapping[str, Any]) -> str:
-    """Over the definition, the name included: agents see it in the names of tools."""
+    """Over the definition, including the name: agents see it in the names of tools."""
     telling = {
         key: value for key, value in definition.items() if key not in _PATIENCE and value != defaults.get(key, None)
     }
@@ -49,7 +49,7 @@ def server_digest(definition: Mapping[str, Any], defaults: Mapping[str, Any]) ->
 def condition_digest(
     prompt: str | None, servers: list[str], gate: Gate, context: Context, elicit: Elicit | None = None
 ) -> str:
-    """Over the prompt, the digests of the servers in their order, the gates, and what is set of all else."""
+    """Over the prompt, the digests of the servers in their order, the gates, and everything else that is set."""
     parts: dict[str, object] = {"system_prompt": prompt, "mcp_servers": servers, "gates": gate}
     if elicit is not None:
         parts["elicit"] = elicit

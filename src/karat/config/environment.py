@@ -1,7 +1,7 @@
 """`${NAME}` in any text value is the environment variable's value; `$${NAME}` is the text `${NAME}`.
 
-Text that was put in is not looked at again. Numbers that come in this way are texts,
-and settings that want a number take them.
+Inserted text is not expanded again. Numbers from variables are text,
+and numeric settings accept them.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ def is_variable(name: str) -> bool:
 
 
 def fill(text: str, value: Callable[[str], str]) -> str:
-    """`text` with each `${NAME}` replaced by `value(NAME)`, and `$${…}` freed of its first `$`."""
+    """`text` with each `${NAME}` replaced by `value(NAME)`, and `$${…}` without its first `$`."""
     return _REFERENCE.sub(lambda found: found[0][1:] if found[1] else value(found[2]), text)
 
 
 def expand(root: Node, env: Mapping[str, str]) -> list[Fault]:
-    """Fills every text below `root`; every variable that is not set is a fault, with all its places."""
+    """Fills every text below `root`; every unset variable is a fault, with all its places."""
     faults: list[Fault] = []
     unset: dict[str, list[Place]] = {}
     for place, node in walk(root):
@@ -47,7 +47,7 @@ def expand(root: Node, env: Mapping[str, str]) -> list[Fault]:
                 unset.setdefault(name, []).append(place)
             else:
                 shown = f"${{{name}}}"
-                message = "is no environment variable (letters, digits and _); for the text itself write"
+                message = "is not an environment variable (letters, digits and _); for the text itself write"
                 faults.append(fault_at(root, place, f"{shown} {message} ${shown}"))
         node.template, node.variables = node.value, tuple(variables)
         if variables and node.source == "file":
@@ -62,7 +62,7 @@ def expand(root: Node, env: Mapping[str, str]) -> list[Fault]:
 
 
 def read_env_file(path: Path) -> tuple[dict[str, str], list[Fault]]:
-    """`NAME=value` lines, with `export`, comments and quotes as shells write them; nothing is expanded."""
+    """`NAME=value` lines, with `export`, comments and quotes as in shells; nothing is expanded."""
     try:
         with open_regular(path, at_most=_MOST_BYTES) as file:
             text = file.read().decode("utf-8-sig")
@@ -80,7 +80,7 @@ def read_env_file(path: Path) -> tuple[dict[str, str], list[Fault]]:
             continue
         name, equals, value = entry.removeprefix("export ").partition("=")
         if not equals or not is_variable(name.strip()):
-            # Never shown: a line that is not understood may hold a secret.
+            # Never shown: an invalid line may contain a secret.
             faults.append(Fault(place=f"--env-file {path}", message="must be NAME=value", line=number))
             continue
         values[name.strip()] = _unquoted(value.strip())

@@ -41,7 +41,7 @@ __all__ = ["DatasetSpec", "Experiment", "load"]
 
 
 class DatasetSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """Which file, read how."""
+    """The file, and how to read it."""
 
     kind: str
     path: Path
@@ -49,7 +49,7 @@ class DatasetSpec(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Experiment:
-    """What is to be run: an agent, asked a dataset's questions under conditions, and how it is scored.
+    """An experiment: an agent, asked a dataset's questions under conditions, and how it is scored.
 
     The keywords are the keys of the experiment file, with the same meaning; `agent={"type":
     "python", "target": function}` is allowed. Relative paths start at the working directory, then
@@ -63,11 +63,11 @@ class Experiment:
     """
 
     name: str
-    slug: str  # the name as the run folder carries it
+    slug: str  # the name as used for the run folder
     version: str
     folder: Path  # absolute; of the file, or the working directory
     path: Path | None  # None: made in Python
-    text: str  # as written; YAML made of the keywords where it was made in Python
+    text: str  # as written; if made in Python, YAML from the keywords
     masked_text: str  # `text` without secrets
     kind: str  # of the dataset
     dataset: DatasetSpec
@@ -79,8 +79,8 @@ class Experiment:
     cassettes: Cassettes | None  # None: MCP servers are neither recorded nor replayed
     prices: Mapping[str, Price]  # the file's own, by model
     limits: Mapping[str, Rate]  # how often a model may be asked
-    env: Mapping[str, str]  # the variables it was read with; never to be written
-    secrets: Mapping[str, str]  # name → value of every secret; never to be written
+    env: Mapping[str, str]  # the environment it was read with; never write it
+    secrets: Mapping[str, str]  # name → value of every secret; never write it
     resolved: Mapping[str, Choice]  # dotted key → value and source; secrets as ${NAME}
     warnings: tuple[str, ...]
     rehearsed: bool  # whether its models are scripts on this machine
@@ -97,12 +97,12 @@ class Experiment:
         raise AttributeError(f"an experiment does not change: make another one to set '{name}'")
 
     def __repr__(self) -> str:
-        # Not the fields: secrets are among them.
+        # Not the fields: they include secrets.
         names = [condition.name for condition in self.conditions]
         return f"Experiment(name={self.name!r}, agent={self.agent.type!r}, conditions={names!r})"
 
     def moved(self, places: Mapping[Path, Path], env: Mapping[str, str]) -> Experiment:
-        """The same with its files in other places (old → new), to be run with other variables."""
+        """The same with its files in other places (old → new) and other variables."""
 
         def place(path: Path) -> Path:
             for old, new in places.items():
@@ -135,7 +135,7 @@ class Experiment:
     def load_dataset(self, commit: str | None = None) -> Dataset:
         """The samples. Raises BadDataset with every fault of the file at once.
 
-        `commit`: which one is read of a dataset on the Hugging Face Hub whose path names no revision; None: the newest.
+        `commit`: which one to read for a Hugging Face dataset with no revision in its path; None: the newest.
         """
         plugin = plugins.find("kinds", self.kind, folder=self.folder)
         path = self.dataset.path if commit is None else at_commit(self.dataset.path, commit)
@@ -150,7 +150,7 @@ class Experiment:
         return loaded
 
     def with_dataset(self, commit: str | None = None) -> tuple[Experiment, Dataset]:
-        """The dataset as `load_dataset` gives it, and the experiment with the scorer that suits it if none is named."""
+        """The dataset as `load_dataset` gives it, and the experiment with its default scorer if none is named."""
         dataset = self.load_dataset(commit)
         wanted = kinds.of(self.kind).own_scorer(dataset)
         if wanted is None or self.resolved["scorers"].source != "default":
@@ -170,11 +170,11 @@ def load(
     env: Mapping[str, str] | None = None,
     env_file: Path | str | None = None,
 ) -> Experiment:
-    """The experiment in a YAML file. Creates nothing, asks nobody.
+    """The experiment in a YAML file. Creates nothing, makes no calls.
 
-    `settings` are laid over the file (`"execution.num_repetitions=5"`); `${NAME}` is taken from
+    `settings` override the file (`"execution.num_repetitions=5"`); `${NAME}` is taken from
     `env` (the process's environment unless given), then from `env_file`. Raises BadExperiment
-    with every fault at once, each with its place, its line, and what is wanted.
+    with every fault at once, each with its place, its line, and the expected value.
     """
     path = Path(path)
     data, faults = _read(path)
@@ -238,7 +238,7 @@ def _fill(
     faults: Sequence[Fault] = (),
     warnings: Sequence[str] = (),
 ) -> None:
-    """Reads the tree into a new experiment, or raises with all that is wrong."""
+    """Reads the tree into a new experiment, or raises with all faults."""
     faults = [*faults, *expand(root, env)]
     reading = Reading(root, source.folder, env, Secrets(root, env))
     file = _validated(reading, faults)
@@ -269,7 +269,7 @@ def _fill(
 
 
 def _validated(reading: Reading, faults: list[Fault]) -> ExperimentFile | None:
-    """The file's values, checked; None, and the faults added, where something is wrong."""
+    """The file's values, checked; None, with the faults added, if something is wrong."""
     root = reading.root
     kind = root.get("agent", "type")
     lenient = kind is not None and kind.value == "claude_code_sdk"  # a k-eval file: unknown keys are warnings
@@ -285,15 +285,15 @@ def _validated(reading: Reading, faults: list[Fault]) -> ExperimentFile | None:
             return ExperimentFile.model_validate(plain(root), context=reading)
         except ValidationError as error:
             problems = explain(error, plain(root), ExperimentFile)
-        unknown = [one for one in problems if one.unknown_key] if lenient else []
-        for one in unknown:
-            reading.warn(one.place, f"{one.message}; it is ignored")
-            parent = root.get(*one.place[:-1])
+        unknown = [problem for problem in problems if problem.unknown_key] if lenient else []
+        for problem in unknown:
+            reading.warn(problem.place, f"{problem.message}; it is ignored")
+            parent = root.get(*problem.place[:-1])
             if parent is not None and isinstance(parent.value, dict):
-                del parent.value[one.place[-1]]
+                del parent.value[problem.place[-1]]
         if not unknown:
             break
-    faults += [fault for one in problems if (fault := reading.fault(one)) is not None]
+    faults += [fault for problem in problems if (fault := reading.fault(problem)) is not None]
     return None
 
 
@@ -378,7 +378,7 @@ class _Builder:
             shown |= {"system_prompt": prompt, "preset": model.preset}
         if model.agent is not None:
             own = self._root.get("conditions", name, "agent")
-            # A value shows the text it came from: the condition's where it has one, else the experiment's.
+            # A value shows its source text: the condition's if it has one, else the experiment's.
             mine = self._reading.shown(model.agent.options, own)
             both = {key: mine[key] if key in model.agent.given else agent_shown[key] for key in mine}
             agent = self._agent(model.agent, both)
@@ -414,7 +414,7 @@ class _Builder:
         )
 
     def _scorers(self) -> list[tuple[Place, Plugged]]:
-        """The judge, then what the file lists, each with its place; of none the one of the dataset's kind."""
+        """The judge, then the listed scorers, each with its place; without any, the dataset kind's default."""
         file, kind = self._file, self._file.dataset.kind.plugin
         found: list[tuple[Place, Plugged]] = []
         default = getattr(kind, "scorer", None)
@@ -464,7 +464,7 @@ class _Builder:
             settings["mcp"] = file.mcp.model_dump(exclude_none=True)
         choices = dict(_choices(settings, root))
         for condition, values in self._shown["conditions"].items():
-            # The text is the file's, under whichever key that was named.
+            # The text is from the file, under the key used there.
             for key in ("system_prompt", "prompt_file.path", "prompt_file.sha256") if "prompt_file" in values else ():
                 place = f"conditions.{condition}.{key}"
                 choices[place] = msgspec.structs.replace(choices[place], source="file")
@@ -476,7 +476,7 @@ class _Builder:
 
 
 def _shown_context(context: Context, node: Node | None) -> dict[str, Any]:
-    """What is set of a context, each part with its path as the file has it and its digest."""
+    """The parts set in a context, each with its path as in the file and its digest."""
     shown: dict[str, Any] = {}
     for key in context.keys:
         value = getattr(context, key)

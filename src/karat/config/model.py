@@ -1,7 +1,7 @@
 """The experiment file as pydantic models: keys, types, ranges, defaults, and how sections refer to each other.
 
-What an agent, a dataset kind or a scorer takes is said by their `Options`. What a value is checked
-against (the folder, other sections) stands in the `Reading` that comes as validation context.
+The keys of an agent, a dataset kind or a scorer are defined by their `Options`. What a value is checked
+against (the folder, other sections) is in the `Reading` passed as validation context.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ __all__ = [
 
 
 def _no_bool(value: object) -> object:
-    # `num_repetitions: yes` is True in YAML, and Python takes True for 1.
+    # `num_repetitions: yes` is True in YAML, and True equals 1 in Python.
     if isinstance(value, bool):
         raise ValueError(f"must be a number, got {str(value).lower()}")
     return value
@@ -108,11 +108,11 @@ VariableName = Annotated[Name, WithJsonSchema({"type": "string", "pattern": r"^[
 
 
 class Section(BaseModel):
-    """A mapping of the file. A key without a value is as if it were not there."""
+    """A mapping of the file. A key without a value counts as absent."""
 
     model_config = Strictly
 
-    elsewhere: ClassVar[Mapping[str, str]] = {}  # key that does not belong here → what to say of it
+    elsewhere: ClassVar[Mapping[str, str]] = {}  # misplaced key → its message
 
     @model_validator(mode="before")
     @classmethod
@@ -123,17 +123,17 @@ class Section(BaseModel):
 
 
 class Retry(Section):
-    """When a failed attempt is tried again. Waits are drawn from 0 to initial × multiplier^k (full jitter)."""
+    """When a failed attempt is retried. Waits are drawn from 0 to initial × multiplier^k (full jitter)."""
 
-    max_attempts: Count = Field(default=3, ge=1, le=100)  # the first one included
-    initial_backoff_seconds: Number = Field(default=1.0, ge=0, le=86_400)  # the longest first wait
-    backoff_multiplier: Number = Field(default=2.0, ge=1, le=100)  # each further wait is so many times longer
-    max_backoff_seconds: Number = Field(default=60.0, ge=0, le=86_400)  # no wait is longer
-    timeouts: bool = False  # whether an attempt that took too long is tried again
+    max_attempts: Count = Field(default=3, ge=1, le=100)  # including the first
+    initial_backoff_seconds: Number = Field(default=1.0, ge=0, le=86_400)  # the maximum of the first wait
+    backoff_multiplier: Number = Field(default=2.0, ge=1, le=100)  # factor for each further wait
+    max_backoff_seconds: Number = Field(default=60.0, ge=0, le=86_400)  # the maximum of all waits
+    timeouts: bool = False  # whether an attempt that timed out is retried
 
 
 class PriceModel(Section):
-    """What a model costs, in dollars per million tokens; goes before the price table."""
+    """The price of a model, in dollars per million tokens; overrides the price table."""
 
     input: Number = Field(ge=0, description="dollars per million input tokens")
     output: Number = Field(ge=0, description="dollars per million output tokens")
@@ -142,26 +142,26 @@ class PriceModel(Section):
 
 
 class RateModel(Section):
-    """How often a model may be asked, by all agents and judges together."""
+    """How often a model may be asked, over all agents and judges."""
 
     requests_per_minute: Number | None = Field(default=None, gt=0)  # null: not limited
     tokens_per_minute: Number | None = Field(default=None, gt=0)  # input and output; null: not limited
 
 
 class Budget(Section):
-    """What may be spent, judge and failed attempts included. None: no limit."""
+    """What may be spent, including the judge and failed attempts. None: no limit."""
 
     usd: Number | None = Field(default=None, gt=0)  # dollars; null: no limit
     tokens: Count | None = Field(default=None, gt=0)  # input and output; null: no limit
 
 
 class Stop(Section):
-    """When to stop asking: once it is decided how two conditions differ. The questions are asked in random order."""
+    """When to stop early: once it is decided how two conditions differ. The questions are asked in random order."""
 
     metric: Name = Field(description="a metric with a range, of one of the scorers; SCORER.METRIC where two have it")
-    margin: Number | None = Field(default=None, gt=0)  # also stop where the difference is surely smaller; null: do not
-    alpha: Number = Field(default=0.05, gt=0, lt=0.5)  # how often conditions that are alike may be called different
-    futility: bool = False  # also stop, undecided, where the other questions would hardly show a difference
+    margin: Number | None = Field(default=None, gt=0)  # also stop if the difference is surely smaller; null: do not
+    alpha: Number = Field(default=0.05, gt=0, lt=0.5)  # how often equal conditions may be called different
+    futility: bool = False  # also stop, undecided, if the other questions would hardly show a difference
     seed: Count = Field(default=0, ge=0)  # of the order of the questions
 
 
@@ -172,7 +172,7 @@ def _cluster_address(address: str) -> str:
 
 
 class RayModel(Section):
-    """The workers of `executor: ray`: how many, and what each of them needs. `max_concurrent` is for all together."""
+    """The workers of `executor: ray`: how many, and the needs of each. `max_concurrent` is their total."""
 
     address: Annotated[Name, AfterValidator(_cluster_address)] | None = (
         None  # of a running cluster, HOST:PORT or auto; null: one is started on this machine, for this run
@@ -180,9 +180,9 @@ class RayModel(Section):
     num_workers: Count | None = Field(default=None, ge=1, le=10_000)  # null: as many as the cluster has room for
     num_cpus: Number = Field(default=1.0, ge=0)  # of each worker
     num_gpus: Number = Field(default=0.0, ge=0)  # of each worker
-    resources: dict[Name, Number] = {}  # of each worker: the cluster's own kinds of resources
-    batch_size: Count = Field(default=50, ge=0, le=10_000)  # trials that a worker holds besides those it runs, at most
-    start_timeout_seconds: Seconds = 300.0  # after so long without room for a worker it is named
+    resources: dict[Name, Number] = {}  # of each worker: custom resources of the cluster
+    batch_size: Count = Field(default=50, ge=0, le=10_000)  # the maximum number of trials waiting at a worker
+    start_timeout_seconds: Seconds = 300.0  # when to report that there is no room for a worker
 
 
 class Execution(Section):
@@ -191,21 +191,21 @@ class Execution(Section):
     num_repetitions: Count = Field(default=3, ge=1, le=100_000)  # how often each question is asked, per condition
     max_concurrent: Count = Field(default=5, ge=1, le=10_000)  # attempts of the agent at a time
     retry: Retry = Retry()
-    timeout_seconds: Seconds = 600.0  # of one attempt of the agent, its servers included
+    timeout_seconds: Seconds = 600.0  # of one attempt of the agent, including its servers
     judge_timeout_seconds: Seconds = 120.0  # of one attempt of a scorer
     budget: Budget = Budget()
     max_failures: ShareOrCount = Field(
         default=0.2, ge=0, json_schema_extra=_SHARE_OR_COUNT
     )  # below 1: a share of the planned trials; else a count
     stop: Stop | None = None  # null: every question is asked
-    shared: bool = False  # others of your group may read the run folder, as far as your umask allows; else only you
-    workspace_ignore: list[Name] = []  # files and folders, e.g. .venv or *.log, of which changes are not kept
+    shared: bool = False  # your group may read the run folder, as far as your umask allows; else only you
+    workspace_ignore: list[Name] = []  # files and folders, e.g. .venv or *.log, whose changes are not kept
     keep_workspaces: bool = False  # keep every workspace as its trial left it, besides the archive of its changes
     executor: Literal["local", "ray"] = "local"  # where trials run: in this process, or on the nodes of a Ray cluster
     ray: RayModel = RayModel()
 
     def most_failures(self, planned: int) -> float:
-        """With so many failed trials a run of `planned` ones stops; at least one may fail.
+        """The number of failed trials that stops a run of `planned` ones; at least one may fail.
 
         >>> Execution().most_failures(40), Execution(max_failures=0).most_failures(40)
         (8.0, 1.0)
@@ -214,7 +214,7 @@ class Execution(Section):
 
     @property
     def failures_by_share(self) -> bool:
-        """Whether `max_failures` is a share, which a few trials say nothing of."""
+        """Whether `max_failures` is a share, which a few trials do not determine."""
         return 0 < self.max_failures < 1
 
     def stops_after(self, planned: int) -> int:
@@ -235,7 +235,7 @@ class _Server(Section):
     scope: Literal["trial", "run"] = "trial"  # a session for each trial, or one that all share
     init_timeout_seconds: Seconds = 60.0  # of start and handshake
     call_timeout_seconds: Seconds = 120.0  # of one tool call
-    protocol: Literal["auto"] | ProtocolVersion = "auto"  # version of MCP; auto: the newest that server and karat know
+    protocol: Literal["auto"] | ProtocolVersion = "auto"  # version of MCP; auto: the newest that both support
 
 
 class StdioServer(_Server):
@@ -248,10 +248,10 @@ class StdioServer(_Server):
         "auth": "a server of type stdio takes no `auth`; it is a program; write `env`",
     }
 
-    type: Literal["stdio"] = "stdio"  # may be left out where there is a `command`
+    type: Literal["stdio"] = "stdio"  # may be left out if there is a `command`
     command: Name = Field(description="the program to start, e.g. python")
     args: list[Text] = []  # its arguments; relative paths start at the experiment's folder
-    env: dict[str, Text] = {}  # its variables, besides PATH, HOME and LANG
+    env: dict[str, Text] = {}  # its variables, in addition to PATH, HOME and LANG
 
 
 class ServerAuthModel(Section):
@@ -262,10 +262,10 @@ class ServerAuthModel(Section):
     )
     issuer: Address | None = None  # the authorization server, to which credentials are sent; login: not needed
     client_id: Name | None = None  # login: null registers a client
-    client_secret_env: VariableName | None = None  # the name of the variable that holds the client's secret
-    private_key_env: VariableName | None = None  # the name of the variable that holds the key, as PEM
-    algorithm: Literal["RS256", "ES256"] = "RS256"  # private_key_jwt: with which the key signs
-    scopes: list[Name] = []  # what is asked for; none: what the server names
+    client_secret_env: VariableName | None = None  # the variable that holds the client's secret
+    private_key_env: VariableName | None = None  # the variable that holds the key, as PEM
+    algorithm: Literal["RS256", "ES256"] = "RS256"  # private_key_jwt: the algorithm of the key
+    scopes: list[Name] = []  # requested scopes; none: those the server names
 
     @model_validator(mode="after")
     def _is_complete(self) -> Self:
@@ -284,7 +284,7 @@ class ServerAuthModel(Section):
 
 
 class RemoteServer(_Server):
-    """A server that is reached by its address."""
+    """A server with a URL."""
 
     elsewhere: ClassVar[Mapping[str, str]] = {
         **{
@@ -296,7 +296,7 @@ class RemoteServer(_Server):
         "write `headers`, or set the variable where it is started",
     }
 
-    type: Literal["http", "sse"] = "http"  # http (the default where there is a `url`): streamable HTTP
+    type: Literal["http", "sse"] = "http"  # http (the default if there is a `url`): streamable HTTP
     url: Address = Field(description="the server's address, e.g. http://localhost:8080/mcp")
     headers: dict[str, Text] = {}  # sent with each request
     auth: ServerAuthModel | None = None  # OAuth: how to get a token; null: none, or in `headers`
@@ -305,7 +305,7 @@ class RemoteServer(_Server):
     @classmethod
     def _auth_fits(cls, auth: ServerAuthModel | None, info: ValidationInfo) -> ServerAuthModel | None:
         if auth is not None and info.data.get("type") == "sse":
-            raise ValueError("OAuth needs `type: http`; SSE has been given up by the protocol")
+            raise ValueError("OAuth needs `type: http`; SSE is no longer part of the protocol")
         if auth is not None and any(name.lower() == "authorization" for name in info.data.get("headers") or {}):
             raise ValueError("leave out one of `auth` and the header `Authorization`")
         return auth
@@ -330,12 +330,12 @@ SERVER_TYPES = ("stdio", "http", "sse")
 
 
 def _not_both(*keys: str) -> JsonDict:
-    """Two keys of which one at most may have a value, in a JSON Schema."""
+    """Two keys, at most one with a value, in a JSON Schema."""
     return {"not": {"required": list(keys), "properties": {key: {"not": {"type": "null"}} for key in keys}}}
 
 
 class McpTraffic(Section):
-    """Whether what MCP servers are asked and answer is recorded, or comes from a recording; only one of them."""
+    """Whether traffic with MCP servers is recorded, or replayed from a recording; only one of the two."""
 
     model_config = ConfigDict(json_schema_extra=_not_both("record", "replay"))
 
@@ -364,7 +364,7 @@ PromptName = Annotated[PromptText, PlainValidator(_prompt_of), WithJsonSchema({"
 
 
 class PromptFile(Section):
-    """A system prompt in a file of its own."""
+    """A system prompt in a separate file."""
 
     model_config = ConfigDict(arbitrary_types_allowed=True)
 
@@ -382,7 +382,7 @@ def _known_server(name: str, info: ValidationInfo) -> str:
 def _each_once(names: list[str]) -> list[str]:
     twice = [index for index, name in enumerate(names) if name in names[:index]]
     if twice:
-        raise refusal(Problem((index,), f"the server '{names[index]}' is here twice; remove one") for index in twice)
+        raise refusal(Problem((index,), f"the server '{names[index]}' is listed twice; remove one") for index in twice)
     return names
 
 
@@ -408,7 +408,7 @@ _ELICIT_SCHEMA: JsonDict = {"anyOf": [{"type": kind} for kind in ("string", "obj
 
 
 def _condition_schema(schema: JsonDict) -> None:
-    """What a schema can say of a condition's keys together, and the name that k-eval gave one of them."""
+    """The schema's rules for combinations of a condition's keys, and k-eval's name for one of them."""
     prompts = ("preset", "system_prompt", "prompt_file", "system_prompt_file")
     properties = cast(dict[str, JsonDict], schema["properties"])
     properties["mcp_servers"]["uniqueItems"] = True
@@ -422,7 +422,7 @@ def _condition_schema(schema: JsonDict) -> None:
 
 
 class ConditionModel(Section):
-    """One condition as the file writes it."""
+    """One condition as in the file."""
 
     model_config = ConfigDict(json_schema_extra=_condition_schema)
 
@@ -447,7 +447,7 @@ class ConditionModel(Section):
     plugins: Annotated[list[Folder], AfterValidator(names_differ)] = []  # folders of plug-ins, hooks included
     instructions: InstructionsFile | None = None  # a file such as CLAUDE.md
     workspace: Folder | None = None  # a folder; each trial starts with a fresh copy of it
-    tools: list[Name] = []  # the agent's built-in tools that are allowed
+    tools: list[Name] = []  # the allowed built-in tools of the agent
 
     _context_is_taken = field_validator(*CONTEXT_KEYS)(is_taken)
 
@@ -482,7 +482,7 @@ class ConditionModel(Section):
 
     @property
     def prompt(self) -> str | PromptText | None:
-        """The system prompt: a text or a file's."""
+        """The system prompt: text, or from a file."""
         if self.preset is not None:
             return presets()[self.preset].text
         if isinstance(self.system_prompt, PromptFile):
@@ -491,16 +491,16 @@ class ConditionModel(Section):
 
 
 class GateModel(Section):
-    """Thresholds that `karat gate` decides; keys are `METRIC` (each condition keeps it) or `CONDITION.METRIC`."""
+    """Thresholds that `karat gate` decides; keys are `METRIC` (for each condition) or `CONDITION.METRIC`."""
 
     min: dict[Name, Number] = {}  # at least this
     max: dict[Name, Number] = {}  # at most this; also of cost_usd (dollars) and failed (share of trials)
     max_drop: dict[Name, Annotated[Number, Field(ge=0)]] = {}  # worse than the baseline by at most this
-    baseline: Name | None = None  # a run, or latest:NAME; null: as `karat gate --baseline` says
+    baseline: Name | None = None  # a run, or latest:NAME; null: from `karat gate --baseline`
 
 
 def _as_written(value: object, info: ValidationInfo) -> object:
-    """A number as the file spells it: version 1.10 is not version 1.1."""
+    """A number as spelled in the file: version 1.10 is not version 1.1."""
     if isinstance(value, (str, int, float)) and not isinstance(value, bool):
         node = reading_of(info).root.get(str(info.field_name))
         text = value if isinstance(value, str) else (node.written if node is not None else None) or str(value)
@@ -511,7 +511,7 @@ def _as_written(value: object, info: ValidationInfo) -> object:
 
 def _file_name(name: str) -> str:
     if "/" in name or not name.isprintable():
-        raise ValueError("must not hold a '/' or a line break, because files are called after it")
+        raise ValueError("must not contain a '/' or a line break, because files are named after it")
     return name.strip()
 
 
@@ -652,9 +652,9 @@ class ExperimentFile(Section):
     @classmethod
     def _names_differ(cls, scorers: list[Plugged] | None, info: ValidationInfo) -> list[Plugged] | None:
         names = ["judge"] if info.data.get("judge") is not None else [""]
-        names += [one.name for one in scorers or []]
+        names += [scorer.name for scorer in scorers or []]
         twice = [at for at, name in enumerate(names) if name in names[:at]]
         if twice:
-            message = "is a second scorer called '{}'; give it a `name` of its own"
+            message = "is a second scorer called '{}'; give it another `name`"
             raise refusal(Problem((at - 1,), message.format(names[at])) for at in twice)
         return scorers

@@ -1,4 +1,4 @@
-"""System prompts: text in the experiment file, or in a file of its own."""
+"""System prompts: text in the experiment file, or in a separate file."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ _VARIABLE = re.compile(r"\$\{[A-Za-z_]\w*\}")
 class PromptText(msgspec.Struct, frozen=True, kw_only=True):
     """A prompt's file."""
 
-    path: str  # as the experiment file has it
+    path: str  # as in the experiment file
     text: str
     sha256: str  # hex, of its bytes
 
 
 def read_prompt(folder: Path, name: str) -> PromptText:
-    """The prompt in a file. Raises ValueError with what is wrong with it."""
+    """The prompt in a file. Raises ValueError with its fault."""
     try:
         with open_regular(folder / Path(name).expanduser(), at_most=MOST_BYTES) as file:
             data = file.read(MOST_BYTES)
@@ -49,14 +49,14 @@ def read_prompt(folder: Path, name: str) -> PromptText:
 
 
 def presets() -> dict[str, Preset]:
-    """Every preset that comes with a kind of dataset, by its name."""
+    """Every preset of the dataset kinds, by name."""
     return {name: preset for kind in installed().values() for name, preset in kind.presets().items()}
 
 
 def prompt_problems(reading: Reading, text: str, preset: str | None) -> tuple[list[str], list[str]]:
-    """Faults and warnings of a system prompt. For a kind without participants `{{ … }}` is text like any other.
+    """Faults and warnings of a system prompt. For a kind without participants `{{ … }}` is ordinary text.
 
-    A dataset that cannot be read has none: its faults are reported where it is loaded.
+    None for an unreadable dataset: its faults are reported when it is loaded.
     """
     dataset = reading.dataset
     if dataset is None:
@@ -78,22 +78,22 @@ def prompt_problems(reading: Reading, text: str, preset: str | None) -> tuple[li
 
 
 def prompt_advice(folder: Path, prompt: str | PromptText | None) -> str:
-    """What is probably not meant: text that looks like a path or an address, a variable in a file; else ""."""
+    """Probable mistakes: text that looks like a path or an address, a variable in a file; else ""."""
     if isinstance(prompt, PromptText):
         if _VARIABLE.search(prompt.text):
-            return f"'{prompt.path}' holds ${{NAME}}, which is not filled in there; it is sent as it stands"
+            return f"'{prompt.path}' holds ${{NAME}}, which is not filled in there; it is sent unchanged"
     elif prompt is not None and _looks_like_a_file(folder, prompt):
         path = re.sub(r"^(?:file:(?://)?|@)", "", prompt.strip())
         suggested = "prompt.txt" if _URI.fullmatch(path) else path
         return (
-            "looks like a path or an address, and is sent to the agent as it stands; "
+            "looks like a path or an address, and is sent to the agent unchanged; "
             f"to send a file's text write `system_prompt: {{file: {suggested}}}`"
         )
     return ""
 
 
 def _looks_like_a_file(folder: Path, text: str) -> bool:
-    """Whether a prompt is the name of a file rather than words."""
+    """Whether a prompt is a file name rather than text."""
     line = text.strip()
     if not line or "\n" in line or len(line) > 250:
         return False

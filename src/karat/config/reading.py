@@ -1,4 +1,4 @@
-"""What the experiment file is validated against, and the sections that a plug-in defines."""
+"""The context that the experiment file is validated in, and the sections defined by plug-ins."""
 
 from __future__ import annotations
 
@@ -53,9 +53,9 @@ class Plugged(msgspec.Struct, frozen=True, kw_only=True):
     type: str
     plugin: Plugin
     options: dict[str, Any]  # checked, with defaults
-    given: dict[str, Any]  # as the file has them
-    name: str  # of a scorer: what it is called in tables
-    place: Place = ()  # where its options are, below its own place
+    given: dict[str, Any]  # as in the file
+    name: str  # for a scorer: its name in tables
+    place: Place = ()  # the place of its options, below its own
 
 
 class DatasetPart(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,18 +66,18 @@ class DatasetPart(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Reading(msgspec.Struct, eq=False):
-    """An experiment as nodes, what its values depend on, and what was found on the way."""
+    """An experiment as nodes, what its values depend on, and the findings so far."""
 
     root: Node
     folder: Path
     env: Mapping[str, str]
     secrets: Secrets
     warnings: list[str] = []
-    kind: Plugin | None = None  # of the dataset; None: not known yet, or by a wrong name
+    kind: Plugin | None = None  # of the dataset; None: not known yet, or wrongly named
     dataset: DatasetPart | None = None  # once it is valid
     agent: Plugged | None = None  # once it is valid
-    not_found: dict[tuple[str, str], str] = {}  # family and name of a plug-in → what is wrong with it
-    trees: dict[Path, str] = {}  # folder that conditions name → its digest
+    not_found: dict[tuple[str, str], str] = {}  # family and name of a plug-in → its fault
+    trees: dict[Path, str] = {}  # folder named in conditions → its digest
     attributes: Mapping[str, Collection[str]] | None = None  # of participants, by study; None: not read yet
 
     def warn(self, place: Place, message: str) -> None:
@@ -86,7 +86,7 @@ class Reading(msgspec.Struct, eq=False):
         self.warnings.append(str(fault).removeprefix("--set "))
 
     def fault(self, problem: Problem) -> Fault | None:
-        """The problem with its line; None of a value whose variable is not set: that is a fault already."""
+        """The problem with its line; None for a value whose variable is not set: that is already a fault."""
         node, rest = self.root.nearest(problem.place)
         message = problem.message
         if node.unset and not rest and not problem.unknown_key:
@@ -101,7 +101,7 @@ class Reading(msgspec.Struct, eq=False):
         return list(node.value) if node is not None and isinstance(node.value, dict) else []
 
     def shown(self, value: Any, node: Node | None) -> Any:
-        """A checked value with secret variables as `${NAME}`, wherever the file's text names one."""
+        """A checked value with secret variables as `${NAME}`, if the file's text names one."""
         if node is None:
             return value
         if isinstance(value, Mapping):
@@ -124,19 +124,19 @@ class _NoOptions(BaseModel):
 
 
 class _AnyOptions(BaseModel):
-    """Of a plug-in that is not known: nothing can be said of its options."""
+    """For an unknown plug-in: its options cannot be checked."""
 
     model_config = ConfigDict(extra="allow")
 
 
-_sections: dict[tuple[str, Plugin | None], type[BaseModel]] = {}  # making one takes as long as reading a file
+_sections: dict[tuple[str, Plugin | None], type[BaseModel]] = {}  # creating one takes as long as reading a file
 
 
 def section(family: str, plugin: Plugin | None) -> type[BaseModel]:
-    """What a section of the file may hold: the plug-in's options, and the keys that name and place the plug-in."""
+    """The valid keys of a section: the plug-in's options, and those that name and place the plug-in."""
     if (family, plugin) not in _sections:
         base = _AnyOptions if plugin is None else plugins.options_model(plugin) or _NoOptions
-        base.model_rebuild()  # its module may have grown since: names of classes that were not there yet
+        base.model_rebuild()  # its module may have gained classes since
         name = f"{family}.{base.__qualname__}"
         _sections[family, plugin] = create_model(name, __base__=base, __doc__=base.__doc__, **_KEYS[family])
     return _sections[family, plugin]
@@ -177,7 +177,7 @@ def read_agent(value: object, info: ValidationInfo) -> Plugged:
 
 
 def read_variant(value: object, info: ValidationInfo) -> Plugged | None:
-    """The experiment's agent with a condition's options in place of its own; None where that agent is wrong."""
+    """The experiment's agent with options replaced by a condition's; None if that agent is invalid."""
     base, values = reading_of(info).agent, _mapping(value)
     if base is None:
         return None
@@ -193,7 +193,7 @@ def read_variant(value: object, info: ValidationInfo) -> Plugged | None:
 
 
 def read_judge(value: object, info: ValidationInfo) -> Plugged | None:
-    """The scorer of golden answers; None where there is none, and none is needed."""
+    """The scorer of golden answers; None if there is none, and none is needed."""
     reading = reading_of(info)
     if value is None:
         listed = reading.root.get("scorers")
@@ -232,7 +232,7 @@ def _scorer(family: str, values: dict[str, Any], reading: Reading, *, key: str =
         checked = validated(section(family, plugin), values)
     except ValidationError as error:
         found = explain(error, values, _AnyOptions)
-        raise refusal(msgspec.structs.replace(one, place=(*place, *one.place)) for one in found) from None
+        raise refusal(msgspec.structs.replace(problem, place=(*place, *problem.place)) for problem in found) from None
     return _plugged(family, kind, plugin, checked, values)
 
 
@@ -253,7 +253,7 @@ _ONE = {"agents": "agent", "scorers": "scorer", "kinds": "kind of dataset"}
 
 
 def _find(family: str, name: object, reading: Reading, key: str) -> Plugin:
-    """The plug-in called `name`. Raises ValidationError with a problem at `key`."""
+    """The plug-in named `name`. Raises ValidationError with a problem at `key`."""
     if not isinstance(name, str):
         raise refusal([Problem((key,), f"must be the name of a {_ONE[family]}, e.g. {_EXAMPLES[family]}")])
     if (family, name) not in reading.not_found:
@@ -269,7 +269,7 @@ def _find(family: str, name: object, reading: Reading, key: str) -> Plugin:
 
 
 def _path(text: object, info: ValidationInfo) -> Path:
-    """Where the dataset is: as its kind says, else a file in the working directory or beside the experiment."""
+    """The dataset's location: from its kind, else a file in the working directory or next to the experiment."""
     reading = reading_of(info)
     locate = getattr(reading.kind, "locate", None)
     if not isinstance(text, str) or "\0" in text or (not text and locate is None):

@@ -1,4 +1,4 @@
-"""An experiment whose models are scripts on this machine: what `karat rehearse` runs."""
+"""An experiment whose models are scripts on this machine: run by `karat rehearse`."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 __all__ = ["Rehearsal", "redirected", "rehearsal"]
 
 KEY = "KARAT_REHEARSAL_KEY"
-_KEPT = 1000  # requests, to look at; a rehearsal may have a million
-_PROTOCOLS = {"openai", "openai-chat", "openai-responses", "anthropic"}  # what the server speaks
+_KEPT = 1000  # requests, for inspection; a rehearsal may have a million
+_PROTOCOLS = {"openai", "openai-chat", "openai-responses", "anthropic"}  # protocols of the server
 
 
 class Rehearsal(msgspec.Struct, frozen=True, kw_only=True):
-    """What is to be run in place of the experiment, and the server that plays its models."""
+    """The experiment to run instead, and the server that acts as its models."""
 
     experiment: Experiment
     server: ModelServer
@@ -44,14 +44,14 @@ def rehearsal(
     script: Script | Sequence[Any] | Mapping[str, Any] | Path | str | Hook | None = None,
     log: Path | str | None = None,
 ) -> Iterator[Rehearsal]:
-    """The experiment with every model played by a script, for the length of the block; costs nothing, needs no key.
+    """The experiment with every model replaced by a script, during the block; costs nothing, needs no key.
 
         with karat.rehearsal("experiment.yaml") as rehearsed:
             run = karat.run(rehearsed.experiment, results="results/rehearsed")
 
     MCP servers are the real ones. Without a script the models improvise: the agent searches
-    with the question and answers what it found, the judge's scores are drawn by a hash. The
-    run, and every report of it, says that it is a rehearsal. Raises BadExperiment for an agent
+    with the question and answers with the result, the judge's scores come from a hash. The
+    run, and every report of it, is marked as a rehearsal. Raises BadExperiment for an agent
     or a judge that karat cannot keep from asking a real model.
     """
     from karat.testing.models import serve
@@ -78,8 +78,8 @@ def redirected(experiment: Experiment, url: str) -> Experiment:
     agent = experiment.agent
     options = _options(experiment, "agents", agent.type, agent.options, url)
     scorers = tuple(
-        msgspec.structs.replace(one, options=_options(experiment, "scorers", one.type, one.options, url))
-        for one in experiment.scorers
+        msgspec.structs.replace(scorer, options=_options(experiment, "scorers", scorer.type, scorer.options, url))
+        for scorer in experiment.scorers
     )
     resolved = {**experiment.resolved, **_choices("agent", agent.options, options)}
     for before, after in zip(experiment.scorers, scorers, strict=True):
@@ -93,9 +93,9 @@ def redirected(experiment: Experiment, url: str) -> Experiment:
         "agent": msgspec.structs.replace(agent, options=options),
         "conditions": conditions,
         "scorers": scorers,
-        # Nothing is paid, and a budget in dollars would be refused for want of prices.
+        # It costs nothing, and a budget in dollars would be refused without prices.
         "execution": experiment.execution.model_copy(update={"budget": Budget()}),
-        # What scripts ask for is not worth keeping, and would lie beside what a real run asked for.
+        # Requests of scripts are not worth keeping, and would be mixed with those of a real run.
         "cassettes": cassettes if cassettes is not None and cassettes.mode == "replay" else None,
         "resolved": resolved,
         "env": {**experiment.env, KEY: "rehearsal"},
@@ -107,14 +107,14 @@ def redirected(experiment: Experiment, url: str) -> Experiment:
 
 
 def _options(experiment: Experiment, family: str, kind: str, options: Mapping[str, Any], url: str) -> dict[str, Any]:
-    """The options, with the address of the server where the plug-in takes one."""
+    """The options, with the address of the server if the plug-in takes one."""
     fields = _fields(plugins.find(family, kind, folder=experiment.folder))
     if "base_url" not in fields:
         return dict(options)
     changed: dict[str, Any] = {"base_url": url, "api_key_env": KEY, "headers": {}}
     if isinstance(options.get("env"), Mapping):
         changed["env"] = {**options["env"], **_unproxied(options["env"])}
-    if options.get("model") and "provider" not in fields:  # with one, the name stands alone
+    if options.get("model") and "provider" not in fields:  # with one, the name has no provider
         changed["model"] = _spoken(options["model"])
     if options.get("judges"):
         changed["judges"] = [_spoken(one if isinstance(one, str) else one["model"]) for one in options["judges"]]
@@ -122,7 +122,7 @@ def _options(experiment: Experiment, family: str, kind: str, options: Mapping[st
 
 
 def _spoken(model: str) -> str:
-    """The model, reached by a protocol that the server speaks; a name without a provider stays as it is."""
+    """The model, reached by a protocol that the server speaks; a name without a provider is unchanged."""
     try:
         named = parse_model(model)
     except BadOption:
@@ -141,9 +141,9 @@ def _fields(plugin: type[Any]) -> set[str]:
 
 
 def _refuse_real_models(experiment: Experiment) -> None:
-    """Raises BadExperiment where something would ask a real model all the same."""
+    """Raises BadExperiment if something would still ask a real model."""
     asks = "asks its models by itself, and karat cannot send it to a scripted one"
-    tried = "; to try the file as it is: `karat run FILE --limit 1`"
+    tried = "; to try the file unchanged: `karat run FILE --limit 1`"
     used = [("agents", experiment.agent.type, "agent.type", f"the agent '{experiment.agent.type}' {asks}{tried}")]
     for scorer in experiment.scorers:
         place = "judge" if scorer.name == "judge" else "scorers"
@@ -151,7 +151,7 @@ def _refuse_real_models(experiment: Experiment) -> None:
     faults = []
     for family, kind, place, message in used:
         plugin = plugins.find(family, kind, folder=experiment.folder)
-        # Scorers call no model unless they say so.
+        # Scorers call no model unless they declare it.
         if not getattr(plugin, "offline", family == "scorers") and "base_url" not in _fields(plugin):
             faults.append(Fault(place=place, message=message))
     if faults:
@@ -159,13 +159,13 @@ def _refuse_real_models(experiment: Experiment) -> None:
 
 
 def _unproxied(env: Mapping[str, str]) -> dict[str, str]:
-    """A proxy has no business between karat and this machine."""
+    """No proxy between karat and this machine."""
     return {name: ",".join(filter(None, [env.get(name), "127.0.0.1"])) for name in ("NO_PROXY", "no_proxy")}
 
 
 @contextmanager
 def _environment(variables: Mapping[str, str]) -> Iterator[None]:
-    """This process's environment, with these variables for the length of the block."""
+    """This process's environment, with these variables during the block."""
     before = {name: os.environ.get(name) for name in variables}
     os.environ.update(variables)
     try:

@@ -1,7 +1,7 @@
-"""The JSON Schema (2020-12) of an experiment file, for editors: with the options of every plug-in that is installed.
+"""The JSON Schema (2020-12) of an experiment file, for editors: with the options of every installed plug-in.
 
-It accepts every file that `karat check` accepts. What it cannot see, `check` reports: names that refer to
-another part of the file, files and variables that are not there, expressions in another language.
+It accepts every file that `karat check` accepts. `check` also reports what it cannot express: names that refer to
+another part of the file, missing files and variables, expressions in another language.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ __all__ = ["schema_of", "schema_text"]
 Json = dict[str, Any]
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
-_FILLED_IN = r"\$\{"  # a text with ${NAME}: what it becomes is not known here
+_FILLED_IN = r"\$\{"  # a text with ${NAME}: its value is not known here
 
 
 def schema_of(what: str) -> Json:
-    """Of `experiment`, or of the file that a kind of dataset reads. Raises BadOption where there is none."""
+    """Of `experiment`, or of the file of a dataset kind. Raises BadOption if there is none."""
     models = {name: plugin.file_model() for name, plugin in plugins.installed("kinds") if hasattr(plugin, "file_model")}
     if what == "experiment":
         return _experiment_schema()
@@ -41,7 +41,7 @@ def schema_of(what: str) -> Json:
 
 
 def schema_text(schema: Json) -> str:
-    """The schema as a file holds it."""
+    """The schema as the text of a file."""
     return json.dumps(schema, indent=1, ensure_ascii=False) + "\n"
 
 
@@ -84,13 +84,13 @@ def _experiment_schema() -> Json:
 
 
 def _required(defs: Json, reference: Json) -> list[str]:
-    """The keys that a model requires, taken out of its definition: a condition gives some of an agent's options."""
+    """A model's required keys, removed from its definition: a condition gives only some of an agent's options."""
     required: list[str] = defs[reference["$ref"].rpartition("/")[2]].pop("required", [])
     return required
 
 
 def _choice(key: str, branches: dict[str, Json], aliases: dict[str, str], *, default: str | None = None) -> Json:
-    """A section whose `key` names a plug-in: what else it may hold depends on the name."""
+    """A section whose `key` names a plug-in: its other keys depend on the name."""
     names = {name: [name, *(alias for alias, of in aliases.items() if of == name)] for name in branches}
     conditions = [
         {
@@ -131,7 +131,7 @@ def _null_if_none(branch: Json) -> list[Json]:
 
 
 def _server() -> Json:
-    """A program or an address, by `type`, else by the key that only one of them has."""
+    """A program or an address, by `type`, else by a key that only one of them has."""
     remote = {"properties": {"type": {"enum": ["http", "sse"]}}, "required": ["type"]}
     by_url = {"required": ["url"], "not": {"anyOf": [{"required": ["type"]}, {"required": ["command"]}]}}
     return {
@@ -143,7 +143,7 @@ def _server() -> Json:
 
 
 def _variants(agents: dict[str, type[BaseModel]], references: dict[Any, Json]) -> list[Json]:
-    """What a condition may say of the agent: options of the one that the file names."""
+    """The `agent` of a condition: options of the file's agent."""
     aliases = plugins.aliases("agents")
     found = []
     for name, model in agents.items():
@@ -160,7 +160,7 @@ def _only_type(names: list[str]) -> Json:
 
 
 def _judged() -> list[Json]:
-    """Kinds of dataset whose answers need a judge, where no scorers are listed."""
+    """Dataset kinds whose answers need a judge if no scorers are listed."""
     found = []
     for name, plugin in plugins.installed("kinds"):
         if getattr(plugin, "judged", False):
@@ -173,7 +173,7 @@ def _judged() -> list[Json]:
 
 
 def _name(names: Iterable[str]) -> Json:
-    """A plug-in that is installed, or `module:Class`."""
+    """An installed plug-in, or `module:Class`."""
     return {"anyOf": [{"enum": sorted(names)}, {"type": "string", "pattern": f":|{_FILLED_IN}"}]}
 
 
@@ -193,7 +193,7 @@ def _or_null(schema: Json) -> Json:
 
 
 class _Generator(GenerateJsonSchema):
-    """As pydantic reads values: numbers also as text, and every value as a text with `${NAME}`."""
+    """As pydantic reads values: numbers also as text, and every value as text with `${NAME}`."""
 
     def field_title_should_be_set(self, schema: Any) -> bool:
         return False
@@ -221,12 +221,12 @@ class _Generator(GenerateJsonSchema):
         return {"anyOf": [{"enum": allowed}, {"type": "string", "pattern": _FILLED_IN}]}
 
     def function_before_schema(self, schema: core_schema.BeforeValidatorFunctionSchema) -> Json:
-        """A list that is checked beforehand takes a single text, in every plug-in that does so."""
+        """A list with such a validator accepts a single text, in every plug-in."""
         made = super().function_before_schema(schema)
         return {"anyOf": [{"type": ["string", "null"]}, made]} if made.get("type") == "array" else made
 
     def model_schema(self, schema: core_schema.ModelSchema) -> Json:
-        """Of a section of the file, a key without a value is a key that is not there."""
+        """In a section of the file, a key without a value counts as absent."""
         made = super().model_schema(schema)
         made.pop("title", None)
         if issubclass(schema["cls"], Section):
@@ -244,7 +244,7 @@ _MODULE = "karat__config__reading__"  # pydantic puts it before the names of sec
 def _tidied(value: Any, *, names: bool = False) -> Any:
     """With the standard's words for limits behind a validator, and short names. `names`: the keys are names."""
     if isinstance(value, list):
-        return [_tidied(one) for one in value]
+        return [_tidied(item) for item in value]
     if isinstance(value, dict):
         return {
             str(key if names else _LIMITS.get(key, key)).removeprefix(_MODULE): _tidied(

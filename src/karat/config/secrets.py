@@ -1,16 +1,16 @@
 """Which values of an experiment are secret.
 
 Secret positions: `headers`, a server's or program's `env`, user information and query of
-a URL, options called `api_key…`, and what the file names under `secrets:`. An environment
-variable used in such a position is a secret, wherever else it is used; so is one whose
-name says so (`${SEARCH_API_KEY}` in a program's arguments).
+a URL, options called `api_key…`, and names under `secrets:`. An environment
+variable used in such a position is a secret everywhere; so is one whose
+name suggests it (`${SEARCH_API_KEY}` in a program's arguments).
 
-A literal in a secret position is an error only where it can be a secret: an `api_key…`,
-a header, variable or query parameter called like one (a word of its name is key, token,
-secret, password, authorization, cookie, …), the password or the lone token before the `@` of a
-URL. `INDEX: ./docs` and `Accept: text/html` may stay.
+A literal in a secret position is an error only if it can be a secret: an `api_key…`,
+a header, variable or query parameter named like one (a word of its name is key, token,
+secret, password, authorization, cookie, …), the password or the single token before the `@` of a
+URL. `INDEX: ./docs` and `Accept: text/html` are allowed.
 
-`api_key_env: NAME` holds no secret but names the variable that does; so do `client_secret_env` and `private_key_env`.
+`api_key_env: NAME` is not a secret but names its variable; so do `client_secret_env` and `private_key_env`.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 
 
 def sounds_secret(name: str) -> bool:
-    """Whether a word of the name is one that secrets are called by.
+    """Whether a word of the name suggests a secret.
 
     >>> [sounds_secret(name) for name in ("X-Api-Key", "githubToken", "MAX_TOKENS", "MONKEY")]
     [True, True, False, False]
@@ -53,7 +53,7 @@ class Secrets:
         self.variables: set[str] = set()
         self.faults: list[Fault] = []
         self.warnings: list[str] = []
-        self.literals: list[str] = []  # of faults: never to be shown in a message
+        self.literals: list[str] = []  # of faults: never show them in a message
         named = root.get("secrets")
         for place, node in walk(named) if named is not None else ():
             self._named(("secrets", *place), node)
@@ -67,7 +67,7 @@ class Secrets:
         return {name: self._env[name] for name in sorted(self.variables) if name in self._env}
 
     def shown(self, node: Node) -> str:
-        """A text with its variables filled in, but for the secret ones."""
+        """A text with its variables filled in, except secret ones."""
         if node.template is None:
             return str(node.value)
         env = self._env
@@ -115,21 +115,21 @@ class Secrets:
         if literal and text and not node.variables:
             name = re.sub(r"[^A-Z0-9]+", "_", str(place[-1]).upper()).strip("_") or "SECRET"
             remedy = f"write `${{{name}}}` and set that environment variable"
-            self._literal(place, text, f"a secret must not stand in the file; {remedy}")
+            self._literal(place, text, f"a secret must not be in the file; {remedy}")
 
     def _url(self, place: Place, template: str) -> None:
         # The unfilled text is split: a value with "@" or "?" in it would move the borders.
         try:
             parts = urlsplit(template)
         except ValueError:
-            return  # the model of the option says what is wrong
+            return  # the option's model reports the fault
         user, _, password = parts.netloc.rpartition("@")[0].rpartition(":")
         self.variables.update(_VARIABLE.findall(user))
         for name, text in [("", password), *parse_qsl(parts.query)]:
             self.variables.update(_VARIABLE.findall(text))
             if text and "${" not in text and (not name or sounds_secret(name)):
                 where = f"in the query parameter '{name}'" if name else "before the '@'"
-                message = f"a secret must not stand in the file ({where}); write `${{NAME}}` and set that variable"
+                message = f"a secret must not be in the file ({where}); write `${{NAME}}` and set that variable"
                 self._literal(place, text, message)
 
 

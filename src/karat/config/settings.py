@@ -1,4 +1,4 @@
-"""`--set a.b.c=value`: settings on the command line, laid over the file."""
+"""`--set a.b.c=value`: settings on the command line that override the file."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["apply", "follow"]
 
 
 def apply(root: Node, settings: Sequence[str]) -> list[Fault]:
-    """Sets each, in order; keys that are missing are made. The value is YAML: `5`, `[a, b]`, `null`, text."""
+    """Sets each, in order; missing keys are created. The value is YAML: `5`, `[a, b]`, `null`, text."""
     faults = []
     for setting in settings:
         message = _set(root, setting)
@@ -22,9 +22,9 @@ def apply(root: Node, settings: Sequence[str]) -> list[Fault]:
 
 
 def follow(root: Node, place: str) -> tuple[Node, list[str]]:
-    """What stands at a dotted place, and the parts of the place below which nothing stands.
+    """The node at a dotted place, and the parts of the place that do not exist.
 
-    A key may hold dots itself (`conditions.gpt-4.1.system_prompt`): the longest that is there is taken.
+    A key may contain dots (`conditions.gpt-4.1.system_prompt`): the longest existing one is used.
     """
     here, rest = root, place.split(".") if place else []
     while rest:
@@ -40,7 +40,7 @@ def follow(root: Node, place: str) -> tuple[Node, list[str]]:
 
 
 def _set(root: Node, setting: str) -> str:
-    """What is wrong with the setting; "" where it was applied."""
+    """The fault of the setting; "" if it was applied."""
     place, equals, text = setting.partition("=")
     keys = place.strip().split(".")
     if not equals or not all(keys):
@@ -61,11 +61,11 @@ def _insert(parent: Node, rest: list[str], value: Node) -> str:
     for depth, key in enumerate(rest, start=1):
         if isinstance(parent.value, list):
             count = len(parent.value)
-            return f"'{key}' is no position in a list of {count}{did_you_mean(key, map(str, range(count)))}"
+            return f"'{key}' is not a position in a list of {count}{did_you_mean(key, map(str, range(count)))}"
         if parent.value is None:
             parent.value = {}
         if not isinstance(parent.value, dict):
-            return f"'{key}' can stand only in a mapping; there is a plain value"
+            return f"'{key}' needs a mapping here, but there is a plain value"
         parent.value[key] = value if depth == len(rest) else Node({}, source="flag")
         parent = parent.value[key]
     return ""

@@ -1,7 +1,7 @@
-"""Archives in a run folder: gzipped tar files, written plainly and read as a stranger's.
+"""Archives in a run folder: gzipped tar files, read without trusting them.
 
-`tarfile` reads headers only. Every size is checked before anything is read, and nothing but regular files, folders and
-links that stay inside is known.
+`tarfile` only parses headers. Every size is checked before anything is read, and only regular files, folders and links
+that stay inside are accepted.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ __all__ = ["END", "BadArchive", "member", "members"]
 _BLOCK = 512
 _LONGEST_NAME = 4 * 1000 + 1  # bytes
 END = bytes(2 * _BLOCK)
-"""Ends an archive."""
+"""The end of an archive."""
 
 
 class BadArchive(ValueError):
-    """It is not what karat writes."""
+    """An archive that karat did not write."""
 
 
 def member(entry: Entry, data: bytes = b"") -> bytes:
-    """An entry as it stands in the archive."""
+    """An entry in the archive's format."""
     info = tarfile.TarInfo(entry.path)
     info.type = tarfile.DIRTYPE if entry.folder else tarfile.REGTYPE if entry.link is None else tarfile.SYMTYPE
     info.size, info.mode = len(data), 0o755 if entry.folder or entry.executable else 0o644
@@ -36,7 +36,7 @@ def member(entry: Entry, data: bytes = b"") -> bytes:
 
 
 def members(file: BinaryIO, *, at_most: int) -> Iterator[tuple[Entry, bytes]]:
-    """The entries of an archive of at most so many bytes, with the content of files. Raises BadArchive."""
+    """The entries of an archive of at most `at_most` bytes, with files' contents. Raises BadArchive."""
     long: dict[bytes, str] = {}
     with gzip.GzipFile(fileobj=file) as stream:
         while (block := _read(stream, _BLOCK)) != END[:_BLOCK]:

@@ -1,8 +1,8 @@
-"""What a trial changed in its workspace, as the run folder keeps it, and the workspace made again from that.
+"""What a trial changed in its workspace: stores it in the run folder, and rebuilds the workspace from that.
 
 `RUN/workspaces/TRIAL-ATTEMPT.tar.gz` holds `changes.json` (`Stored`), `diff` (text) and `files/…`: every changed or new
-file. `RUN/workspaces/base-DIGEST.tar.gz` is the folder that the trials began with. What is too large, is no file or
-leads out of the workspace is left out, and `left_out` says so.
+file. `RUN/workspaces/base-DIGEST.tar.gz` is the folder that the trials started from. Anything too large, not a file, or
+linking out of the workspace is left out, and `left_out` says so.
 """
 
 from __future__ import annotations
@@ -46,10 +46,10 @@ MOST_BYTES = 64_000_000
 MOST_ENTRIES = 20_000
 """Changed, new and removed, for each trial."""
 
-_MOST_SEEN = 500_000  # entries, of a copy also those that are as they were
+_MOST_SEEN = 500_000  # entries; in a copy, including unchanged ones
 _MOST_DIFF = 200_000  # characters
 _MOST_COMPARED = 1_000_000  # bytes of a file
-_MOST_LINES = 1_000  # of a file, without what is equal at its begin and end: comparing takes their square
+_MOST_LINES = 1_000  # of a file, without equal lines at start and end: time grows with the square
 _CONTEXT = 3  # lines around a difference
 _DIFF_SECONDS = 5.0  # for all files of a trial
 _LARGEST = 2**30 + 2**28  # bytes of an archive, unpacked
@@ -57,36 +57,36 @@ _MOST_NOTES = 20
 _NOTES_IN_ANSWER = 3
 _LONG = b"\0long"
 _NOTHING = (Entry(""), b"")
-_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EIO)  # where the changes are written; not what an agent left
+_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EIO)  # errors where the changes are written, not in the workspace
 _HUNK = re.compile(r"^@@ -(\d+)(,\d+)? \+(\d+)(,\d+)? @@")
 _FILE = re.compile(r"(base-[0-9a-f]{1,64}|[0-9a-f]{1,64}-\d{1,9})\.tar\.gz", re.ASCII)
 
 
 class Stored(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """`changes.json`: what the archive says besides the files themselves."""
+    """`changes.json`: the archive's metadata."""
 
-    base: str  # digest of the folder that the trial began with
+    base: str  # digest of the folder that the trial started from
     changed: int  # files and links that are new or different
     bytes: int  # of these files
     removed: tuple[str, ...] = ()
-    left_out: tuple[str, ...] = ()  # what is not in the archive, and why; not empty: it is incomplete
-    added_lines: int | None = None  # in text files; None: not every one of them was compared
+    left_out: tuple[str, ...] = ()  # what is missing from the archive, and why; (): it is complete
+    added_lines: int | None = None  # in text files; None: not all of them were compared
     removed_lines: int | None = None
-    answer: Answer | None = None  # as the journal is about to have it; None: the attempt failed
+    answer: Answer | None = None  # about to be written to the journal; None: the attempt failed
 
 
 def refuse_secrets(base: Base, redact: Redactor) -> None:
-    """Raises BadOption where a file of a starting folder holds a secret: the run folder keeps the file."""
+    """Raises BadOption if a file of a starting folder holds a secret, because the run folder stores the file."""
     for entry in base.tree.entries if redact else ():
         if not entry.folder and entry.link is None:
             data = (base.path / entry.path).read_bytes()
             if _masked(data, redact) != data:
-                problem = f"'{entry.path}' in it holds a secret of the experiment, and the run folder keeps that file"
-                raise BadOption("workspace", f"{problem}; take it out")
+                problem = f"its file '{entry.path}' holds a secret of the experiment, and would be in the run folder"
+                raise BadOption("workspace", f"{problem}; remove the secret")
 
 
 def store_base(folder: Path, base: Base) -> None:
-    """Keeps the folder that trials begin with in `folder`, once."""
+    """Stores the folder that trials start from in `folder`, once."""
     path = folder / f"base-{base.tree.digest}.tar.gz"
     if path.exists():
         return
@@ -102,10 +102,10 @@ def store_base(folder: Path, base: Base) -> None:
 def store_changes(
     workspace: Workspace, base: Base, path: Path, *, redact: Redactor, answer: bytes | None, ignore: Sequence[str] = ()
 ) -> WorkspaceChanges:
-    """Writes what was changed to `path` and syncs it. Raises OSError, but never for what an agent left.
+    """Writes the changes to `path` and syncs it. Raises OSError, but never because of what an agent left.
 
-    `ignore`: names of files and folders anywhere, or paths from the workspace, with `*` and `?`; they count as not
-    changed. `answer`: the line that is yet to be written to the journal, so that a killed run asks nothing twice.
+    `ignore`: names of files and folders anywhere, or paths from the workspace, with `*` and `?`; they count as
+    unchanged. `answer`: the line about to be written to the journal, so that a killed run asks nothing twice.
     """
     workspace.end_processes()
     with tempfile.TemporaryFile(dir=path.parent) as spool:
@@ -127,7 +127,7 @@ def store_changes(
 
 
 def _blocks(rest: IO[bytes], head: bytes = b"", digest: hashlib._Hash | None = None) -> Iterator[bytes]:
-    """`head`, then a file from its beginning; `digest` is given all of it."""
+    """`head`, then a file from its start; `digest` is updated with all of it."""
     rest.seek(0)
     for block in chain([head], iter(partial(rest.read, 2**20), b"")):
         if digest is not None:
@@ -136,7 +136,7 @@ def _blocks(rest: IO[bytes], head: bytes = b"", digest: hashlib._Hash | None = N
 
 
 def summary_of(stored: Stored, path: Path, sha256: str | None = None) -> WorkspaceChanges:
-    """What an answer says of its workspace. `sha256`: of the archive; None: it is read."""
+    """An answer's record of its workspace. `sha256`: of the archive; None: it is read."""
     if sha256 is None:
         with open_regular(path) as file:
             sha256 = hashlib.file_digest(file, "sha256").hexdigest()
@@ -166,10 +166,10 @@ class _Changes:
         self.left_out: list[str] = []
         self.diff = _Diff()
         self._seen: set[str] = set()
-        self._hidden = set[str]() if workspace.overlay is not None else {""}  # what is not seen there was removed
+        self._hidden = set[str]() if workspace.overlay is not None else {""}  # what is not met was removed
 
     def read(self) -> None:
-        """Goes through everything that was changed; of a copy, through everything."""
+        """Goes through everything that changed; in a copy, through everything."""
         top = os.open(self._workspace.changed, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             waiting = [""]
@@ -198,10 +198,10 @@ class _Changes:
 
     def _is_ignored(self, name: str) -> bool:
         part = name.rpartition("/")[2]
-        return any(fnmatchcase(part, one) or fnmatchcase(name, one) for one in self._ignore)
+        return any(fnmatchcase(part, pattern) or fnmatchcase(name, pattern) for pattern in self._ignore)
 
     def _read_folder(self, top: int, folder: str) -> list[str]:
-        """The folders in it."""
+        """Reads a folder; returns the folders in it."""
         below: list[str] = []
         try:
             with _opened_below(top, folder) as fd:
@@ -227,7 +227,7 @@ class _Changes:
         return below
 
     def _read_entry(self, fd: int, part: str, name: str) -> bool:
-        """Whether it is a folder."""
+        """Reads an entry; returns whether it is a folder."""
         status, before = os.stat(part, dir_fd=fd, follow_symlinks=False), self._base.entries.get(name)
         mode = status.st_mode
         if before is not None and (stat.S_ISDIR(mode), stat.S_ISLNK(mode)) != (before.folder, before.link is not None):
@@ -241,7 +241,7 @@ class _Changes:
         elif stat.S_ISLNK(mode):
             self._read_link(os.readlink(part, dir_fd=fd), name, before)
         elif stat.S_ISCHR(mode) and status.st_rdev == 0 and self._workspace.overlay is not None:
-            self.removed[name] = None  # so an overlay says it
+            self.removed[name] = None  # an overlay's mark for this
         else:
             self._leave_out(name, "neither a file nor a folder nor a link")
         return False
@@ -263,7 +263,7 @@ class _Changes:
             status = os.fstat(opened)
             if status.st_size > MOST_BYTES - self.bytes:
                 self._leave_out(
-                    name, f"{count(status.st_size)} bytes, with which the changes are more than {count(MOST_BYTES)}"
+                    name, f"{count(status.st_size)} bytes, which would make the changes more than {count(MOST_BYTES)}"
                 )
                 return
             data = file.read(status.st_size)
@@ -277,7 +277,7 @@ class _Changes:
         kept = _masked(data, self._redact)
         if kept != data:
             self._leave_out(name, "a secret in it is masked")
-        self.changed += kept == data  # else it is counted already
+        self.changed += kept == data  # otherwise it is counted already
         self.bytes += len(kept)
         self._stream.write(member(Entry(f"files/{name}", executable=executable), kept))
         self.diff.add(name, old, kept if len(kept) <= _MOST_COMPARED else _LONG)
@@ -294,7 +294,7 @@ class _Changes:
 
 @contextmanager
 def _opened_below(top: int, folder: str) -> Iterator[int]:
-    """Opens part by part, so that no part can become a link meanwhile."""
+    """Opens a path part by part, so that no part can become a link meanwhile."""
     fd = os.dup(top)
     try:
         for part in filter(None, folder.split("/")):
@@ -308,14 +308,14 @@ def _opened_below(top: int, folder: str) -> Iterator[int]:
 def _is_opaque(fd: int) -> bool:
     """Whether an overlay shows nothing of the starting folder below this folder."""
     for name in ("trusted.overlay.opaque", "user.overlay.opaque"):
-        with suppress(OSError, AttributeError):  # only Linux has them
+        with suppress(OSError, AttributeError):  # Linux only
             if os.getxattr(fd, name) == b"y":
                 return True
     return False
 
 
 class _Diff:
-    """Differences of text files, as `diff -u` writes them, up to a limit."""
+    """Differences of text files in the format of `diff -u`, up to a limit."""
 
     def __init__(self) -> None:
         self.added = self.removed = 0
@@ -325,7 +325,7 @@ class _Diff:
         self._deadline = time.monotonic() + _DIFF_SECONDS
 
     def add(self, name: str, old: bytes | None, new: bytes | None) -> None:
-        """`old`, `new`: None where there is no such file, `_LONG` where it is too long to compare."""
+        """`old`, `new`: None if there is no such file, `_LONG` if it is too long to compare."""
         before, after = _lines(old), _lines(new)
         if before is None or after is None:
             long = _LONG in (old, new)
@@ -358,7 +358,7 @@ def _fate(old: bytes | None, new: bytes | None) -> str:
 
 
 def _lines(data: bytes | None) -> list[str] | None:
-    """None: it is no text."""
+    """The lines of a text file; None if it is not text."""
     if data is None or not data:
         return []
     try:
@@ -373,7 +373,7 @@ def _lines(data: bytes | None) -> list[str] | None:
 
 
 def _difference(old: list[str], new: list[str]) -> list[str] | None:
-    """The hunks; None where comparing would take too long. What is equal at begin and end is not compared."""
+    """The hunks; None if comparing would take too long. Equal lines at start and end are not compared."""
     both = min(len(old), len(new))
     head = next((at for at in range(both) if old[at] != new[at]), both)
     tail = next((at for at in range(both - head) if old[-1 - at] != new[-1 - at]), both - head)
@@ -389,7 +389,7 @@ def _difference(old: list[str], new: list[str]) -> list[str] | None:
 
 
 def read_stored(run: Path, file: str) -> tuple[Stored, str]:
-    """What an archive says besides the files, and the differences. Raises OSError, BadArchive."""
+    """An archive's metadata, and the differences. Raises OSError, BadArchive."""
     with _opened(run, file) as opened:
         return _head(members(opened, at_most=_LARGEST))
 
@@ -397,7 +397,7 @@ def read_stored(run: Path, file: str) -> tuple[Stored, str]:
 def _head(entries: Iterator[tuple[Entry, bytes]]) -> tuple[Stored, str]:
     (head, data), (diff, text) = next(entries, _NOTHING), next(entries, _NOTHING)
     if (head.path, diff.path) != ("changes.json", "diff"):
-        raise BadArchive("it does not begin with changes.json and diff")
+        raise BadArchive("it does not start with changes.json and diff")
     try:
         return msgspec.json.decode(data, type=Stored), text.decode("utf-8", "replace")
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
@@ -406,27 +406,27 @@ def _head(entries: Iterator[tuple[Entry, bytes]]) -> tuple[Stored, str]:
 
 def _opened(run: Path, file: str) -> BufferedReader:
     if not _FILE.fullmatch(file):
-        raise BadArchive(f"{file!a:.100} is no name of an archive")
+        raise BadArchive(f"{file!a:.100} is not the name of an archive")
     return open_regular(run / "workspaces" / file, within=run, at_most=_LARGEST)
 
 
 def unpack_base(run: Path, digest: str, folder: Path) -> Base:
-    """The folder that trials began with, as the new folder `folder`. Raises OSError, BadArchive."""
+    """Restores the folder that trials started from as the new folder `folder`. Raises OSError, BadArchive."""
     folder.mkdir(mode=0o700)
     with _opened(run, f"base-{digest}.tar.gz") as file:
         for entry, data in members(file, at_most=_LARGEST):
             _write(folder, entry, entry.path, data)
     base = Base(folder)
     if base.tree.digest != digest:
-        raise BadArchive("it is not what the trials began with")
+        raise BadArchive("it is not what the trials started from")
     return base
 
 
 def apply_changes(run: Path, changes: WorkspaceChanges, folder: Path) -> None:
-    """Makes a copy of the folder that a trial began with what it left. Raises OSError, BadArchive."""
+    """Turns a copy of a trial's starting folder into what the trial left. Raises OSError, BadArchive."""
     with _opened(run, changes.file) as file:
         if hashlib.file_digest(file, "sha256").hexdigest() != changes.sha256:
-            raise BadArchive("it is not as it was when the answer was given")
+            raise BadArchive("it has changed since the answer was given")
         file.seek(0)
         entries = members(file, at_most=_LARGEST)
         for name in _head(entries)[0].removed:
@@ -449,7 +449,7 @@ def _write(folder: Path, entry: Entry, name: str, data: bytes) -> None:
 
 
 def put(folder: Path, name: str, data: bytes, *, executable: bool = False) -> None:
-    """Writes a file below a folder; whatever is in its way, such as a link, is removed, and no link is followed."""
+    """Writes a file below a folder; removes whatever is in its way, such as a link, and follows no link."""
     place = _room_for(folder, name)
     remove(place)
     place.write_bytes(data)
@@ -457,7 +457,7 @@ def put(folder: Path, name: str, data: bytes, *, executable: bool = False) -> No
 
 
 def _room_for(folder: Path, name: str) -> Path:
-    """A path below a folder, all parts above it being folders, not links."""
+    """A path below a folder whose parents are all folders, not links."""
     *above, last = name.split("/")
     for part in above:
         folder = folder / part
@@ -468,7 +468,7 @@ def _room_for(folder: Path, name: str) -> Path:
 
 
 def remove(place: Path) -> None:
-    """Removes a file, a link or a folder, if it is there."""
+    """Removes a file, a link or a folder, if it exists."""
     if place.is_dir() and not place.is_symlink():
         remove_tree(place)
     else:

@@ -1,16 +1,16 @@
-"""Starts Claude Code and stays beside it: a clean environment, a session of its own, and nothing of it left at the end.
+"""Starts Claude Code and watches over it: a clean environment, its own session, and nothing left running at the end.
 
-Run by its path, as `python -I -S launch.py DEFINITION ARGUMENTS…`; DEFINITION is a JSON file:
+Run as a script, `python -I -S launch.py DEFINITION ARGUMENTS…`; DEFINITION is a JSON file:
 
     {"command": ["/…/claude"], "env": {…}, "home": "/tmp/…", "parent": 4711, "cwd": "/tmp/…"}
 
 `home` is removed at the end; without `cwd` the program starts in the folder of this process.
 
 The program inherits stdin, stdout and stderr and gets the ARGUMENTS. MCP servers that it
-starts have sessions of their own, so no signal to a group would reach them all. On Linux
-this process adopts whatever loses its parent, and so finds every descendant; elsewhere it
-finds those whose parents live. When the program ends, or on SIGTERM, SIGINT, SIGHUP, or
-when karat itself dies, everything below is ended. Standard library only: each trial waits for this.
+starts have their own sessions, so no signal to a process group would reach them all. On Linux
+this process adopts orphans, and so finds every descendant; elsewhere it finds those whose
+parents are alive. When the program ends, on SIGTERM, SIGINT or SIGHUP, or when karat dies,
+every descendant is ended. Standard library only: each trial waits for this.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from typing import NoReturn
 __all__ = ["CANNOT_START", "EXIT_CANNOT_START", "OF_THE_SDK", "PID_FILE", "main"]
 
 CANNOT_START = "karat: cannot start "
-EXIT_CANNOT_START = 127  # as shells have it
+EXIT_CANNOT_START = 127  # as in shells
 PID_FILE = "launcher.pid"
 TERM_SECONDS = 0.5  # after SIGTERM, before SIGKILL
-KILL_SECONDS = 2.0  # for the kernel to clear away what was killed
+KILL_SECONDS = 2.0  # for the kernel to clean up killed processes
 _POLL_SECONDS = 0.005
 _REMOVALS = 5
 
-# What the SDK adds to the environment by itself; the program speaks its protocol by them.
+# Variables that the SDK adds to the environment; the program needs them for the SDK's protocol.
 OF_THE_SDK = ("CLAUDE_CODE_ENTRYPOINT", "CLAUDE_AGENT_SDK_VERSION", "CLAUDE_CODE_SDK_READS_SESSION_STATE")
 
 
@@ -42,7 +42,7 @@ class _End(BaseException):
 
 
 def main() -> NoReturn:
-    """Until the program has ended; its exit code is ours."""
+    """Runs until the program has ended, and exits with its code."""
     with open(sys.argv[1], encoding="utf-8") as file:
         definition = json.load(file)
     home, parent = definition["home"], definition["parent"]
@@ -61,11 +61,11 @@ def main() -> NoReturn:
     _end_all()
     import shutil
 
-    for _ in range(_REMOVALS):  # here, because karat may be dead by now, and the folder holds keys
+    for _ in range(_REMOVALS):  # done here because karat may have died, and the folder holds keys
         shutil.rmtree(home, ignore_errors=True)
         if not os.path.exists(home):
             break
-        time.sleep(_POLL_SECONDS)  # a program that was just killed had made one more file
+        time.sleep(_POLL_SECONDS)  # a program that was just killed may have made another file
     os._exit(code)
 
 
@@ -74,11 +74,11 @@ def _end(_number: int, _frame: object) -> None:
 
 
 def _prepare(parent: int) -> None:
-    """A session of our own; adopts orphans and ends with the parent (both Linux only)."""
+    """Starts a session; makes this process adopt orphans and end with its parent (both Linux only)."""
     try:  # noqa: SIM105 - each import costs every start of a trial
         os.setsid()
     except PermissionError:
-        pass  # the parent has made this process a leader already
+        pass  # the parent has already made this process a leader
     if sys.platform == "linux":
         import ctypes
 
@@ -86,7 +86,7 @@ def _prepare(parent: int) -> None:
         libc = ctypes.CDLL(None)
         libc.prctl(set_child_subreaper, 1)
         libc.prctl(set_parent_death_signal, signal.SIGTERM)
-    if os.getppid() != parent:  # it died before we asked
+    if os.getppid() != parent:  # it died before the call
         raise _End
 
 
@@ -101,7 +101,7 @@ def _run(definition: dict[str, object]) -> int:
     except OSError as error:
         sys.stderr.write(f"{CANNOT_START}'{command[0]}': {error.strerror}\n")
         return EXIT_CANNOT_START
-    # Whoever reads the program's output must see its end when the program ends, not when we do.
+    # Readers of the program's output must see its end when the program ends, not when this process does.
     nothing = os.open(os.devnull, os.O_RDWR)
     for stream in (0, 1):
         os.dup2(nothing, stream)
@@ -113,7 +113,7 @@ def _run(definition: dict[str, object]) -> int:
 
 
 def _end_all() -> None:
-    """SIGTERM to every descendant, a moment to go, then SIGKILL until none is left."""
+    """Sends SIGTERM to every descendant, waits a moment, then sends SIGKILL until none is left."""
     doomed = set(_descendants())
     _signal(doomed, signal.SIGTERM)
     deadline = time.monotonic() + TERM_SECONDS
@@ -121,7 +121,7 @@ def _end_all() -> None:
         time.sleep(_POLL_SECONDS)
     deadline = time.monotonic() + KILL_SECONDS
     while True:
-        # Where orphans are not adopted, those that were seen at first are all that can be named.
+        # Without adoption of orphans, only the processes seen at first can be named.
         doomed.update(_descendants())
         _signal(doomed, signal.SIGKILL)
         if not _children_left() or time.monotonic() > deadline:
@@ -130,7 +130,7 @@ def _end_all() -> None:
 
 
 def _children_left() -> bool:
-    """Collects what has ended. Below an adopting process every descendant becomes a child in the end."""
+    """Reaps ended children; whether any are left. With adoption, every descendant becomes a child in the end."""
     try:
         while os.waitpid(-1, os.WNOHANG)[0]:
             pass

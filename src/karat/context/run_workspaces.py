@@ -1,4 +1,4 @@
-"""The workspaces of a run: those its trials work in, and those that scorers get, made again from the run folder."""
+"""The workspaces of a run: those in which trials work, and those rebuilt from the run folder for scorers."""
 
 from __future__ import annotations
 
@@ -43,24 +43,24 @@ __all__ = ["FOLDER", "RebuiltWorkspaces", "TrialWorkspaces", "trial_workspaces"]
 FOLDER = "workspaces"
 """In the run folder."""
 
-_HINT = " (what need not be kept can be named in execution.workspace_ignore)"
-_THREADS = 4  # workspaces that are opened, stored and removed at a time
+_HINT = " (name files that need not be saved in execution.workspace_ignore)"
+_THREADS = 4  # workspaces opened, stored and removed at a time
 
 
 class TrialWorkspaces:
-    """A fresh workspace for each attempt, and what becomes of it."""
+    """Opens a fresh workspace for each attempt, and stores what it left."""
 
     def __init__(self, bases: Mapping[str, Base], *, redact: Redactor, keep: bool, ignore: Sequence[str]) -> None:
-        """`bases`: by digest. `keep`: each workspace is also kept as a folder. `ignore`: as `store_changes` has it."""
+        """`bases`: by digest. `keep`: also keep each workspace as a folder. `ignore`: as in `store_changes`."""
         self._bases, self._redact, self._keep, self._ignore = bases, redact, keep, ignore
         self._overlay: Overlay | None = None  # None: copies
-        self._numbers: dict[str, int] = {}  # trial → its last attempt with a workspace, also of an earlier part
+        self._numbers: dict[str, int] = {}  # trial → its last attempt with a workspace, including earlier parts
 
     @contextmanager
     def opened(self, run: Path, *, overlays: bool, notice: Callable[[str], None]) -> Iterator[None]:
-        """For as long as the run lasts. `notice` is told how workspaces are made, and what that costs.
+        """Use around the run. `notice` is called with how workspaces are made, and the cost.
 
-        `overlays`: whether some agent can do with an overlay. Raises OSError.
+        `overlays`: whether some agent can work in an overlay. Raises OSError.
         """
         self._kept = run / FOLDER
         make_folder(self._kept)
@@ -82,7 +82,7 @@ class TrialWorkspaces:
             yield
 
     def _cost_of_copies(self) -> str:
-        """What a copy of the largest takes, measured."""
+        """The measured time to copy the largest folder."""
         base = max(self._bases.values(), key=lambda base: len(base.entries))
         clock = time.monotonic()
         open_workspace(self._folder / "measured", base, None).close()
@@ -91,7 +91,7 @@ class TrialWorkspaces:
         return f"{seconds} for {files} with {formats.count(base.tree.size)} bytes"
 
     async def open(self, trial: Trial, *, overlay: bool) -> Workspace:
-        """`overlay`: whether one will do, because the agent starts its processes by `Workspace.command`."""
+        """`overlay`: whether an overlay is possible, because the agent starts processes through `Workspace.command`."""
         part = trial.condition.context.workspace
         assert part is not None
         number = self._numbers[trial.id] = self.last_number(trial.id) + 1
@@ -100,7 +100,7 @@ class TrialWorkspaces:
         return await asyncio.wrap_future(opening)
 
     def store(self, workspace: Workspace, trial: Trial, answer: bytes | None) -> Future[WorkspaceChanges]:
-        """Keeps the changes in the run folder, then ends and removes the workspace, on a thread.
+        """Stores the changes in the run folder, then ends and removes the workspace, on a thread.
 
         `answer`: its line of the journal; None: the attempt failed. The future may raise OSError.
         """
@@ -121,15 +121,15 @@ class TrialWorkspaces:
             workspace.close()
 
     def last_number(self, trial: str) -> int:
-        """Of a trial's workspaces; 0: it had none."""
+        """The number of a trial's last workspace; 0: it had none."""
         return self._numbers.get(trial, 0)
 
     def continue_after(self, trial: str, number: int) -> None:
-        """The trial has had so many workspaces, here or on another machine."""
+        """Records that the trial has had `number` workspaces, here or on another machine."""
         self._numbers[trial] = max(self.last_number(trial), number)
 
     async def stored_answer(self, trial: str) -> Answer | None:
-        """The answer that a killed run had stored with its workspace and not yet written to the journal."""
+        """The answer that a killed run stored with its workspace but had not yet written to the journal."""
         if trial not in self._numbers:
             return None
         return await asyncio.wrap_future(self._threads.submit(self._stored_answer, trial))
@@ -148,9 +148,9 @@ class TrialWorkspaces:
 def trial_workspaces(
     conditions: Iterable[Condition], *, redact: Redactor, keep: bool = False, ignore: Sequence[str] = ()
 ) -> TrialWorkspaces | None:
-    """What the trials of a run open their workspaces with; None where no condition has one.
+    """The object with which trials open their workspaces; None if no condition has a workspace.
 
-    Raises BadOption where agents would find instructions above their workspace, or a secret lies in it.
+    Raises BadOption if agents would find instructions above their workspace, or if it contains a secret.
     """
     parts = {part.digest: part for condition in conditions if (part := condition.context.workspace) is not None}
     if not parts:
@@ -163,10 +163,10 @@ def trial_workspaces(
 
 
 class RebuiltWorkspaces:
-    """Workspaces as trials left them, made again in a temporary folder from what the run folder keeps."""
+    """Workspaces as trials left them, rebuilt in a temporary folder from the run folder."""
 
     def __init__(self) -> None:
-        self.run: Path | None = None  # the run folder, once there is one
+        self.run: Path | None = None  # the run folder, once it exists
         self._undo = ExitStack()
         self._lock = threading.Lock()  # blocking scorers run on threads
         self._folder: Path | None = None
@@ -179,13 +179,13 @@ class RebuiltWorkspaces:
 
     @contextmanager
     def of(self, answer: Answer) -> Iterator[Workspace]:
-        """A copy that the block may change. Raises JudgeFault: there is none, it is incomplete or damaged."""
+        """A copy that the block may change. Raises JudgeFault if there is none, or it is incomplete or damaged."""
         changes = answer.workspace
         if changes is None or self.run is None:
             raise JudgeFault("no_workspace", "the trial had no workspace: give its condition one (`workspace: DIR`)")
         if not changes.complete:
             why = "; ".join(changes.left_out)
-            raise JudgeFault("workspace_incomplete", f"not everything that the trial left could be kept: {why}{_HINT}")
+            raise JudgeFault("workspace_incomplete", f"not everything that the trial left could be saved: {why}{_HINT}")
         try:
             base, place = self._base(self.run, changes.base)
         except (OSError, BadArchive, ValueError) as error:
@@ -202,7 +202,7 @@ class RebuiltWorkspaces:
             remove_tree(place)
 
     def _base(self, run: Path, digest: str) -> tuple[Base, Path]:
-        """The starting folder, and a new folder beside it."""
+        """The starting folder, and a new folder next to it."""
         with self._lock:
             if self._folder is None:
                 self._folder = self._undo.enter_context(temporary_folder("rebuilt"))

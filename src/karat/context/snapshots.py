@@ -1,4 +1,4 @@
-"""Copies of what conditions name, made once a run: what is edited while it lasts reaches no agent."""
+"""Copies of the files that conditions name, made once per run, so that edits during a run do not reach agents."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ __all__ = ["snapshots"]
 
 @contextmanager
 def snapshots(conditions: Iterable[Condition]) -> Iterator[tuple[Condition, ...]]:
-    """The conditions with the paths of copies in their contexts, which last as long as the block.
+    """The conditions with paths of copies in their contexts. The copies exist during the block.
 
-    Raises BadExperiment for what has changed since the experiment was read, or cannot be read any more.
+    Raises BadExperiment if something has changed since the experiment was read, or can no longer be read.
     """
     conditions = tuple(conditions)
     if not any(condition.context.parts for condition in conditions):
@@ -58,7 +58,7 @@ def _copied(condition: Condition, folder: Path, copies: dict[str, ContextPart]) 
 
 
 def _copy(part: ContextPart, target: Path) -> None:
-    """One folder or file, as the experiment was read with it."""
+    """Copies one folder or file, if it is the one that the experiment was read with."""
     target.mkdir()
     place = target / part.path.name
     if part.path.is_dir():

@@ -1,4 +1,4 @@
-"""Folders that an experiment hands to agents: what may be in them, their digest, and copies of them."""
+"""Folders that an experiment gives to agents: what they may contain, their digest, and copies of them."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ __all__ = [
 ]
 
 MOST_ENTRIES = 200_000
-"""Files and folders. More would cost every trial seconds."""
+"""Files and folders; more would cost every trial seconds."""
 
 MOST_BYTES = 2**30
-"""Of all files together."""
+"""Bytes of all files together."""
 
-_DEEPEST = 100  # folders below one another
+_DEEPEST = 100  # levels of folders
 _LONGEST = 1000  # characters of a path
 _BLOCK = 2**20
 
@@ -41,24 +41,24 @@ class Entry(msgspec.Struct, frozen=True):
 
     path: str  # from the tree's folder, with "/"
     executable: bool = False  # of a file
-    link: str | None = None  # where a symbolic link leads; None: not a link
+    link: str | None = None  # target of a symbolic link; None: not a link
     folder: bool = False
     size: int = 0  # bytes, of a file
 
 
 class Tree(msgspec.Struct, frozen=True):
-    """What a folder holds."""
+    """The content of a folder."""
 
     entries: tuple[Entry, ...]  # sorted by path, a folder before what is in it
     size: int  # bytes of all files
-    digest: str  # 32 hex digits over paths, contents, links and who may execute what; not over dates and owners
+    digest: str  # 32 hex digits of paths, contents, links and execute bits; without dates and owners
 
 
 def read_tree(folder: Path) -> Tree:
     """The folder's files, folders and links, with the digest of everything.
 
-    Raises OSError where it cannot be read, and ValueError for what no agent is given: FIFOs, sockets and devices,
-    set-uid and set-gid files, links that lead out of the folder, names that are not printable UTF-8, more than
+    Raises OSError if it cannot be read, and ValueError for content that agents are never given: FIFOs, sockets and
+    devices, set-uid and set-gid files, links out of the folder, names that are not printable UTF-8, more than
     `MOST_ENTRIES` entries or `MOST_BYTES` bytes.
     """
     top = folder.resolve(strict=True)
@@ -81,15 +81,16 @@ def read_tree(folder: Path) -> Tree:
 
 
 def read_file(path: Path, *, at_most: int) -> str:
-    """The digest of one file, of 32 hex digits. Raises OSError where it is no regular file of at most so many bytes."""
+    """One file's digest, 32 hex digits. Raises OSError if it is not a regular file within the size limit."""
     with open_regular(path, at_most=at_most) as file:
         return blake2b(file.read(at_most), digest_size=16).hexdigest()
 
 
 def copy_tree(tree: Tree, source: Path, target: Path) -> None:
-    """Copies what `read_tree` found in `source` into the new folder `target`, with the permissions of a checkout.
+    """Copies what `read_tree` found in `source` to the new folder `target`, with the permissions of a checkout.
 
-    Files and folders can be written by their owner, whatever they were: an agent works in them, and they are removed.
+    The owner can write all files and folders, even if the originals were read-only: agents work in them, and they are
+    removed later.
     """
     source = source.resolve(strict=True)
     target.mkdir(mode=0o700)
@@ -107,7 +108,7 @@ def copy_tree(tree: Tree, source: Path, target: Path) -> None:
 
 
 def _copy(read: int, written: int, size: int) -> None:
-    """Shares the blocks of the file where the file system can."""
+    """Copies a file, sharing its blocks if the file system can."""
     left = size
     try:
         while left > 0 and (count := os.copy_file_range(read, written, left)):
@@ -118,24 +119,24 @@ def _copy(read: int, written: int, size: int) -> None:
         os.write(written, block)
         left -= len(block)
     if left:
-        raise OSError(f"a file became {left} bytes shorter while it was copied")
+        raise OSError(f"a file became {left} bytes shorter while being copied")
 
 
 def _walk(folder: Path, below: str, depth: int = 0) -> Iterator[Entry]:
     if depth > _DEEPEST:
-        raise ValueError(f"has more than {_DEEPEST} folders below one another")
+        raise ValueError(f"has more than {_DEEPEST} levels of folders")
     with os.scandir(folder) as found:
-        for one in found:
-            path = f"{below}{one.name}"
-            if not one.name.isprintable():  # nor are the halves of characters by which Python spells what is not UTF-8
+        for entry in found:
+            path = f"{below}{entry.name}"
+            if not entry.name.isprintable():  # false too for the surrogates of names that are not UTF-8
                 raise ValueError(f"has a name that is not printable UTF-8: {path!a}")
-            status = one.stat(follow_symlinks=False)
+            status = entry.stat(follow_symlinks=False)
             mode = status.st_mode
             if stat.S_ISDIR(mode):
                 yield Entry(path, folder=True)
-                yield from _walk(Path(one.path), f"{path}/", depth + 1)
+                yield from _walk(Path(entry.path), f"{path}/", depth + 1)
             elif stat.S_ISLNK(mode):
-                yield Entry(path, link=_link(Path(one.path), path))
+                yield Entry(path, link=_link(Path(entry.path), path))
             elif not stat.S_ISREG(mode):
                 raise ValueError(f"has a file that is not regular (a FIFO, socket or device): {path}")
             elif mode & (stat.S_ISUID | stat.S_ISGID):
@@ -145,7 +146,7 @@ def _walk(folder: Path, below: str, depth: int = 0) -> Iterator[Entry]:
 
 
 def _link(place: Path, path: str) -> str:
-    """Where a link leads, by its text alone: nothing is followed."""
+    """The target of a link, as text: nothing is followed."""
     target = os.readlink(place)
     if not leads_inside(path, target):
         raise ValueError(f"has a symbolic link that leads out of it: {path}")
@@ -155,7 +156,7 @@ def _link(place: Path, path: str) -> str:
 
 
 def leads_inside(path: str, target: str) -> bool:
-    """Whether a link cannot lead out of its tree, whatever other links like it there are on its way.
+    """Whether a link cannot lead out of its tree, even through other such links.
 
     >>> (
     ...     leads_inside("a/b", "../c"),
@@ -171,7 +172,7 @@ def leads_inside(path: str, target: str) -> bool:
 
 
 def is_plain_name(path: str) -> bool:
-    """Whether a tree can have an entry of that name: printable UTF-8, not too deep, below the tree.
+    """Whether a tree can have an entry with that name: printable UTF-8, not too deep, inside the tree.
 
     >>> [is_plain_name(path) for path in ("a/b", "../a", "a\\nb", "/a")]
     [True, False, False, False]

@@ -1,10 +1,9 @@
 """The folder in which one attempt at a trial works: an overlay mount where the system allows it, else a copy.
 
-The overlay is mounted in a mount namespace of the agent's own process, never in karat's: when the process ends, in
-whatever way, the mount is gone. What is changed lies in a folder of its own (`upper`), so starting and ending cost the
-same whatever the size of the workspace. Where overlays cannot be mounted, and for agents that run inside karat's
-process, the folder is copied; the file system shares the blocks where it can. Hard links are no copies: a file that is
-edited in place would change for every trial.
+The overlay is mounted in the agent process's own mount namespace, never in karat's: however the process ends, the mount
+goes with it. Changes go to a separate folder (`upper`), so starting and ending cost the same whatever the size of the
+workspace. If overlays cannot be mounted, and for agents that run inside karat's process, the folder is copied; the file
+system shares the blocks if it can. Hard links would not do: a file edited in place would change for every trial.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ _INSTRUCTIONS = (
 
 
 class Base:
-    """The folder that trials begin with, which nobody changes any more."""
+    """The folder that trials start from, which no longer changes."""
 
     def __init__(self, path: Path) -> None:
         self.path, self.tree = path, read_tree(path)
@@ -45,10 +44,10 @@ class Base:
 
 
 class Overlay(msgspec.Struct, frozen=True, kw_only=True):
-    """How a process gets an overlay mount of its own."""
+    """How a process gets its own overlay mount."""
 
     shown: str  # for people
-    enter: tuple[str, ...] = ()  # begins its command line; (): overlays cannot be mounted here
+    enter: tuple[str, ...] = ()  # start of its command line; (): overlays cannot be mounted here
     leave: tuple[str, ...] = ()  # follows once it is mounted
     options: str = ""
 
@@ -57,39 +56,39 @@ class Workspace:
     """A fresh copy of the condition's workspace."""
 
     def __init__(self, path: Path, overlay: Overlay | None = None) -> None:
-        self.path = path  # where the agent's processes see it
+        self.path = path  # as the agent's processes see it
         self.overlay = overlay if overlay is not None and overlay.enter else None  # None: a folder like any other
 
     def command(self, argv: Sequence[str]) -> list[str]:
-        """The command line that starts a process which sees the workspace; with an overlay it also starts there."""
+        """The command line for a process that sees the workspace; with an overlay it also starts there."""
         if self.overlay is None:
             return list(argv)
         mount = shutil.which("mount") or "mount"
         return [*self.overlay.enter, str(self.path.parent), mount, self.overlay.options, *self.overlay.leave, *argv]
 
     def root(self, pid: int | None) -> Path:
-        """The workspace as karat's own process sees it. `pid`: of a process that was started by `command`."""
+        """The workspace as karat's own process sees it. `pid`: of a process started by `command`."""
         return self.path if self.overlay is None or pid is None else Path(f"/proc/{pid}/root{self.path}")
 
     @property
     def changed(self) -> Path:
-        """The folder with what was changed; of a copy, everything."""
+        """The folder with the changes; for a copy, everything."""
         return self.path if self.overlay is None else self.path.with_name("upper")
 
     def close(self) -> None:
-        """Ends its processes and removes it."""
+        """Ends the workspace's processes and removes it."""
         self.end_processes()
         remove_tree(self.path.parent)
 
     def end_processes(self) -> None:
-        """Ends what still runs in the overlay's namespace, such as a program that left its process group."""
+        """Ends processes still in the overlay's namespace, such as a program that left its process group."""
         deadline = time.monotonic() + _END_SECONDS
         while self.overlay is not None and self._kill() and time.monotonic() < deadline:
             time.sleep(0.01)
 
     def _kill(self) -> bool:
         found, ours = False, os.readlink("/proc/self/ns/mnt")
-        mark = os.fsencode("/".join(["", *self.path.parts[-3:], ""]))[:-1] + b" "  # karat's own names: nothing escaped
+        mark = os.fsencode("/".join(["", *self.path.parts[-3:], ""]))[:-1] + b" "  # our names need no escaping
         for pid in filter(str.isdigit, os.listdir("/proc")):
             with suppress(OSError):
                 if os.readlink(f"/proc/{pid}/ns/mnt") != ours and mark in Path(f"/proc/{pid}/mountinfo").read_bytes():
@@ -105,14 +104,14 @@ def open_workspace(folder: Path, base: Base, overlay: Overlay | None) -> Workspa
     if workspace.overlay is None:
         copy_tree(base.tree, base.path, workspace.path)
     else:
-        (folder / "base").symlink_to(base.path.absolute())  # mount options cannot hold every path
+        (folder / "base").symlink_to(base.path.absolute())  # mount options cannot express every path
         for name in ("upper", "work", "workspace"):
             (folder / name).mkdir(mode=0o700)
     return workspace
 
 
 def overlay_for(folder: Path) -> Overlay:
-    """What works for workspaces below `folder`, tried with a real mount; where nothing does, `shown` says why."""
+    """An overlay that works below `folder`, tried with a real mount; if none works, `shown` says why."""
     missing = [name for name in ("unshare", "mount") if shutil.which(name) is None]
     if missing:
         return Overlay(shown=f"there is no program `{missing[0]}`")
@@ -140,13 +139,13 @@ def overlay_for(folder: Path) -> Overlay:
 
 
 def _ways() -> list[Overlay]:
-    """The better one first."""
+    """Ways to mount an overlay, the better one first."""
     unshare, script = shutil.which("unshare") or "unshare", ("--mount", "sh", "-c", _MOUNT, "karat")
     root = Overlay(shown="an overlay mount", enter=(unshare, *script), options=_OPTIONS)
     user = Overlay(
         shown="an overlay mount in a user namespace",
         enter=(unshare, "--user", "--map-root-user", *script),
-        # The program runs in a further namespace, with its own user id and without the right to unmount.
+        # The program runs in another namespace, with its own user id and without the right to unmount.
         leave=(unshare, "--user", f"--map-user={os.getuid()}", f"--map-group={os.getgid()}", "--"),
         options=f"userxattr,{_OPTIONS}",
     )
@@ -154,7 +153,7 @@ def _ways() -> list[Overlay]:
 
 
 def refuse_instructions_above(folder: Path) -> None:
-    """Raises BadOption where an agent below `folder` would find instructions, or a repository, there or above."""
+    """Raises BadOption if an agent below `folder` would find instructions, or a repository, there or above."""
     for above in (folder.resolve(), *folder.resolve().parents):
         for name in _INSTRUCTIONS:
             if os.path.lexists(above / name):

@@ -1,4 +1,4 @@
-"""Style and script of a page, and the policy under which a browser runs them."""
+"""Style and script of a page, and their Content-Security-Policy."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["css", "icon", "policy", "script", "source"]
 
 _FOLDER = Path(__file__).parent / "templates"
 
-# Beside the colours of the charts: text on white has a contrast of 4.5 to 1 or more, as on the dark background.
+# In addition to the colours of charts: text has a contrast of 4.5 to 1 or more on white and on the dark background.
 _LIGHT = {
     "faint": "#f6f7f8", "line": "#d9dce1", "link": "#005a8f", "good": "#00684a", "bad": "#a83200", "focus": "#0072b2",
     "warn-back": "#fff6e0", "warn-line": "#c98a00", "card": "#ffffff", "shadow": "#1b1b1b14",
@@ -56,7 +56,7 @@ def script() -> str:
 
 
 def icon() -> str:
-    """The picture of a tab, as an address that asks nobody."""
+    """The favicon, as a data URL that makes no request."""
     drawn = (
         '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16"><path fill="#0072b2" d="M8 1l6 5-6 9-6-9z"/></svg>'
     )
@@ -64,9 +64,9 @@ def icon() -> str:
 
 
 def policy(*, scripts: Iterable[str] = (), styles: Iterable[str] = ()) -> str:
-    """A Content-Security-Policy that lets exactly these texts run and style, and nothing be fetched.
+    """A Content-Security-Policy that allows exactly these scripts and styles, and no requests.
 
-    A browser compares the text between the tags, byte for byte: pass what stands there.
+    A browser compares the text between the tags, byte for byte: pass exactly that.
     """
     allowed = {"script-src": scripts, "style-src": styles}
     lists = [f"{name} {' '.join(map(source, texts)) or _NONE}" for name, texts in allowed.items()]
@@ -77,7 +77,7 @@ _NONE = "'none'"
 
 
 def source(text: str) -> str:
-    """A script or style as a policy names it.
+    """The source of a script or style in a policy.
 
     >>> source("")
     "'sha256-47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU='"

@@ -1,4 +1,4 @@
-"""A judge compared with people, and numbers corrected by them, as a document and as a part of a report."""
+"""The comparison of a judge with people, and the corrected numbers, as a document and as part of a report."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["calibrated_document"]
 
 
 def calibrated_document(found: Calibrated, *, name: str) -> Document:
-    """Corrected numbers first, then agreement, then the answers on which judge and people are farthest apart."""
+    """Corrected numbers first, then agreement, then the answers on which judge and people differ most."""
     labelled = f"{formats.count(found.labelled)} of {formats.plural(found.drawn, 'drawn answer')}"
     strata = formats.plural(found.strata, "stratum", "strata")
     facts = [

@@ -1,7 +1,7 @@
-"""The charts of a run, for pages and files: where the scores lie, the questions on which conditions differ.
+"""The charts of a run, for pages and files: the distribution of scores, the questions on which conditions differ.
 
 Means and differences are drawn by their tables; the charts of a kind come with its sections. `svg` draws a chart,
-`png` with the extra `plots`. A chart only gives numbers a shape; it computes none.
+`png` with the extra `plots`. A chart only draws numbers; it computes none.
 """
 
 from __future__ import annotations
@@ -49,11 +49,11 @@ __all__ = ["Chart", "charts", "gaps", "png", "spread", "svg"]
 _STEPS = 11  # the most steps of a scale that are shown one by one
 _BINS = 20
 _SHOWN = 25  # questions
-_SCALE = 2.0  # pixels of a PNG for one of the chart: sharp on paper and on dense screens
+_SCALE = 2.0  # PNG pixels per chart pixel: sharp on paper and on dense screens
 
 
 def charts(summary: Summary) -> tuple[Chart, ...]:
-    """Every chart of a run, in the order of its report; none where nothing was scored."""
+    """Every chart of a run, in the order of its report; none if nothing was scored."""
     from karat.document.run import document
 
     return tuple(chart for section in document(summary).sections for chart in _of(section.blocks))
@@ -89,9 +89,9 @@ def png(chart: Chart, *, dark: bool = False, scale: float = _SCALE) -> bytes:
 
 
 def spread(summary: Summary) -> Iterator[Chart]:
-    """Answers by step of the scale; of metrics without steps, questions by their mean.
+    """Answers by step of the scale; for metrics without steps, questions by their mean.
 
-    Where rates are over turns, means lie between the steps: of these the first metric is shown.
+    If rates are over turns, means are between the steps: then only the first metric is shown.
     """
     kind = of(summary.kind)
     metrics = [info for info in summary.metrics if _scored(summary, info)]
@@ -115,7 +115,7 @@ def _scored(summary: Summary, info: MetricInfo) -> list[Result]:
 
 
 def _steps(summary: Summary, info: MetricInfo) -> tuple[str, ...]:
-    """The steps of the scale; none where there are too many, or where values lie between them."""
+    """The steps of the scale; none if there are too many, or if values are between them."""
     steps = sorted({step for result in _scored(summary, info) for step in result.distribution or {}}, key=int)
     return tuple(steps) if 0 < len(steps) <= _STEPS else ()
 
@@ -149,7 +149,7 @@ def _by_step(summary: Summary, group: Sequence[MetricInfo], steps: tuple[str, ..
     return Chart(
         name=slug("scores", _named(group)),
         title=f"{first.key} {end}: {'; '.join(shares)}",
-        description="One panel a metric, one bar a condition: the shares of answers on each step of the scale, "
+        description="One panel per metric, one bar per condition: the shares of answers on each step of the scale, "
         "lowest on the left.",
         panels=tuple(panels),
         table=Table(caption=caption, columns=columns("condition", *(Column(step) for step in steps)), rows=tuple(rows)),
@@ -158,7 +158,7 @@ def _by_step(summary: Summary, group: Sequence[MetricInfo], steps: tuple[str, ..
 
 
 def _named(group: Sequence[MetricInfo]) -> str:
-    """Metrics by name: one, or the first and how many more."""
+    """Metrics by name: one, or the first and the number of others."""
     return group[0].key if len(group) == 1 else f"{group[0].key} and {len(group) - 1} more"
 
 
@@ -218,18 +218,18 @@ def gaps(summary: Summary) -> Iterator[Chart]:
     if table is None or info is None or not of(summary.kind).compared:
         return
     means = {column.condition: column.mean for column in table.columns if column.metric == info.key}
-    widths = array("d")  # of each question; NaN where fewer than two conditions have a score
+    widths = array("d")  # of each question; NaN if fewer than two conditions have a score
     for values in zip(*means.values(), strict=True):
         known = [mean for mean in values if mean is not None]
         widths.append(max(known) - min(known) if len(known) > 1 else nan)
     wide = (at for at, width in enumerate(widths) if width > 0)
-    # Of a hundred thousand questions a handful is shown, so only these get a dictionary.
+    # Of a hundred thousand questions only a few are shown, so only these get a dictionary.
     top = [
         (widths[at], table.ids[at], {name: mean for name, values in means.items() if (mean := values[at]) is not None})
         for at in nsmallest(_SHOWN, wide, key=lambda at: (-widths[at], table.positions[at]))
     ]
     if not top:
-        return  # a picture of no gap at all shows nothing; the differences say it
+        return  # a chart without gaps shows nothing; the differences report it
     unit, conditions = of(summary.kind).unit, list(summary.conditions)
     write, cell = (formats.share, Share) if info.percent else (formats.number, Number)
     ids = labels(name for _, name, _ in top)
@@ -257,7 +257,7 @@ def gaps(summary: Summary) -> Iterator[Chart]:
         title=f"{info.key}: conditions differ on {formats.count(differing)} of {formats.plural(compared, unit)}, "
         f"by at "
         f"most {write(top[0][0])} on {top[0][1]}{some}",
-        description=f"One line a {unit}, the widest gap first: the means of conditions as points, the gap as a line.",
+        description=f"One line per {unit}, the widest gap first: the means of conditions as points, the gap as a line.",
         panels=(Rows(axis=axis, lines=tuple(lines)),),
         table=Table(caption=f"Widest gaps on {info.key}", columns=columns(unit, *conditions, "gap"), rows=rows),
         legend=tuple(conditions), detail=True,
@@ -265,7 +265,7 @@ def gaps(summary: Summary) -> Iterator[Chart]:
 
 
 def with_names_apart(blocks: Iterable[Block], taken: set[str]) -> tuple[Block, ...]:
-    """The same with charts of names of their own, where two conditions or metrics are called alike."""
+    """The blocks, with charts renamed if conditions or metrics give two the same name."""
     named: list[Block] = []
     for block in blocks:
         if isinstance(block, Chart):

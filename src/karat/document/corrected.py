@@ -19,7 +19,7 @@ _TARGETS = {
 
 
 def corrected_lines(found: Calibrated) -> Iterator[str]:
-    """Where the judge is off on average, and each difference as people would score it."""
+    """Where the judge is biased, and each difference as people would score it."""
     for one in found.corrected:
         low, high = (one.bias.low, one.bias.high) if one.against is None else (one.people.low, one.people.high)
         shown = low is not None and high is not None and (low > 0 or high < 0)
@@ -33,7 +33,7 @@ def corrected_lines(found: Calibrated) -> Iterator[str]:
 
 
 def corrected_blocks(found: Calibrated) -> Iterator[Block]:
-    """Means and differences as people would score them, beside the judge's."""
+    """Means and differences as people would score them, next to the judge's."""
     level, width = formats.level(found.level), found.half_width
     rows: list[Row | Group] = []
     for metric in dict.fromkeys(one.metric for one in found.corrected):

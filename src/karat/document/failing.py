@@ -1,4 +1,4 @@
-"""Where it fails: the lowest questions, failures, claims that nobody could verify."""
+"""Where it fails: the lowest questions, failures, claims that could not be verified."""
 
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ from karat.blocks import (
     columns,
 )
 from karat.kinds import of
+from karat.sums import exact_sum
 
 __all__ = ["Claim", "Claims", "Texts", "claims", "every", "failures", "lowest"]
 
@@ -51,18 +52,18 @@ class Claims(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Texts(msgspec.Struct, frozen=True, kw_only=True):
-    """What no summary holds: read from the run, where it is not too long."""
+    """Texts not in a summary: read from the run if it is not too long."""
 
     golden: Mapping[str, tuple[str | None, ...]]  # sample → golden answers, turn by turn
     questions: Mapping[str, tuple[str, ...]]  # sample → questions, turn by turn
     answers: Mapping[tuple[str, str], tuple[str, ...]]  # (sample, condition) → the lowest answer, turn by turn
     claims: Mapping[str, Claims]  # by condition
-    claimed: Sequence[Claim]  # some of them, alike ones of one condition and sample once
-    different: int  # how many such there are
+    claimed: Sequence[Claim]  # some of them; equal ones of one condition and sample once
+    different: int  # the total number of such claims
 
 
 def lowest(summary: Summary, texts: Texts | None, *, most: int = 5, limit: int = 8_000) -> Iterator[Block]:
-    """The questions with the lowest mean on the first metric, with what was wanted and what was said."""
+    """The questions with the lowest mean on the first metric, with the expected and the given answers."""
     offline = {info.key for info in summary.metrics if info.offline}
     for low in summary.lowest[:most]:
         gap = f", {formats.number(low.gap)} apart between conditions" if low.gap is not None else ""
@@ -114,7 +115,7 @@ def every(summary: Summary) -> Iterator[Block]:
     table, info = summary.table_of_samples, summary.metrics[0] if summary.metrics else None
     if table is None or info is None or not of(summary.kind).compared:
         return
-    own = {one.condition: one.mean for one in table.columns if one.metric == info.key}
+    own = {column.condition: column.mean for column in table.columns if column.metric == info.key}
     ranks = [_rank(means, info.direction) for means in zip(*own.values(), strict=True)] if own else []
     places = nsmallest(_QUESTIONS, range(len(table.ids)), key=ranks.__getitem__ if own else None)
     write = Share if info.percent else Number
@@ -134,12 +135,12 @@ def every(summary: Summary) -> Iterator[Block]:
 
 def _rank(means: Sequence[float | None], direction: str) -> tuple[bool, float]:
     known = [mean for mean in means if mean is not None]
-    badness = sum(known) / len(known) if known else 0.0
+    badness = exact_sum(known) / len(known) if known else 0.0
     return not known, -badness if direction == "lower" else badness
 
 
 def failures(kinds: Sequence[FailureKind]) -> Iterator[Block]:
-    """Failures that are alike, the most frequent first."""
+    """Groups of similar failures, the most frequent first."""
     if not kinds:
         yield Note(texts=("No trial and no attempt failed.",), tone="quiet", title="Failures")
         return
@@ -174,13 +175,13 @@ def failures(kinds: Sequence[FailureKind]) -> Iterator[Block]:
     )  # fmt: skip
 
 
-def _where(one: FailureKind) -> str:
-    scorer = f", scorer {one.scorer}" if one.scorer is not None else ""
-    return f"{one.cls.replace('_', ' ')}{scorer}"
+def _where(failure: FailureKind) -> str:
+    scorer = f", scorer {failure.scorer}" if failure.scorer is not None else ""
+    return f"{failure.cls.replace('_', ' ')}{scorer}"
 
 
 def claims(summary: Summary, texts: Texts | None) -> Iterator[Block]:
-    """How many details of the answers nobody could verify, and some of them."""
+    """The number of details that could not be verified, and some of them."""
     if texts is None or not any(one.total for one in texts.claims.values()):
         return
     unit = of(summary.kind).unit

@@ -15,7 +15,7 @@ ALPHA = 0.05
 
 
 def history_document(history: History) -> Document:
-    """What changed and when, a line for each condition; then every run with its interval."""
+    """What changed and when, one line per condition; then every run with its interval."""
     facts = [("Runs", formats.count(history.runs)), ("Dataset", history.dataset)]
     if history.left_out:
         facts.append(("Left out", f"{formats.plural(history.left_out, 'run')} of other experiments or datasets"))
@@ -45,7 +45,7 @@ def _verdict(series: Series) -> str:
 
 
 def history_chart(history: History) -> Chart:
-    """Runs from left to right, a line for each condition, with the interval of each mean."""
+    """Runs from left to right, one line per condition, with the interval of each mean."""
     runs = {point.run: point.created for series in history.series for point in series.points}
     order = {run: at + 1 for at, run in enumerate(sorted(runs, key=lambda run: runs[run]))}
     percent = any(series.percent for series in history.series)

@@ -1,4 +1,4 @@
-"""What a gate decided: as a document, as annotations of a workflow, and as JUnit XML."""
+"""The result of a gate: as a document, as annotations of a workflow, and as JUnit XML."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _LONGEST = 300  # characters of a name
 
 
 def gate_document(gate: Gate) -> Document:
-    """The verdict first, then every threshold, the failed ones first, then what would decide the undecided."""
+    """The verdict first, then every threshold, the failed ones first, then what would decide the undecided ones."""
     order = ("failed", "undecided", "passed")
     checks = sorted(gate.checks, key=lambda check: order.index(check.verdict))
     counts = {verdict: sum(check.verdict == verdict for check in gate.checks) for verdict in _TONES}
@@ -80,7 +80,7 @@ def check_line(check: Check) -> str:
 
 
 def check_parts(check: Check) -> tuple[str, str, str]:
-    """Verdict, value with its bounds, and what was asked."""
+    """Verdict, value with its bounds, and threshold."""
     return check.verdict, plain(_value(check)), formats.excerpt(_name(check), _LONGEST)
 
 
@@ -119,7 +119,7 @@ def _hint(check: Check) -> str | None:
 
 
 def github_lines(gate: Gate) -> list[str]:
-    """Annotations of a GitHub workflow: errors for what failed, warnings for what is undecided."""
+    """Annotations of a GitHub workflow: errors for failed thresholds, warnings for undecided ones."""
     lines = []
     for check in gate.checks:
         if check.verdict != "passed":
@@ -130,13 +130,13 @@ def github_lines(gate: Gate) -> list[str]:
 
 
 def _escaped(text: str) -> str:
-    """What is one line for GitHub, and holds no command of the older form, `##[command]`."""
+    """Text as one line for GitHub, without commands of the older form, `##[command]`."""
     safe = formats.clean(text).replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
     return safe.replace("##[", "## [")
 
 
 def junit(gate: Gate) -> str:
-    """JUnit XML: a test case a threshold and condition. Undecided ones are errors: a skipped test counts as fine."""
+    """JUnit XML: one case per threshold and condition. Undecided ones are errors: a skipped test counts as passed."""
     kinds = {"failed": "failure", "undecided": "error"}
     cases = [
         (
@@ -152,7 +152,7 @@ def junit(gate: Gate) -> str:
 
 
 def checks_junit(reports: Sequence[ServerReport]) -> str:
-    """JUnit XML of the checks of servers: a suite a server. What does not apply is skipped; warnings pass."""
+    """JUnit XML of the checks of servers: one suite per server. Checks that do not apply are skipped; warnings pass."""
     kinds = {"failed": "failure", "not_applicable": "skipped"}
     suites = {
         report.server: [

@@ -1,4 +1,4 @@
-"""The texts that the page quotes, and no summary holds: read from the run once."""
+"""The texts that the page quotes but a summary lacks, read once from the run."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ __all__ = ["experiment_file", "read_texts"]
 
 _LONGEST_JOURNAL = 64_000_000  # bytes; reading takes about as much memory
 _LONGEST_FILE = 1_000_000
-_LONGEST_TEXT = 8_000  # characters of one answer; more is not kept
+_LONGEST_TEXT = 8_000  # characters of one answer; the rest is dropped
 _MOST_CLAIMS = 60
 
 
 def read_texts(run: RunFolder, summary: Summary) -> tuple[Texts | None, list[str]]:
-    """The texts, and what was left out, in words. None where the journal is too long to be read for a page."""
+    """The texts, and a description of what was left out. None if the journal is too long to read for a page."""
     size = run.journal_size
     if size > _LONGEST_JOURNAL:
         size_text = f"{formats.count(size // 1_000_000)} MB"
@@ -32,7 +32,7 @@ def read_texts(run: RunFolder, summary: Summary) -> tuple[Texts | None, list[str
 
 
 class _Reading:
-    """What is gathered on the way through the trials."""
+    """Collects texts from the trials."""
 
     def __init__(self, summary: Summary) -> None:
         self._lowest = {low.sample for low in summary.lowest}
@@ -88,7 +88,7 @@ def _badness(trial: TrialRecord, metric: MetricInfo) -> float:
 
 
 def experiment_file(run: RunFolder) -> str | None:
-    """The experiment file as it was written, secrets masked; None where it cannot be read."""
+    """The experiment file as written, with secrets masked; None if it cannot be read."""
     try:
         with run.open_file("experiment.yaml") or BytesIO() as file:
             return file.read(_LONGEST_FILE).decode("utf-8", "replace") or None

@@ -1,8 +1,8 @@
-"""Colours, light and dark: the only place that knows them.
+"""Colours, light and dark: defined only here.
 
-Categories are those of Okabe & Ito (2008), which people with any of the common colour-blindnesses
-tell apart, in shades that have a contrast of 3 to 1 or more against the background. No chart
-tells by colour alone: there are names, shapes or dashes beside it.
+Categories are those of Okabe & Ito (2008), which people with any common colour blindness
+can distinguish, in shades that have a contrast of 3 to 1 or more against the background. No chart
+relies on colour alone: there are also names, shapes or dashes.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ __all__ = ["DARK", "INK", "LIGHT", "Ink"]
 
 
 class Ink(msgspec.Struct, frozen=True, kw_only=True):
-    """The colours of a page or a chart, as CSS writes them."""
+    """The colours of a page or a chart, in CSS notation."""
 
     background: str
     text: str

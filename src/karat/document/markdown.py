@@ -1,4 +1,4 @@
-"""Foreign Markdown as HTML that can do nothing: no script, no style, no picture, no link that is followed by itself."""
+"""Foreign Markdown as harmless HTML: no script, no style, no picture, no link that is followed automatically."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ _TAGS = {
     "a", "blockquote", "br", "code", "em", "hr", "li", "ol", "p", "pre", "s", "span", "strong", "table", "tbody", "td",
     "th", "thead", "tr", "ul",
 }  # fmt: skip
-_DEEPEST = 18  # of 20 levels; what is nested deeper the parser leaves out
-# What is wider than its place can be moved by keyboard.
+_DEEPEST = 18  # of 20 levels; the parser drops deeper ones
+# Content wider than its container can be scrolled by keyboard.
 _SET = {"a": {"target": "_blank"}, "pre": {"tabindex": "0"}, "table": {"tabindex": "0"}}
 _SCHEMES = {"http", "https", "mailto"}
 
@@ -32,10 +32,10 @@ _SCHEMES = {"http", "https", "mailto"}
 def markdown_html(text: str | None, limit: int = LONGEST) -> Markup:
     """Markdown that an agent wrote, as HTML for a page. None is a dash.
 
-    What is HTML in it is shown as text. Pictures become their description and address, since
-    loading one would tell somebody that the page was opened. Links show where they lead, open
-    apart, and send nothing along. Headings are paragraphs: the page has its own outline. Nothing that
-    Markdown would hide is hidden: definitions of links are text, and what is nested too deeply is not drawn but quoted.
+    HTML in it is shown as text. Pictures become their description and address, since
+    loading one would reveal that the page was opened. Links show their host, open in a
+    new tab, and send no referrer. Headings are paragraphs: the page has its own outline. Text that
+    Markdown would hide is shown: link definitions are text, and content that is nested too deeply is quoted.
 
     >>> markdown_html("**yes**, ![x](https://example.org/x.png)")
     Markup('<div class="md" dir="auto"><p><strong>yes</strong>, [picture: x, https://example.org/x.png]</p>\\n</div>')
@@ -60,12 +60,12 @@ def markdown_html(text: str | None, limit: int = LONGEST) -> Markup:
         url_schemes=_SCHEMES,
         link_rel="noopener noreferrer nofollow",
     )
-    body = Markup(safe)  # noqa: S704 - nh3 has the last word on what is HTML here
+    body = Markup(safe)  # noqa: S704 - nh3 decides what is HTML here
     return Markup('<div class="md" dir="auto">{}{}</div>').format(body, cut_note(text, limit))
 
 
 def _absolute(tag: str, attribute: str, value: str) -> str | None:
-    """No link leads to a place on this page or this server: what wrote the text does not know where it is shown."""
+    """No link leads to this page or this server: the author of the text does not know where it is shown."""
     return None if (tag, attribute) == ("a", "href") and ":" not in value else value
 
 
@@ -95,7 +95,7 @@ def _end_of_heading(*_: Any) -> str:
 
 
 def _end_of_link(_: RendererHTML, tokens: Sequence[Token], at: int, *__: Any) -> str:
-    """The host after the link, where the words of the link do not say it."""
+    """The host after the link, if the link's text does not show it."""
     opened = next(place for place in range(at, -1, -1) if tokens[place].type == "link_open")
     words = "".join(token.content for token in tokens[opened:at])
     host = _host(str(tokens[opened].attrGet("href") or ""))

@@ -1,4 +1,4 @@
-"""Where the numbers come from: everything that is needed to make them again."""
+"""Where the numbers come from: everything needed to reproduce them."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _LONGEST = 2_000  # characters of one setting
 
 
 def origin(summary: Summary, files: Mapping[str, str]) -> Iterator[Block]:
-    """Run, data, conditions, scorers, servers, versions, settings. `files`: name → text, shown whole."""
+    """Run, data, conditions, scorers, servers, versions, settings. `files`: name → text, shown in full."""
     yield Facts(items=tuple(_run(summary)))
-    if "format" not in summary.provenance.source:  # the results of another tool are not karat's to repeat
+    if "format" not in summary.provenance.source:  # karat cannot repeat the results of another tool
         yield Note(
             title="To repeat it",
             texts=(_REPEAT,),
@@ -61,7 +61,7 @@ def _run(summary: Summary) -> Iterator[tuple[str, str]]:
 
 
 def _moment(text: str) -> str:
-    """A time in UTC as people write it; other texts as they are."""
+    """A time in UTC in a readable form; other texts unchanged."""
     found = re.fullmatch(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d)[\d:.]*(?:Z|\+00:00)", text)
     return f"{found[1]} {found[2]} UTC" if found else text
 
@@ -120,16 +120,16 @@ def _scorers(summary: Summary) -> Iterator[Block]:
 def _servers(summary: Summary) -> Iterator[Block]:
     rows = tuple(
         Row(
-            name=one.name,
+            name=server.name,
             cells=(
-                Text(", ".join(one.tools) or formats.UNKNOWN),
-                Text(one.protocol or formats.UNKNOWN),
-                Text(_digest(one.digest), code=True),
-                Text(_digest(one.tools_digest), code=True),
-                Text(one.fault or "answered", tone="bad" if one.fault else "quiet"),
+                Text(", ".join(server.tools) or formats.UNKNOWN),
+                Text(server.protocol or formats.UNKNOWN),
+                Text(_digest(server.digest), code=True),
+                Text(_digest(server.tools_digest), code=True),
+                Text(server.fault or "answered", tone="bad" if server.fault else "quiet"),
             ),
         )
-        for one in summary.provenance.servers
+        for server in summary.provenance.servers
     )
     if rows:
         heads = ("server", "tools", "protocol", "digest", "digest of the tools", "at the start")

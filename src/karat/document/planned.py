@@ -32,7 +32,7 @@ __all__ = ["plan_chart", "plan_document", "sentence"]
 
 
 def plan_document(plan: Plan, *, title: str, percent: bool = False) -> Document:
-    """Sizes of an experiment and what each shows of a difference between two conditions.
+    """Sizes of an experiment, and the differences between two conditions that each can show.
 
     `percent`: the metric is a share, so differences are in percentage points.
     """
@@ -55,7 +55,7 @@ def plan_document(plan: Plan, *, title: str, percent: bool = False) -> Document:
 
 
 def sentence(plan: Plan, design: Design, *, percent: bool = False) -> str:
-    """What one experiment can show, in a line."""
+    """What one experiment can show, in one line."""
     size = f"{formats.plural(design.questions, 'question')} × {formats.plural(design.repetitions, 'repetition')}"
     if design.detectable is None:
         return f"{size} cannot show a difference: {plan.pilot.reason or 'too few questions'}."
@@ -164,7 +164,7 @@ def _needed(plan: Plan, percent: bool) -> Table:
 
 
 def plan_chart(plan: Plan, *, percent: bool = False) -> Chart:
-    """Detectable difference by questions, a line for each number of repetitions."""
+    """Detectable difference by questions, one line per number of repetitions."""
     scale = 100 if percent else 1
     times = sorted({design.repetitions for design in plan.designs})
     curves = tuple(

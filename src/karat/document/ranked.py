@@ -16,7 +16,7 @@ _LEGEND = (
 
 
 def leaderboard_document(board: Leaderboard) -> Document:
-    """Conditions, the best first, with their means and the groups that cannot be told apart."""
+    """Conditions, the best first, with their means and the groups without shown differences."""
     facts = [("Questions", formats.count(board.questions))]
     if board.left_out:
         facts.append(("Left out", f"{formats.plural(board.left_out, 'question')} that some of them lack"))

@@ -1,4 +1,4 @@
-"""A run as a document: its result, its facts, and its sections in the order in which they are read."""
+"""A run as a document: its result, its facts, and its sections in reading order."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ _NONE: Mapping[str, str] = {}
 
 
 class Document(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything a report of a run shows; renderers give it a form."""
+    """Everything a report of a run shows; renderers format it."""
 
     name: str
     run: str = ""
     status: str = ""
     created: str = ""
-    verdicts: tuple[str, ...]  # who is better than whom, a line each
+    verdicts: tuple[str, ...]  # who is better than whom, one per line
     facts: tuple[tuple[str, str], ...]
     warnings: tuple[str, ...] = ()
     sections: tuple[Section, ...]
 
     @property
     def title(self) -> str:
-        """The run in a line; of a document that is of no run alone, its name."""
+        """The run in a line; for a document that is not about a single run, its name."""
         return f"{self.name} {self.run} ({self.status})" if self.run else self.name
 
 
@@ -50,7 +50,7 @@ def document(
 ) -> Document:
     """The document of a run; empty sections are left out.
 
-    `texts` and `files` are what no summary holds. `longest`: characters of an answer that is quoted.
+    `texts` and `files` are not in a summary. `longest`: characters of a quoted answer.
     """
     kind = kinds.of(summary.kind).sections(summary)
     low = tuple(failing.lowest(summary, texts, most=lowest, limit=longest))
@@ -86,7 +86,7 @@ def document(
 
 
 def facts(summary: Summary, kind: KindBlocks) -> Iterator[tuple[str, str]]:
-    """What a reader must know to read the result: term and value."""
+    """Facts needed to understand the result: term and value."""
     source, total = summary.provenance, summary.total
     asked = kind.asked or formats.plural(summary.samples, kinds.of(summary.kind).unit)
     sizes = (formats.plural(len(summary.conditions), "condition"), formats.plural(summary.repetitions, "repetition"))
@@ -132,9 +132,9 @@ def _measured(summary: Summary, kind: KindBlocks) -> Iterator[Section]:
 
 
 def shortened(sections: Sequence[Section], *, rows: int, charts: int) -> tuple[list[Section], int]:
-    """The same with at most so many rows in a table and so many charts; further charts become their tables.
+    """The sections with a limited number of table rows and charts; further charts become tables.
 
-    Returns with them how many charts were left out.
+    Also returns how many charts were left out.
     """
     drawn = left_out = 0
 

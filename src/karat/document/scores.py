@@ -28,13 +28,13 @@ SAME_AGAIN = (
 
 
 def measured(summary: Summary, kind: KindBlocks) -> list[MetricInfo]:
-    """The metrics that have a score, without those that the kind's own tables show."""
+    """The metrics that have a score, except those in the kind's own tables."""
     known = {result.metric for result in summary.results if result.n_answers}
     return [info for info in summary.metrics if info.key in known and info.scorer not in kind.scorers]
 
 
 def means(summary: Summary, metrics: Sequence[MetricInfo]) -> Iterator[Block]:
-    """Each mean with its interval, written and drawn, and what it rests on."""
+    """Each mean with its interval, written and drawn, and its basis."""
     if not metrics:
         return
     keys = {info.key for info in metrics}
@@ -65,7 +65,7 @@ def means(summary: Summary, metrics: Sequence[MetricInfo]) -> Iterator[Block]:
 
 
 def _explained(metrics: Sequence[MetricInfo]) -> Iterator[Block]:
-    """What the metrics of a scorer mean that also measures itself: a judge's position bias beside its preference."""
+    """The meaning of the metrics of a scorer that also measures itself: a judge's preference and position bias."""
     scorers = {info.scorer for info in metrics if info.compared is False}
     texts = tuple(f"{info.key}: {info.description}." for info in metrics if info.scorer in scorers and info.description)
     if texts:
@@ -73,11 +73,11 @@ def _explained(metrics: Sequence[MetricInfo]) -> Iterator[Block]:
 
 
 def _finding(summary: Summary, info: MetricInfo) -> str:
-    """The best mean of a metric, and the worst beside it."""
-    results = [one for one in summary.results if one.metric == info.key and one.mean.value is not None]
+    """The best mean of a metric, and the worst."""
+    results = [result for result in summary.results if result.metric == info.key and result.mean.value is not None]
     if not results:
         return f"{info.key}: no mean is known"
-    ranked = sorted(results, key=lambda one: one.mean.value or 0.0, reverse=info.direction != "lower")
+    ranked = sorted(results, key=lambda result: result.mean.value or 0.0, reverse=info.direction != "lower")
     best, worst, percent = ranked[0], ranked[-1], info.percent
     over = formats.plural(best.n_questions, of(summary.kind).unit) + (", offline scores" if info.offline else "")
     mean = estimated(best.mean, percent=percent)
@@ -122,7 +122,7 @@ def _cells(info: MetricInfo, result: Result, scale: Scale | None, color: int) ->
 
 
 def _averaged(summary: Summary, metrics: Sequence[MetricInfo], unit: str) -> str:
-    """How many questions a mean rests on: of those that were asked, the ones that have a score."""
+    """How many questions a mean is based on: those asked that have a score."""
     keys = {info.key for info in metrics}
     counts = sorted({result.n_questions for result in summary.results if result.metric in keys})
     asked = formats.plural(summary.samples, unit)
@@ -140,9 +140,9 @@ def _legend(results: Sequence[Result]) -> str:
 
 
 def note_of(info: MetricInfo, summary: Summary, *, share: str = "share, in percent") -> str:
-    """What one must know to read a metric: its scale, and who scored it where there are several scorers.
+    """How to read a metric: its scale, and its scorer if there are several.
 
-    `share`: what the numbers of a share are.
+    `share`: the meaning of a share's numbers.
     """
     ends = "" if info.low is None or info.high is None else f"{formats.brief(info.low)} to {formats.brief(info.high)}"
     parts = [share if info.percent else ends]
@@ -161,7 +161,7 @@ def _scale(info: MetricInfo, results: Sequence[Result]) -> Scale | None:
 
 
 def _reasons(results: Sequence[Result]) -> Iterator[Block]:
-    """Why a mean has no interval, or is not known; each reason once."""
+    """Why a mean has no interval, or is unknown; each reason once."""
     places: dict[str, dict[str, None]] = {}
     for result in results:
         if result.mean.reason and not is_point(result.mean):
@@ -172,7 +172,7 @@ def _reasons(results: Sequence[Result]) -> Iterator[Block]:
 
 
 def differences(summary: Summary) -> Iterator[Block]:
-    """Every pair of conditions on every metric that is tested."""
+    """Every pair of conditions on every tested metric."""
     tested = [pair for pair in summary.differences if pair.verdict != NOT_TESTED]
     if not tested:
         return
@@ -211,7 +211,7 @@ def differences(summary: Summary) -> Iterator[Block]:
 
 
 def _stopped(summary: Summary, unit: str) -> Iterator[Block]:
-    """What a run that may stop early has decided, and how to read its numbers."""
+    """The decisions of a run that may stop early, and how to read its numbers."""
     stopping = summary.stopping
     if stopping is UNSET:
         return

@@ -1,4 +1,4 @@
-"""The way to a template: everything is escaped, and a name that is not there is an error."""
+"""Access to templates: everything is escaped, and an undefined name is an error."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _OWN = Path(__file__).parent / "templates"
 def environment(**folders: Path) -> Environment:
     """Templates of this package as `pages/…`, and those of other folders by their own prefix.
 
-    Filters: `foreign`, `line`, `short`, `markdown` and `visible` for what others said (`visible` inside
+    Filters: `foreign`, `line`, `short`, `markdown` and `visible` for foreign text (`visible` inside
     attributes), `drawing` for charts, and those of `karat.formats`.
     """
     import jinja2

@@ -1,4 +1,4 @@
-"""Foreign text on a page: whole, harmless, and with what cannot be seen made visible."""
+"""Foreign text on a page: whole, harmless, and with invisible characters made visible."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ SHORT = 400
 
 _SURROGATES = re.compile("[\ud800-\udfff]")
 _CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f]")
-# Controls beyond ASCII; marks that turn the direction of what follows; what takes no room, joiners left alone:
+# Controls beyond ASCII; marks that change text direction; zero-width characters except joiners:
 # scripts and emoji need those. Marks of one direction (U+200E, U+200F) are harmless inside an isolate.
 _HIDDEN = re.compile(
     "([\x80-\x9f\u00ad\u200b\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb])\\1*|[\U000e0000-\U000e007f]+"
 )
-_SPACES = re.compile(r"[ \t\n\x0b\x0c\r]+")  # not the spaces that hold together
+_SPACES = re.compile(r"[ \t\n\x0b\x0c\r]+")  # not non-breaking spaces
 _TIED = re.compile(r"\[[^\[\]\n]{1,30}\]|\b[pn] [=<>] |\(n [^()\n]{1,16}\)|\bturn (?=\d)|(?<=\d) %|≥ \$")
-# More than four marks on one letter write over the lines above and below.
+# More than four marks on one letter overlap the lines above and below.
 _PILED = re.compile("([\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]{4})"
                     "([\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]+)")  # fmt: skip
 
 
 def visible(text: str) -> str:
-    r"""Text as plain characters that can all be seen: controls as their symbols, hidden ones by number.
+    r"""Text as plain visible characters: controls as their symbols, hidden ones by number.
 
-    Newlines and tabs stay. Half of a surrogate pair becomes U+FFFD.
+    Newlines and tabs are kept. Half of a surrogate pair becomes U+FFFD.
 
     >>> visible("\x1b[31mred\x00 a\u202eb \u200b\u200b\u200bc \ud800")
     '␛[31mred␀ a⟨U+202E⟩b ⟨3 × U+200B⟩c �'
@@ -55,9 +55,9 @@ def _numbered(found: re.Match[str]) -> str:
 
 
 def foreign(text: str | None, limit: int = LONGEST) -> Markup:
-    """Foreign text for a page: escaped, visible, isolated from the direction of what stands around it.
+    """Foreign text for a page: escaped, visible, isolated from the direction of the text around it.
 
-    Longer ones are cut, and say by how much. None is a dash.
+    Longer ones are cut, with a note of how much. None is a dash.
 
     >>> foreign("</script><b>"), foreign(None)
     (Markup('<bdi>&lt;/script&gt;&lt;b&gt;</bdi>'), Markup('–'))
@@ -68,7 +68,7 @@ def foreign(text: str | None, limit: int = LONGEST) -> Markup:
 
 
 def cut_note(text: str, limit: int) -> Markup:
-    """What of a text is not shown; nothing where all is."""
+    """How much of a text is not shown; empty if it is complete."""
     if len(text) <= limit:
         return Markup("")
     left = formats.plural(len(text) - limit, "character")
@@ -76,7 +76,7 @@ def cut_note(text: str, limit: int) -> Markup:
 
 
 def line(text: str | None, limit: int = SHORT) -> Markup:
-    """The same on one line: for names and cells. White space becomes single spaces."""
+    """Foreign text on one line, for names and cells. White space becomes single spaces."""
     if text is None:
         return escape(formats.UNKNOWN)
     if len(text) > limit:
@@ -85,13 +85,13 @@ def line(text: str | None, limit: int = SHORT) -> Markup:
 
 
 def short(text: str, columns: int) -> Markup:
-    """A name where there is little room: cut in its middle. It stands whole elsewhere on the page, or behind a link."""
+    """A name for little space: cut in the middle. The full name is elsewhere on the page, or behind a link."""
     plain = _SPACES.sub(" ", visible(text[: 8 * columns])).strip(" ")
     return Markup("<bdi>{}</bdi>").format(formats.middle(plain, columns))
 
 
 def tied(text: str) -> str:
-    r"""A sentence whose intervals and units are never broken over two lines.
+    r"""A sentence whose intervals and units are never split over two lines.
 
     >>> tied("by 0.84 [0.47, 1.21], p < 0.001").count("\xa0")
     3

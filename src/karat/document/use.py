@@ -26,7 +26,7 @@ _NOT_RANDOMISED = (
 
 
 def use(summary: Summary) -> Iterator[Block]:
-    """How many answers used what their condition offers, and their scores beside those of the others."""
+    """How many answers used what their condition offers, and their scores next to those of the others."""
     if not summary.contexts:
         return
     failed = any(context.only_failed for context in summary.contexts)
@@ -94,7 +94,7 @@ def tools(summary: Summary) -> Iterator[Block]:
     """Precision and recall of the tools that samples expect, and which were called instead of others."""
     several = len({tool.scorer for tool in summary.tools}) > 1
     rows: list[Row | Group] = []
-    # Without a tool to call there is nothing to recall.
+    # Without an expected tool there is no recall.
     able = {context.condition for context in summary.contexts} | {one.condition for one in summary.tools if one.called}
     group = None
     for tool in (tool for tool in summary.tools if tool.condition in able):

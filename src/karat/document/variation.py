@@ -32,13 +32,13 @@ __all__ = ["retried", "variation"]
 
 
 def variation(summary: Summary, metrics: Sequence[MetricInfo]) -> Iterator[Block]:
-    """The parts of the variation, and how reliable they make an answer; the judges of a panel."""
+    """The components of the variation, how reliable answers are, and the judges of a panel."""
     results = [one for info in metrics for one in summary.results if one.metric == info.key and one.n_answers]
     if not results:
         return
     unit = of(summary.kind).unit
     judged = any(one.judge_sd.value is not None for one in results)
-    ordinal = {info.key for info in metrics if info.kind == "ordinal"}  # of a share it would be the mean again
+    ordinal = {info.key for info in metrics if info.kind == "ordinal"}  # for a share it would repeat the mean
     stepped = any(one.top_share.value is not None and one.metric in ordinal for one in results)
     reliable = any(one.reliability.value is not None for one in results)
     rows: list[Row | Group] = []
@@ -100,7 +100,7 @@ def _cells(result: Result, widest: float, *, judged: bool, best: Cell | None, re
 
 
 def _unknown(results: Sequence[Result]) -> Iterator[Note]:
-    """Each reason for a number that is not known, once."""
+    """Each reason for an unknown number, once."""
     named = ("Variance between questions", "Variance between repetitions", "Judge variance")
     texts = dict.fromkeys(
         f"{name}: not estimated ({part.reason})."
@@ -113,20 +113,20 @@ def _unknown(results: Sequence[Result]) -> Iterator[Note]:
 
 
 def _panel(summary: Summary) -> Iterator[Block]:
-    """Judges of a panel: what each gave, and how far every two agree."""
+    """Judges of a panel: the scores of each, and the agreement of each pair."""
     if not summary.panel:
         return
     yield _by_judge(summary)
     rows: list[Row | Group] = []
     for info in summary.metrics:
-        own = [one for one in summary.panel if one.metric == info.key]
+        own = [pair for pair in summary.panel if pair.metric == info.key]
         rows += [Group(info.key)] if own else []
         rows += [
             Row(
-                name=f"{one.a} – {one.b}",
-                cells=(Share(one.exact), Share(one.within_one), _ac2(one), Count(one.answers)),
+                name=f"{pair.a} – {pair.b}",
+                cells=(Share(pair.exact), Share(pair.within_one), _ac2(pair), Count(pair.answers)),
             )
-            for one in own
+            for pair in own
         ]
     yield Table(
         caption="How far judges agree",
@@ -168,21 +168,21 @@ def _by_judge(summary: Summary) -> Table:
 def retried(summary: Summary) -> Iterator[Block]:
     """Whether trying again changed the result, on the first metric."""
     first = summary.metrics[0].key if summary.metrics else None
-    found = [one for one in summary.results if one.metric == first and one.retried.answers]
+    found = [result for result in summary.results if result.metric == first and result.retried.answers]
     if not found:
         return
     rows = tuple(
         Row(
-            name=one.condition,
-            color=summary.conditions.index(one.condition),
+            name=result.condition,
+            color=summary.conditions.index(result.condition),
             cells=(
-                Number(one.first_attempt.mean),
-                Count(one.first_attempt.answers),
-                Number(one.retried.mean),
-                Count(one.retried.answers),
+                Number(result.first_attempt.mean),
+                Count(result.first_attempt.answers),
+                Number(result.retried.mean),
+                Count(result.retried.answers),
             ),
         )
-        for one in found
+        for result in found
     )
     yield Table(
         caption=f"Retried answers: {first}",

@@ -1,1 +1,1 @@
-"""Files that people write: YAML as trees of nodes that keep their lines, and tables as rows."""
+"""Reads files that people write: YAML as trees of nodes with line numbers, and tables as rows."""

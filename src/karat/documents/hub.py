@@ -1,7 +1,7 @@
 """A dataset of the Hugging Face Hub as local files: `hf://owner/name?split=test&config=…&revision=…&file=…`.
 
-Only files of rows are fetched, by the Hub's own client and into its own cache; no code of a dataset ever runs. The
-client takes the token from its environment (`HF_TOKEN`), and stays offline with `HF_HUB_OFFLINE=1`.
+Only data files are downloaded, by the Hub's own client into its own cache; a dataset's code never runs. The client
+reads the token from the environment (`HF_TOKEN`), and stays offline with `HF_HUB_OFFLINE=1`.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from karat.errors import BadDataset, Fault, MissingExtra, did_you_mean
 __all__ = ["HUB", "Fetched", "HubName", "at_commit", "fetch", "hub_name", "shown"]
 
 HUB = "hf:"
-"""The first part of a path that names a dataset of the Hub."""
+"""The prefix of a path to a dataset on the Hub."""
 
 _KEYS = ("split", "config", "revision", "file")
 _WORDS = r"(?<![^/._-]){}(?![^/._-])"
 _SHARD = re.compile(r"-(\d{5})-of-(\d{5})$")
 _LISTED = 12
-_SECONDS = 10.0  # until the Hub answers
+_SECONDS = 10.0  # to wait for the Hub
 
 
 class HubName(msgspec.Struct, frozen=True, kw_only=True):
-    """Which files of which dataset. None: not said."""
+    """Which files of which dataset. None: not given."""
 
     repo: str
     split: str | None = None
@@ -48,12 +48,12 @@ class Fetched(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def shown(path: Path | str) -> str:
-    """A path as it was written: a Path takes `hf://` for `hf:/`."""
+    """A path as written: `Path` turns `hf://` into `hf:/`."""
     return re.sub(r"^hf:/+", "hf://", str(path))
 
 
 def hub_name(path: Path | str) -> HubName | None:
-    """What a path names on the Hub; None: it is a path of this machine. Raises ValueError for a malformed one."""
+    """What a path names on the Hub; None for a local path. Raises ValueError if it is malformed."""
     text = str(path)
     if not re.match(r"hf:/", text):
         return None
@@ -63,22 +63,22 @@ def hub_name(path: Path | str) -> HubName | None:
     given = dict(parse_qsl(query.replace("+", "%2B"), keep_blank_values=True))
     for key, value in given.items():
         if key not in _KEYS:
-            raise ValueError(f"'{key}' is nothing that hf:// knows{did_you_mean(key, _KEYS)}")
+            raise ValueError(f"hf:// has no option '{key}'{did_you_mean(key, _KEYS)}")
         if not value:
-            raise ValueError(f"'{key}' is empty; leave it out, or say which")
+            raise ValueError(f"'{key}' is empty; leave it out, or give it a value")
     return HubName(repo=repo, **given)
 
 
 def at_commit(path: Path, commit: str) -> Path:
-    """The same path with a revision; a path that names one, or none of the Hub, as it is."""
+    """The path with this revision; unchanged if it has one already, or is local."""
     name = hub_name(path)
     return path if name is None or name.revision else Path(f"{path}{'&' if '?' in str(path) else '?'}revision={commit}")
 
 
 def fetch(name: HubName, suffixes: Iterable[str]) -> Fetched:
-    """Fetches what is not in the cache yet. Raises BadDataset, MissingExtra.
+    """Downloads what is not in the cache yet. Raises BadDataset, MissingExtra.
 
-    `suffixes`: how names of files end that can be read.
+    `suffixes`: endings of files that can be read.
     """
     try:
         from httpx2 import HTTPError
@@ -107,9 +107,7 @@ def fetch(name: HubName, suffixes: Iterable[str]) -> Fetched:
     except RevisionNotFoundError as error:
         raise _bad(name, f"the dataset has no revision '{name.revision}'") from error
     except RepositoryNotFoundError as error:
-        raise _bad(
-            name, "there is no such dataset on the Hub, or it needs a token that may read it (HF_TOKEN)"
-        ) from error
+        raise _bad(name, "there is no such dataset on the Hub, or reading it needs a token (HF_TOKEN)") from error
     except LocalEntryNotFoundError as error:
         offline = "is not in the Hub's cache; load it once without HF_HUB_OFFLINE"
         raise _bad(name, offline if HF_HUB_OFFLINE else f"cannot be fetched: {_first_line(error)}") from error
@@ -131,8 +129,8 @@ def _first_line(error: Exception) -> str:
 
 
 def _chosen(name: HubName, listed: Iterable[str], suffixes: tuple[str, ...]) -> list[str]:
-    """The files of the one split that is meant, its shards in order. Raises BadDataset where it is not one."""
-    listed = [file for file in listed if not {"..", "/"} & set(PurePosixPath(file).parts)]  # they are a stranger's
+    """The files of the selected split, its shards in order. Raises BadDataset if it is not exactly one."""
+    listed = [file for file in listed if not {"..", "/"} & set(PurePosixPath(file).parts)]  # the names are untrusted
     readable = sorted(file for file in listed if file.lower().endswith(suffixes) and not file.startswith("."))
     if name.file is not None:
         found = [file for file in readable if fnmatchcase(file, name.file)]
@@ -147,13 +145,13 @@ def _chosen(name: HubName, listed: Iterable[str], suffixes: tuple[str, ...]) -> 
     groups = {group: groups[group] for group in exact} or groups
     if len(groups) != 1:
         shown = _some(groups or readable)
-        what = "several files fit" if groups else "no file fits" if readable else "it holds no file of rows"
+        what = "several files match" if groups else "no file matches" if readable else "it has no data file"
         how = "say which with split=, config= or file=" if groups else "name one with file="
         raise _bad(name, f"{what}: {shown}; {how}" if readable else f"{what} that karat reads")
     (shards,) = groups.values()
     numbered = [match for file in shards if (match := _SHARD.search(PurePosixPath(file).stem))]
     if numbered and (len(numbered) != int(numbered[0][2]) or len(numbered) != len(shards)):
-        raise _bad(name, f"only {len(numbered)} of {int(numbered[0][2])} parts are there: {_some(shards)}")
+        raise _bad(name, f"only {len(numbered)} of {int(numbered[0][2])} parts exist: {_some(shards)}")
     return shards
 
 

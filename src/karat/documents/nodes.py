@@ -23,19 +23,19 @@ class Node(msgspec.Struct, eq=False):
     value: object
     line: int | None = None  # 1-based, of the key; None: not from a file
     column: int | None = None  # 1-based, likewise
-    written: str | None = None  # an unquoted scalar as it stands in the file
+    written: str | None = None  # an unquoted scalar as the file has it
     source: Source = "file"
     template: str | None = None  # the text before ${NAME} was filled in; None: it names no variable
     variables: tuple[str, ...] = ()  # the environment variables that the text names
-    unset: bool = False  # one of them has no value: nothing can be said of this value
+    unset: bool = False  # one of them is not set, so this value is unknown
 
     def get(self, *place: str | int) -> Node | None:
-        """The node at `place` below this one; None where there is none."""
+        """The node at `place` below this one; None if there is none."""
         node, rest = self.nearest(place)
         return None if rest else node
 
     def nearest(self, place: Place) -> tuple[Node, Place]:
-        """The deepest node on the way to `place`, and the rest of the place, which is not there."""
+        """The deepest existing node on the way to `place`, and the rest of the place."""
         node = self
         for depth, key in enumerate(place):
             below: object = None
@@ -60,7 +60,7 @@ class Node(msgspec.Struct, eq=False):
 
     @property
     def strongest(self) -> Source:
-        """Where the value comes from; of a list, the strongest source of what it holds."""
+        """Where the value comes from; for a list, the strongest source of its entries."""
         return max([self.source, *(child.strongest for _, child in self.children())], key=get_args(Source).index)
 
 
@@ -70,7 +70,7 @@ def dotted(place: Place) -> str:
 
 
 def fault_at(root: Node, place: Place, message: str) -> Fault:
-    """A fault with its line and column, or the flag that the value came from; of a missing value, its parent's."""
+    """A fault with its line and column, or with the flag that set the value; a missing value uses its parent's."""
     node, _ = root.nearest(place)
     if node.source == "flag":
         return Fault(place=f"--set {dotted(place)}", message=message)

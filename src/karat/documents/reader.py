@@ -1,9 +1,8 @@
-"""YAML → nodes: safe, with the line of every key, all faults that a parser can see, and bounded work.
+"""YAML → nodes: safe, with the line of every key, every fault that a parser can see, and bounded work.
 
-PyYAML's events are put together here, without recursion, because what its loaders
-build has no lines, keeps the last of two equal keys, and expands aliases before
-anybody can count them (nine lines can stand for 10⁹ nodes). Sizes are counted
-without expanding.
+This builds nodes from PyYAML's events, without recursion. PyYAML's own loaders drop line
+numbers, keep the last of two equal keys, and expand aliases before anybody can count them
+(nine lines can stand for 10⁹ nodes). Here sizes are counted without expanding.
 """
 
 from __future__ import annotations
@@ -30,11 +29,11 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
 
     max_bytes: int = MAX_BYTES
     max_nodes: int = MAX_NODES
-    too_large: str = "holds no data: keep them in a file beside it"  # follows the kind of file
-    too_many: str = "keep data in a file beside it"
+    too_large: str = "holds no data: keep data in a separate file"  # follows the kind of file
+    too_many: str = "keep data in a separate file"
 
 
-# libyaml is some ten times faster; its absence changes nothing else.
+# libyaml is some ten times faster; without it, only the speed differs.
 _Loader: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 Mark = Any  # yaml.Mark, or libyaml's
 _PLAIN = (None, "")  # the style of an unquoted scalar, by PyYAML's own parser and by libyaml's
@@ -43,7 +42,7 @@ _PREFIX = "tag:yaml.org,2002:"
 
 
 class Document(msgspec.Struct):
-    """A parsed file. `root` is None where it could not be parsed or is empty."""
+    """A parsed file. `root` is None if it is empty or could not be parsed."""
 
     root: Node | None = None
     faults: list[Fault] = []
@@ -51,9 +50,9 @@ class Document(msgspec.Struct):
 
 
 def parse(data: bytes, *, what: str = "an experiment file", limits: Limits | None = None) -> Document:
-    """The document in `data`, with every fault that can be seen at once. `what`: the kind of file, in their words."""
+    """The document in `data`, with every fault that can be found at once. `what`: the kind of file, for messages."""
     limits = limits or Limits()
-    message, at = "", -1  # and the byte at which the fault is, where it has a line
+    message, at = "", -1  # and the byte of the fault, if it has a line
     if len(data) > limits.max_bytes:
         message = f"is larger than {limits.max_bytes // 1_000_000} MB; {what} {limits.too_large}"
     elif b"\0" in data:
@@ -74,7 +73,7 @@ def parse(data: bytes, *, what: str = "an experiment file", limits: Limits | Non
 
 
 def parse_value(text: str) -> tuple[Node, str]:
-    """A value as `--set` gives it, and what is wrong with it ("" where nothing is).
+    """The value of a `--set`, and what is wrong with it ("" if nothing is).
 
     Only brackets and braces make lists and mappings: `Answer: briefly` is a text.
     """
@@ -102,11 +101,11 @@ class _Stop(Exception):
 
 
 class _Open(msgspec.Struct, eq=False):
-    """A mapping or list whose end has not come yet."""
+    """A mapping or list that has not ended yet."""
 
     node: Node
     anchor: str | None
-    key: str | None = None  # the mapping's key that waits for its value
+    key: str | None = None  # the mapping's key whose value comes next
     mark: Mark | None = None  # of that key
     merge: bool = False  # that key is `<<`
     merged: list[Node] = []
@@ -114,7 +113,7 @@ class _Open(msgspec.Struct, eq=False):
 
 
 class _Builder:
-    """Puts events together, without recursion."""
+    """Builds nodes from events, without recursion."""
 
     def __init__(self, text: str, what: str, limits: Limits) -> None:
         self._loader = _Loader(text)
@@ -155,7 +154,7 @@ class _Builder:
                 self._stack.append(_Open(node, event.anchor))
             case yaml.MappingEndEvent() | yaml.SequenceEndEvent():
                 done = self._stack.pop()
-                for source in done.merged:  # a key of its own wins, then the first of several
+                for source in done.merged:  # the mapping's own keys win, then the first of several merges
                     done.node.value = {**source.value, **done.node.value}  # type: ignore[dict-item]  # mappings both
                 self._add(done.node, done.anchor)
             case yaml.ScalarEvent():
@@ -168,7 +167,7 @@ class _Builder:
                 self._alias(str(event.anchor), event.start_mark)
 
     def _node(self, value: object, mark: Mark, levels: int = 1) -> Node:
-        """A new node, as far as there may be another one here."""
+        """A new node, if the limits allow another one here."""
         self._nodes += 1
         if self._nodes > self._limits.max_nodes:
             message = f"holds more than {self._limits.max_nodes} values (aliases expanded); {self._limits.too_many}"
@@ -181,13 +180,13 @@ class _Builder:
 
     def _alias(self, anchor: str, mark: Mark) -> None:
         if any(frame.anchor == anchor for frame in self._stack):
-            raise _Stop(self._place(), f"the alias *{anchor} stands inside what it refers to", mark)
+            raise _Stop(self._place(), f"the alias *{anchor} is inside what it refers to", mark)
         if anchor not in self._anchors:
-            raise _Stop(self._place(), f"no anchor &{anchor} stands before the alias *{anchor}", mark)
+            raise _Stop(self._place(), f"no anchor &{anchor} comes before the alias *{anchor}", mark)
         self._add(self._copy(self._anchors[anchor], mark), None)
 
     def _copy(self, node: Node, mark: Mark, level: int = 1) -> Node:
-        """A node again; its places stay those of the anchor. Each counts, so that no file grows by aliases."""
+        """A copy of a node, with the anchor's lines. Each copy counts, so that aliases cannot make a file huge."""
         copied, value = self._node(node.value, mark, level), node.value
         if isinstance(value, dict):
             copied.value = {key: self._copy(child, mark, level + 1) for key, child in value.items()}
@@ -211,7 +210,7 @@ class _Builder:
                 node.value = maker(self._loader, yaml.ScalarNode(tag, event.value))
         except (ValueError, yaml.YAMLError):
             node.unset = True
-            self._note(f"'{event.value[:40]}' is no {tag.removeprefix(_PREFIX)}; put it in quotes", mark)
+            self._note(f"'{event.value[:40]}' is not a valid {tag.removeprefix(_PREFIX)}; put it in quotes", mark)
         if warning := _misreading(node):
             self._document.warnings.append(str(_fault(self._place(), warning, mark)))
         self._add(node, event.anchor)
@@ -232,7 +231,7 @@ class _Builder:
                 )
                 self._document.warnings.append(str(_fault(self._place(), message, mark)))
         if key in frame.lines:
-            message = f"the key '{key}' stands here twice, first in line {frame.lines[key]}; remove one of them"
+            message = f"the key '{key}' appears twice, first in line {frame.lines[key]}; remove one of them"
             self._note(message, mark)
         frame.lines.setdefault(key, mark.line + 1)
 
@@ -282,7 +281,7 @@ def _fault(place: str, message: str, mark: Mark) -> Fault:
 
 
 def _misreading(node: Node) -> str:
-    """What YAML 1.1 made of an unquoted scalar that people read otherwise; "" where it is plain."""
+    """How YAML 1.1 misread an unquoted scalar; "" if it read what people mean."""
     written, value = node.written, node.value
     if written is None:
         return ""
@@ -299,21 +298,21 @@ def _misreading(node: Node) -> str:
 _REMEDIES = (
     (
         "mapping values are not allowed",
-        "a ':' where none can stand: put text that holds ': ' in quotes, and check the indentation",
+        "a ':' where none is allowed: put text that contains ': ' in quotes, and check the indentation",
     ),
     (
         "cannot start any token",
-        "a character that can start no value (a tab, '@', '`' or '%'): indent with spaces, put text in quotes",
+        "no value can start with this character (a tab, '@', '`' or '%'): indent with spaces, put text in quotes",
     ),
-    ("could not find expected ':'", "a key without ':', or text that goes on in the next line without quotes"),
+    ("could not find expected ':'", "a key without ':', or text that continues on the next line without quotes"),
     ("did not find expected ',' or", "a bracket or brace that is not closed, or a comma that is missing"),
     ("did not find expected key", "the indentation does not fit the lines above"),
     ("did not find expected '-' indicator", "the indentation does not fit the list above"),
     ("did not find expected <document start>", "text after the end of the document: check the indentation"),
     ("unexpected end of stream", "a quote is not closed"),
-    ("undefined alias", "an alias (*name) whose anchor (&name) does not stand before it"),
-    ("block sequence entries are not allowed", "a '- ' where no list can stand: begin the list in a line of its own"),
-    ("did not find expected node content", "a value is missing, or a bracket or comma is too many"),
+    ("undefined alias", "an alias (*name) without its anchor (&name) before it"),
+    ("block sequence entries are not allowed", "a '- ' where no list is allowed: start the list on a new line"),
+    ("did not find expected node content", "a value is missing, or there is a bracket or comma too many"),
     ("unknown escape character", "a backslash in double quotes: use single quotes, or write it twice"),
     ("did not find expected alphabetic", "text that begins with '*' or '&' must be in quotes"),
 )
@@ -326,5 +325,5 @@ def _syntax_fault(error: yaml.MarkedYAMLError, lines: Sequence[str]) -> Fault:
     if mark is None:
         return Fault(place="file", message=f"not YAML: {message}")
     if mark.line < len(lines) and re.search(r"[{,:]\s*\$\{", lines[mark.line]):
-        message = 'inside of braces a variable must be in quotes: "${NAME}"'
+        message = 'inside braces a variable must be in quotes: "${NAME}"'
     return _fault("file", f"not YAML: {message}", mark)

@@ -1,4 +1,4 @@
-"""A file of rows → mappings, each with the place that an editor shows; every bad row at once."""
+"""A file of rows → mappings with their line or row number; reports every bad row at once."""
 
 from __future__ import annotations
 
@@ -23,34 +23,37 @@ from karat.documents.nodes import Node, plain, walk
 from karat.documents.reader import Limits, parse
 from karat.errors import BadDataset, Fault, did_you_mean, unreadable
 from karat.files import open_regular
-from karat.formats import excerpt
+from karat.formats import count, excerpt
 
-__all__ = ["Rows", "Unfit", "header_names", "holds_yaml_rows", "read_rows", "unpacks_too_large"]
+__all__ = ["Rows", "Unfit", "has_too_many_nan", "header_names", "holds_yaml_rows", "read_rows", "unpacks_too_large"]
 
 _DEEPEST = 64  # levels of nesting
 _DIGITS = 400  # of a whole number; beyond 4,300 Python refuses, and no float is longer than 309
+_MOST_NAN = 1_000_000  # in JSON; each costs a microsecond
+_MOST_FAULTS = 100_000  # rows; then reading stops
+_LONGEST_LINE, _LARGEST_JSON = 64 << 20, 512 << 20  # bytes, of JSON Lines and of a JSON file, which is read as a whole
 _SMALLEST, _LARGEST = -(2**63), 2**64 - 1  # what a number can be in the memory of samples and in the journal
 
 
 class Unfit(msgspec.Struct, frozen=True):
-    """Stands where a number stood that cannot be kept."""
+    """Replaces a number that cannot be stored."""
 
     written: str
 
 
 def integer(text: str) -> int | Unfit:
-    """A whole number as JSON writes it (`parse_int`)."""
+    """A whole number in JSON (`parse_int`)."""
     return int(text) if len(text) <= _DIGITS else Unfit(text)
 
 
 def finite(text: str) -> float | Unfit:
-    """A number with a fraction or an exponent as JSON writes it (`parse_float`)."""
+    """A number with a fraction or an exponent in JSON (`parse_float`)."""
     value = float(text)
     return value if math.isfinite(value) else Unfit(text)
 
 
 def why_unfit(row: Any) -> str | None:
-    """What in a row cannot be kept; None: all of it can. Depth is bounded here: what walks rows may recurse."""
+    """Why a row cannot be stored; None if it can. Depth is bounded here, so code that walks rows may recurse."""
     waiting: list[tuple[Any, int]] = [(row, 1)]
     while waiting:
         value, depth = waiting.pop()
@@ -73,7 +76,7 @@ def _half_pair(text: str) -> str | None:
     try:
         text.encode("utf-8")
     except UnicodeEncodeError as error:
-        return f"holds half of a surrogate pair (\\u{ord(text[error.start]):04x}), which is no text; remove it"
+        return f"holds half of a surrogate pair (\\u{ord(text[error.start]):04x}), which is not text; remove it"
     return None
 
 
@@ -84,16 +87,16 @@ def _too_long(number: int) -> str:
 def _impossible(written: str) -> str:
     if written.lstrip("-").isdecimal():
         return f"holds a whole number of {len(written.lstrip('-'))} digits; write it in quotes"
-    return f"holds {excerpt(written, 24)}, which JSON does not allow or no computer number can be"
+    return f"holds {excerpt(written, 24)}, which JSON does not allow or no floating-point number can hold"
 
 
 _COLON = re.compile(rb'"\s*:')
 
 
 def repeated_key(text: bytes, value: Any) -> str | None:
-    """A key that an object of the JSON text has twice; None: there is none. Readers keep the last value in silence.
+    """A key that an object in the JSON text has twice, or None. JSON readers silently keep the last value.
 
-    `value`: what the text was read as. Only texts with more colons behind quotes than it has keys are read again.
+    `value`: the parsed text. The text is parsed again only if it has more `":` than `value` has keys.
     """
     keys, waiting = 0, [value]
     while waiting:
@@ -113,9 +116,20 @@ def repeated_key(text: bytes, value: Any) -> str | None:
     return repeated[0] if repeated else None
 
 
+def has_too_many_nan(data: bytes) -> bool:
+    """Whether JSON has so many NaN and infinities, which it must not have, that reading them would take seconds."""
+    return data.count(b"NaN") + data.count(b"Infinity") > _MOST_NAN
+
+
+class _TooManyFaults(Exception):
+    pass
+
+
 Row = Mapping[str, Any]
 _BOM = b"\xef\xbb\xbf"
 _BLANK = b" \t\r\x0b\x0c"
+_MANY_NAN = f"holds more than {count(_MOST_NAN)} NaN or Infinity, which JSON does not allow"
+_TOO_LONG = f"is longer than {_LONGEST_LINE >> 20} MB; write one object a line"
 _TWICE = "an object has the key '{}' twice; remove one of them"
 
 
@@ -123,15 +137,15 @@ class Rows(msgspec.Struct):
     """The rows of a file that could be read, and the faults of the others."""
 
     sha256: str
-    unit: str  # what a row is called: "line", "item", "row"
-    rows: Iterable[tuple[int, Row]] = []  # (1-based line or count, row); again and again
+    unit: str  # the word for a row: "line", "item", "row"
+    rows: Iterable[tuple[int, Row]] = []  # (1-based line or count, row); can be iterated repeatedly
     count: int = 0
     faults: list[Fault] = []
-    as_text: str = "write it in quotes"  # how a number becomes a text in this format
-    commit: str | None = None  # of the repository that the files are from; None: they are from this machine
+    as_text: str = "write it in quotes"  # how to make a number a text in this format
+    commit: str | None = None  # of the Hub repository; None: local files
 
     def add(self, number: int, row: Row) -> None:
-        """Keeps one row, or notes what in it cannot be kept."""
+        """Keeps one row, or records why it cannot be stored."""
         assert isinstance(self.rows, list)
         wrong = why_unfit(row)
         if wrong is not None:
@@ -141,8 +155,10 @@ class Rows(msgspec.Struct):
         self.count += 1
 
     def fault(self, number: int, message: str) -> None:
-        """Notes what is wrong with one row."""
+        """Records a fault of one row. Raises _TooManyFaults."""
         self.faults.append(Fault(place=f"{self.unit} {number}", message=message))
+        if len(self.faults) == _MOST_FAULTS:
+            raise _TooManyFaults
 
     def sorted_faults(self) -> list[Fault]:
         """The faults in the order of the file."""
@@ -150,10 +166,10 @@ class Rows(msgspec.Struct):
 
 
 def read_rows(path: Path, *, lists: bool = False, section: str | None = None, sheet: str | None = None) -> Rows:
-    """The rows, by the file's ending. Raises BadDataset where nothing can be read at all.
+    """The rows of a file, whose ending says its format. Raises BadDataset if nothing can be read.
 
-    With `lists`, an object of lists in a JSON or YAML file is read as well: its one list, or the one called `section`.
-    `sheet`: which one of a workbook; None: the only one. A path `hf://…` is read from the Hugging Face Hub.
+    With `lists`, a JSON or YAML file may also be an object of lists: its one list, or the one called `section`, is
+    read. `sheet`: which sheet of a workbook; None: the only one. A path `hf://…` is read from the Hugging Face Hub.
     """
     from hashlib import sha256
 
@@ -170,31 +186,41 @@ def read_rows(path: Path, *, lists: bool = False, section: str | None = None, sh
     if ending not in (_PACKED if packed else FORMATS):
         known = f"{', '.join(FORMATS)}; {', '.join(_PACKED)} also compressed (.gz)"
         named = f"{ending}.gz" if packed else ending
-        raise _bad(path, "file", f"cannot read files that end in '{named}'; known are {known}")
+        raise _bad(path, "file", f"cannot read files that end in '{named}', only {known}")
     if sheet is not None and ending != ".xlsx":
         raise _bad(path, "dataset.sheet", "is for workbooks (.xlsx); this file has no sheets")
     try:
         with open_regular(path) as file:
+            if ending in (".jsonl", ".ndjson") and len(file.readline(_LONGEST_LINE + 1)) > _LONGEST_LINE:
+                raise _bad(path, "line 1", _TOO_LONG)
+            size = file.seek(0, io.SEEK_END)
+            if ending == ".json" and size > _LARGEST_JSON:
+                raise _bad(path, "file", f"is larger than {_LARGEST_JSON >> 20} MB; save it as JSON Lines")
+            file.seek(0)
             data = file.read()
     except (OSError, ValueError) as error:
         raise _bad(path, "file", f"cannot be read: {unreadable(error)}") from error
     rows = Rows(sha256=sha256(data).hexdigest(), unit="line")
     data = _unpacked(path, data) if packed else data
-    if not data.strip():
+    if not data or data.isspace():
         raise _bad(path, "file", "is empty; it needs at least one sample")
-    if ending == ".xlsx":
-        _workbook(rows, path, data, sheet)
-    elif lists and ending in _NESTED:
-        _NESTED[ending](rows, path, data, within=_Within(section))
-    else:
-        FORMATS[ending](rows, path, data)
+    try:
+        if ending == ".xlsx":
+            _workbook(rows, path, data, sheet)
+        elif lists and ending in _NESTED:
+            _NESTED[ending](rows, path, data, within=_Within(section))
+        else:
+            FORMATS[ending](rows, path, data)
+    except _TooManyFaults:
+        rows.faults[10:] = [Fault(place="file", message=f"more than {count(_MOST_FAULTS - 1)} rows are wrong")]
+        raise BadDataset(shown(path), rows.faults) from None
     if not rows.count and not rows.faults:
         raise _bad(path, "file", "holds no sample; it needs at least one")
     return rows
 
 
 def _hub_rows(fetched: Fetched, path: Path, lists: bool, section: str | None) -> Rows:
-    """The rows of several files as those of one; their sha256 is that of the only file, or over those of all files."""
+    """The rows of several files as one; sha256 is that of a single file, or of all files' digests."""
     from hashlib import sha256
 
     try:
@@ -219,13 +245,13 @@ def _hub_rows(fetched: Fetched, path: Path, lists: bool, section: str | None) ->
 
 
 _MOST_UNPACKED = 2**30  # bytes
-_MOST_TIMES = 200  # the size of the file: text shrinks to a tenth or so, a bomb to a thousandth
+_MOST_TIMES = 200  # times the file's size: text shrinks to about a tenth, a bomb to a thousandth
 _SMALL = 10_000_000  # bytes: harmless, however small the file was
 _CHUNK = 1 << 20
 
 
 def unpacks_too_large(unpacked: int, packed: int) -> str | None:
-    """What is wrong with a file of `packed` bytes that becomes `unpacked` bytes; None: nothing."""
+    """Why a file of `packed` bytes that becomes `unpacked` bytes is refused; None if it is not."""
     if unpacked > _MOST_UNPACKED:
         return f"unpacks to more than {_MOST_UNPACKED >> 30} GiB; split it, or use Parquet"
     if unpacked > _SMALL and unpacked > _MOST_TIMES * packed:
@@ -234,7 +260,7 @@ def unpacks_too_large(unpacked: int, packed: int) -> str | None:
 
 
 def _unpacked(path: Path, data: bytes) -> bytes:
-    """What a .gz file holds, of all its members; it is never larger in memory than is allowed."""
+    """The content of a .gz file, all members; stops reading at the allowed size."""
     packed, unpacked = io.BytesIO(data), bytearray()
     try:
         with gzip.GzipFile(fileobj=packed) as file:
@@ -284,7 +310,7 @@ def _json_lines(rows: Rows, path: Path, data: bytes) -> None:
 
 
 class _Objects:
-    """The objects of a JSONL file, decoded anew each time: the text is kept, not a mapping a row."""
+    """The objects of a JSONL file, decoded anew each time: only the text is kept in memory."""
 
     def __init__(self, data: bytes, unfit: frozenset[int]) -> None:
         self._data, self._unfit = data, unfit
@@ -307,7 +333,7 @@ def _lines(data: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 class _Within(msgspec.Struct, frozen=True):
-    """An object may stand around the list: which of its lists is meant; None: the only one."""
+    """The list may be inside an object: the name of the list to read; None: the only one."""
 
     section: str | None
 
@@ -321,7 +347,7 @@ def _json_list(rows: Rows, path: Path, data: bytes, within: _Within | None = Non
 
 
 def _list_in(path: Path, found: Any, within: _Within | None) -> tuple[list[Any], str | None]:
-    """The list that a document is, or holds under the name that is returned with it."""
+    """The document's list, and its name if it is inside an object."""
     name = None
     if within is not None and isinstance(found, dict):
         name = within.section
@@ -355,7 +381,7 @@ _LIMITS = Limits(
 
 
 def _yaml(rows: Rows, path: Path, data: bytes, within: _Within | None = None) -> None:
-    """A list of mappings. What YAML 1.1 reads otherwise than people do is a fault: `no`, `010`, `1:30`."""
+    """A list of mappings. Values that YAML 1.1 misreads are faults: `no`, `010`, `1:30`."""
     document = parse(data, what="a dataset", limits=_LIMITS)
     misread = [warning.partition(": ") for warning in document.warnings]
     faults = [*document.faults, *(Fault(place=place, message=message) for place, _, message in misread)]
@@ -380,20 +406,27 @@ _YAML_LIST = re.compile(rb"(?:\xef\xbb\xbf)?(?:[ \t]*(?:#[^\n]*|---[ \t]*)?\r?\n
 
 
 def holds_yaml_rows(path: Path) -> bool:
-    """Whether a YAML file is a list: rows of a dataset, and no study."""
+    """Whether a YAML file is a list: rows of a dataset, not a study."""
     with suppress(OSError, ValueError), open_regular(path) as file:
         return _YAML_LIST.match(file.read(65536)) is not None
     return False
 
 
 def _json_document(path: Path, data: bytes) -> Any:
-    """The value; numbers that JSON or karat cannot hold stand in it as `Unfit`."""
-    with suppress(msgspec.DecodeError, RecursionError, UnicodeDecodeError):
-        data = data.removeprefix(_BOM)
+    """The value, with `Unfit` for numbers that JSON or karat cannot hold."""
+    data = data.removeprefix(_BOM)
+    try:
         value = msgspec.json.decode(data)
-        if (key := repeated_key(data, value)) is not None:
-            raise _bad(path, "file", _TWICE.format(excerpt(key, 40)))
-        return value
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        value = _odd_json(path, data)
+    if (key := repeated_key(data, value)) is not None:
+        raise _bad(path, "file", _TWICE.format(excerpt(key, 40)))
+    return value
+
+
+def _odd_json(path: Path, data: bytes) -> Any:
+    if has_too_many_nan(data):
+        raise _bad(path, "file", _MANY_NAN)
     text = _text(path, data)
     try:
         return json.loads(text, parse_constant=Unfit, parse_int=integer, parse_float=finite)
@@ -435,13 +468,13 @@ def _csv(rows: Rows, path: Path, data: bytes, delimiter: str = ",") -> None:
 
 
 def header_names(path: Path, cells: Iterable[str], place: str = "line 1") -> list[str]:
-    """The names of the columns. Raises BadDataset for one that is there twice."""
+    """The names of the columns. Raises BadDataset if one appears twice."""
     header = [cell.strip() for cell in cells]
     if len(header) == 1 and ";" in header[0]:
         raise _bad(path, place, "its columns are split at ';'; save the file with commas, or as .tsv with tabs")
     for cell in header:
         if header.count(cell) > 1:
-            raise _bad(path, place, f"the column '{cell}' is there twice; rename one")
+            raise _bad(path, place, f"the column '{cell}' appears twice; rename one")
     return header
 
 
@@ -453,7 +486,7 @@ def _parquet(rows: Rows, path: Path, data: bytes) -> None:
         raise _bad(path, "file", "is not a Parquet file")
     with duckdb.connect() as connection:
         try:
-            # Brackets and stars of the path itself are no pattern.
+            # Escape brackets and stars in the path, so that they are not a pattern.
             pattern = "".join(f"[{sign}]" if sign in "*?[" else sign for sign in str(path))
             found = connection.execute("SELECT * FROM read_parquet(?)", [pattern])
             names = [column[0] for column in found.description or ()]
@@ -515,6 +548,8 @@ def _why_not_json(line: bytes) -> str:
     wrong = _wrong_byte(line)
     if wrong is not None:
         return wrong
+    if has_too_many_nan(line):
+        return _MANY_NAN
     try:
         row = json.loads(line, parse_constant=Unfit, parse_int=integer, parse_float=finite)
     except json.JSONDecodeError as error:
@@ -553,7 +588,7 @@ def _count(things: list[Any], what: str) -> str:
 
 
 def _json_value(value: Any) -> Any:
-    """What a database gives, as JSON can hold it: dates, decimals and such as text."""
+    """A database value as JSON: dates, decimals and so on become text."""
     if value is None or isinstance(value, (str, bool, int, float)):
         return value
     if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""The one place that turns pydantic's errors into problems in plain words: where, what was found, what is wanted."""
+"""Turns pydantic's errors into problems in plain words: where, what was found, what is wanted."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ class Problem(msgspec.Struct, frozen=True):
 
     place: Place
     message: str
-    unknown_key: bool = False  # a reader of another program's files may skip such a key
+    unknown_key: bool = False  # readers of other programs' files may ignore these
 
 
 def validated(model: type[Model], values: object, *, context: object = None) -> Model:
-    """The values as the model. Raises ValidationError, with messages that `explain` passes on unchanged.
+    """The values as an instance of the model. Raises ValidationError; `explain` keeps its messages unchanged.
 
-    For validators that choose a model by the values: their errors keep the names of this model's keys.
+    For validators that choose a model by the values, so that errors name this model's keys.
     """
     try:
         return model.model_validate(values, context=context)
@@ -40,22 +40,22 @@ def validated(model: type[Model], values: object, *, context: object = None) -> 
 
 
 def refusal(problems: Iterable[Problem]) -> ValidationError:
-    """What a validator raises that found several problems, or one below its own place."""
+    """The error for a validator to raise if it found several problems, or one below its own place."""
     details: list[InitErrorDetails] = [
         {
             "type": PydanticCustomError(
-                _UNKNOWN if one.unknown_key else _PROBLEM, "{message}", {"message": one.message}
+                _UNKNOWN if problem.unknown_key else _PROBLEM, "{message}", {"message": problem.message}
             ),
-            "loc": one.place,
+            "loc": problem.place,
             "input": None,
         }
-        for one in problems
+        for problem in problems
     ]
     return ValidationError.from_exception_data("problems", details)
 
 
 def explain(error: ValidationError, values: object, model: type[BaseModel]) -> list[Problem]:
-    """What pydantic found wrong; one problem a place, and one for a key that is misspelt and required."""
+    """The problems that pydantic found: one per place, and one in all for a required key that is misspelt."""
     found: dict[Place, list[Problem]] = {}
     errors = error.errors(include_url=False)
     missing = any(item["type"] == "missing" for item in errors)
@@ -74,7 +74,7 @@ def explain(error: ValidationError, values: object, model: type[BaseModel]) -> l
     return [
         msgspec.structs.replace(problems[0], message=_either([one.message for one in problems]))
         for place, problems in found.items()
-        # of a union, what is wrong within one member says more than that it is not the other one
+        # for a union, a problem inside one member says more than that it is not the other member
         if not (
             all(one.message.startswith(_SHAPES) for one in problems)
             and any(below[: len(place)] == place and len(below) > len(place) for below in found)
@@ -83,7 +83,7 @@ def explain(error: ValidationError, values: object, model: type[BaseModel]) -> l
 
 
 def shown(value: object) -> str:
-    """A value as it stands in a YAML file, cut where it is long."""
+    """A value as in a YAML file, cut if it is long."""
     match value:
         case None:
             return "nothing"
@@ -105,7 +105,7 @@ _SHAPES = ("must be a mapping, got a ", "must be a list, got a ", "must be text,
 
 
 def _place(item: ErrorDetails, values: object, model: type[BaseModel]) -> Place:
-    """The error's place without what pydantic adds to it: the members of a union, and `[key]`."""
+    """The error's place without pydantic's additions: union members, and `[key]`."""
     if item["type"] in (_PROBLEM, _UNKNOWN):
         return item["loc"]
     place: list[str | int] = []
@@ -121,7 +121,7 @@ def _place(item: ErrorDetails, values: object, model: type[BaseModel]) -> Place:
 
 
 def _meant(item: ErrorDetails, values: object, model: type[BaseModel]) -> Iterator[Place]:
-    """The place of the key that an unknown key probably is."""
+    """The place of the key that an unknown key was probably meant to be."""
     if item["type"] == "extra_forbidden":
         *above, key = _place(item, values, model)
         near = did_you_mean(str(key), _keys(model, tuple(above)), listing=False)
@@ -130,11 +130,11 @@ def _meant(item: ErrorDetails, values: object, model: type[BaseModel]) -> Iterat
 
 
 def _either(sentences: list[str]) -> str:
-    """Members of a union each have their own complaint; the wishes are put together."""
+    """Joins the messages of a union's members into one: "must be A or B"."""
     first, *others = sentences
     wish = ", got "
-    if others and all(one.startswith("must be ") for one in sentences):
-        wishes = [one.partition(wish)[0].removeprefix("must be ") for one in sentences]
+    if others and all(sentence.startswith("must be ") for sentence in sentences):
+        wishes = [sentence.partition(wish)[0].removeprefix("must be ") for sentence in sentences]
         return f"must be {' or '.join(wishes)}{wish}{first.partition(wish)[2]}"
     return first
 
@@ -225,11 +225,11 @@ def _by_key(model: type[BaseModel], key: str | int) -> FieldInfo | None:
 
 
 def _keys(model: type[BaseModel], place: Place) -> list[str]:
-    """The keys of the models at a place; none where there is no model."""
+    """The keys of the models at a place; none if there is no model."""
     return [field.alias or name for one in _models(model, place) for name, field in one.model_fields.items()]
 
 
 def _field(model: type[BaseModel], place: Place) -> FieldInfo | None:
-    """What the models say of the value at a place; None where it is no field of a model."""
+    """The models' definition of the value at a place; None if it is not a field of a model."""
     fields = [_by_key(parent, place[-1]) for parent in _models(model, place[:-1])] if place else []
     return next((field for field in fields if field is not None), None)

@@ -1,4 +1,4 @@
-"""A sheet of an Excel workbook (.xlsx) as rows: its cells as they were last calculated, never a formula."""
+"""A sheet of an Excel workbook (.xlsx) as rows: cells as last calculated, never formulas."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 __all__ = ["read_workbook"]
 
-_MOST_CELLS = 5_000_000  # counted with the empty ones: a row that names only its last cell has all before it
-_MOST_COLUMNS = 1_000  # of 16,384: far to the right there are stray cells, or what shall make reading slow
+_MOST_CELLS = 5_000_000  # including empty ones: a row with only its last cell set has all those before it
+_MOST_COLUMNS = 1_000  # of 16,384: cells further right are strays, or meant to make reading slow
 _MOST_ROWS = 1_048_576  # of a sheet in Excel
 _ERRORS = frozenset({"#NULL!", "#DIV/0!", "#VALUE!", "#REF!", "#NAME?", "#NUM!", "#N/A", "#GETTING_DATA", "#SPILL!"})
 _DAMAGED = (
@@ -36,10 +36,9 @@ _Cells = Sequence[object]
 
 
 def read_workbook(rows: Rows, path: Path, data: bytes, *, sheet: str | None = None) -> None:
-    """Adds the rows of one sheet; the first row that is not empty names the columns. Raises BadDataset, MissingExtra.
+    """Adds the rows of one sheet; the first non-empty row names the columns. Raises BadDataset, MissingExtra.
 
-    Dates and times become ISO 8601 text. A cell with an error value, or with a formula whose value was never stored,
-    is a fault.
+    Dates and times become ISO 8601 text. An error value, or a formula without a stored value, is a fault.
     """
     rows.unit = "row"
     rows.as_text = "put ' before it, or save the sheet as CSV, which writes numbers as they are shown"
@@ -48,7 +47,7 @@ def read_workbook(rows: Rows, path: Path, data: bytes, *, sheet: str | None = No
     except ImportError as error:
         raise MissingExtra("excel", f"{path}: an Excel workbook") from error
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of charts, validations and styles, which are not read
+        warnings.simplefilter("ignore")  # about charts, validations and styles, which are not read
         try:
             _check_size(path, data)
             header: list[str] | None = None
@@ -76,7 +75,7 @@ def _bad(path: Path, place: str, message: str) -> BadDataset:
 
 def _check_size(path: Path, data: bytes) -> None:
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
-        # zipfile gives no more of a member than is declared here.
+        # zipfile never reads more of a member than its declared size.
         wrong = unpacks_too_large(sum(member.file_size for member in archive.infolist()), len(data))
     if wrong is not None:
         raise _bad(path, "file", wrong)
@@ -100,7 +99,7 @@ def _sheet(path: Path, data: bytes, name: str | None, *, values: bool) -> Iterat
         if name is not None and name not in sheets:
             raise _bad(path, "dataset.sheet", f"the workbook has no sheet '{name}'{did_you_mean(name, sheets)}")
         chosen = sheets[next(iter(sheets)) if name is None else name]
-        chosen.reset_dimensions()  # what a file says of its own size is not believed
+        chosen.reset_dimensions()  # the size that the file declares is not trusted
         yield chosen
 
 
@@ -146,7 +145,7 @@ def _plain(cell: object) -> object:
 
 
 def _find_formulas(rows: Rows, path: Path, data: bytes, sheet: str | None, header: Sequence[str]) -> None:
-    """Makes each row with a formula whose value is not in the file a fault: such a cell is not empty."""
+    """Records a fault for each formula without a stored value: such a cell is not empty."""
     unknown: dict[int, str] = {}
     with _sheet(path, data, sheet, values=True) as values, _sheet(path, data, sheet, values=False) as formulas:
         for (number, cells), (_, written) in zip(_numbered(path, values), _numbered(path, formulas), strict=True):

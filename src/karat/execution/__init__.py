@@ -1,4 +1,4 @@
-"""The run: one trial, then the crowd; what is tried again; what a person sees of it."""
+"""The run: one trial, many trials, retries, progress."""
 
 from karat.execution.limits import Limits, refuse_unpriced
 from karat.execution.merging import MergedRun, merge_runs

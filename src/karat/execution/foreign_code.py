@@ -1,4 +1,4 @@
-"""Calls of agents and scorers: whatever they raise becomes data, and a call that does not end is abandoned."""
+"""Calls of agents and scorers: anything they raise becomes data, and a call that does not end is abandoned."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _CHECK_SECONDS = 0.5
 
 
 class _Call(msgspec.Struct, Generic[_T], kw_only=True):
-    """A call that is running. Its task has no result: that would be lost where the call cancels its own task."""
+    """A running call. Its task has no result: it would be lost if the call cancels its own task."""
 
     work: Callable[[], Coroutine[object, object, _T]]
     stage: Literal["agent", "score"]
@@ -36,10 +36,10 @@ class _Call(msgspec.Struct, Generic[_T], kw_only=True):
 
 
 class ForeignCode:
-    """Runs each call in a task of its own, so that the caller continues where the call refuses to end.
+    """Runs each call in a separate task, so the caller continues if the call refuses to end.
 
-    The task also keeps the context variables that the call sets, and the cancellations that it asks for, away
-    from the caller.
+    The task also isolates the caller from context variables that the call sets and cancellations that it
+    requests.
     """
 
     def __init__(
@@ -53,9 +53,9 @@ class ForeignCode:
     async def call(
         self, work: Callable[[], Coroutine[object, object, _T]], seconds: float, stage: Literal["agent", "score"]
     ) -> _T | AttemptError:
-        """What `work()` returns, or why it does not return within `seconds`. Raises OperatorError.
+        """The result of `work()`, or why it did not return within `seconds`. Raises OperatorError.
 
-        The limit stands still while a model's provider makes the call wait (`karat.models.metering`).
+        The limit is suspended while a model's provider makes the call wait (`karat.models.metering`).
         """
         loop = asyncio.get_running_loop()
         limit = asyncio.timeout(seconds)
@@ -71,7 +71,7 @@ class ForeignCode:
             result = await call.result
         except asyncio.CancelledError:
             task.cancel()
-            await asyncio.wait([task], timeout=self._grace)  # what the call holds open is closed
+            await asyncio.wait([task], timeout=self._grace)  # the call's resources are closed
             raise
         if task.done():
             self._running.pop(task, None)
@@ -79,11 +79,11 @@ class ForeignCode:
 
     async def _run(self, call: _Call[_T]) -> None:
         outcome: _T | AttemptError
-        METER.set(call.meter)  # in the context of this task alone
+        METER.set(call.meter)  # only in the context of this task
         try:
             async with call.limit:
                 outcome = await call.work()
-        except OperatorError as error:  # the disk refuses, or a plug-in is not what the file says: no trial can go on
+        except OperatorError as error:  # the disk fails, or a plug-in does not match the file: no trial can continue
             if not call.result.done():
                 call.result.set_exception(error)
             return
@@ -100,7 +100,7 @@ class ForeignCode:
             call.result.set_result(outcome)
 
     def _abandon_overdue(self) -> None:
-        """Abandons what does not end after its time limit. Repeats itself while calls are running."""
+        """Abandons calls that do not end after their time limit. Repeats while calls are running."""
         loop = asyncio.get_running_loop()
         for task, call in list(self._running.items()):
             if task.done():
@@ -114,7 +114,7 @@ class ForeignCode:
         self._timer = loop.call_later(_CHECK_SECONDS, self._abandon_overdue) if self._running else None
 
     async def close(self, callers: Iterable[asyncio.Task[None]]) -> None:
-        """Cancels the callers, and with them their calls, and waits for them; abandons what refuses to end."""
+        """Cancels the callers, and with them their calls, and waits for them; abandons those that refuse to end."""
         if self._timer is not None:
             self._timer.cancel()
         waiting = [task for task in callers if not task.done()]
@@ -128,12 +128,12 @@ class ForeignCode:
 
 
 def _abandon(task: asyncio.Task[None]) -> None:
-    """Leaves a task that ignores its cancellation alone: nobody waits for it, and its later errors are ignored."""
+    """Abandons a task that ignores its cancellation: nothing waits for it, and its later errors are ignored."""
     task.add_done_callback(lambda task: task.cancelled() or task.exception())
-    # Or `asyncio.run` would wait for it at its end, for ever. Documented under "Extending asyncio".
+    # Otherwise `asyncio.run` would wait for it at its end, forever. Documented under "Extending asyncio".
     asyncio._unregister_task(task)  # noqa: SLF001 -- there is no other way, and it is documented
     coroutine = task.get_coro()
     if isinstance(coroutine, Coroutine):
         with suppress(RuntimeError):  # it refuses even that
-            coroutine.close()  # or it would go on asking its model
+            coroutine.close()  # or it would continue to ask its model
     task.cancel()

@@ -1,4 +1,4 @@
-"""Writes results of other tools as a run folder: nobody is asked, and nothing is added that the files do not say."""
+"""Writes results of other tools as a run folder: no calls are made, and nothing is added to the files' content."""
 
 from __future__ import annotations
 
@@ -78,19 +78,19 @@ _EXPERIMENT = """\
 
 
 class Imported(msgspec.Struct, frozen=True, kw_only=True):
-    """One run folder that was made of files of another tool, or was there already."""
+    """One run folder made from files of another tool, new or existing."""
 
     run: RunFolder
-    counts: Mapping[str, int]  # answers, failures, not run, scores; empty where the folder was there
+    counts: Mapping[str, int]  # answers, failures, not run, scores; empty if the folder existed
     findings: Findings
 
 
 def import_results(
     format_name: str, paths: Sequence[Path], results: Path, *, options: Mapping[str, object] | None = None
 ) -> Iterator[Imported]:
-    """Makes run folders in `results`. A folder in `paths` stands for the files in it that are of this format.
+    """Makes run folders in `results`. A folder in `paths` means the files in it with this format.
 
-    Raises BadDataset where nothing can be read, BadOption and BadExperiment for options.
+    Raises BadDataset if nothing can be read, BadOption and BadExperiment for options.
     """
     plugin = plugins.find("importers", format_name, allow_code=False)
     checked, faults = plugins.check_options(plugin, options or {}, place="--set")
@@ -110,7 +110,7 @@ def import_results(
 
 
 def _code() -> list[Path]:
-    """The files that decide what is made of the same results: with another importer it is another run."""
+    """The importer's own files: another importer makes another run of the same results."""
     return [Path(__file__), *sorted(Path(karat.importers.__file__).parent.glob("*.py"))]
 
 
@@ -132,9 +132,9 @@ def _recognized(importer: ResultImporter, path: Path) -> bool:
 
 
 def cached_import(path: Path) -> RunFolder | None:
-    """The run that a file of another tool holds, made in the user's cache; None for a file of no known format.
+    """The run in a file of another tool, made in the user's cache; None for a file of an unknown format.
 
-    Raises BadRun where it holds several runs, or there is no cache; BadDataset where it cannot be read.
+    Raises BadRun if it has several runs, or there is no cache; BadDataset if it cannot be read.
     """
     name = format_of(path)
     if name is None:
@@ -155,7 +155,7 @@ def cached_import(path: Path) -> RunFolder | None:
 
 
 def format_of(path: Path) -> str | None:
-    """The importer that recognizes a file; None: no one does."""
+    """The importer that recognizes a file; None: none does."""
     return next((name for name in plugins.names("importers") if _is_of(name, path)), None)
 
 
@@ -165,7 +165,7 @@ def _is_of(name: str, path: Path) -> bool:
 
 
 def _evict(folder: Path) -> None:
-    """Removes the imports that were used longest ago, beyond 4 GB."""
+    """Removes the least recently used imports beyond 4 GB."""
     if not folder.is_dir():
         return
     kept = 0
@@ -193,10 +193,10 @@ def _sha256(paths: Sequence[Path]) -> str:
 def _write(
     run: ImportedRun, results: Path, identity: str, source: dict[str, str], findings: Findings
 ) -> tuple[RunFolder, Mapping[str, int]]:
-    """The run folder, and how many answers, failures and scores it holds.
+    """The run folder, and its numbers of answers, failures and scores.
 
     Its name follows from `identity`, so the same files make the same run. It is filled under a temporary name, then
-    renamed: a folder that is there is whole.
+    renamed: an existing folder is complete.
     """
     name = sha256(f"{identity}\n{run.name}".encode("utf-8", "replace")).hexdigest()[:8]
     try:
@@ -225,7 +225,7 @@ def _write(
             write_durably(building / "run.json", [msgspec.json.format(Codec().line(info), indent=2), b"\n"])
             building.rename(final)
     finally:
-        shutil.rmtree(building, ignore_errors=True)  # it is there only if something went wrong
+        shutil.rmtree(building, ignore_errors=True)  # it exists only if something went wrong
     sync_folder(results)
     return RunFolder(final, info), writer.counts
 
@@ -239,7 +239,7 @@ def _day(created: str) -> str:
 
 
 class _Writer:
-    """What is known of a run so far; its trials pass through and are not kept."""
+    """What is known about a run so far; trials are streamed, not kept."""
 
     def __init__(self, run: ImportedRun, findings: Findings) -> None:
         self._run, self._findings, self._codec = run, findings, Codec()
@@ -275,7 +275,7 @@ class _Writer:
             os.fsync(file.fileno())
 
     def info(self, name: str, created: str, source: Mapping[str, str]) -> RunInfo:
-        """What run.json says, once every trial was read."""
+        """The content of run.json, once every trial is read."""
         run, conditions = self._run, tuple(self._conditions.values())
         models = {of_condition.model for of_condition in run.conditions.values()}
         notes = [*self._findings.notes, *_sentences(self._findings)]
@@ -317,7 +317,7 @@ class _Writer:
         )
 
     def _settings(self) -> Iterator[tuple[str, Choice]]:
-        """What is known of each condition, as the settings of an experiment are kept."""
+        """What is known about each condition, in the form of an experiment's settings."""
         for name, given in self._run.conditions.items():
             known = {"agent.model": given.model, "system_prompt": given.system_prompt, **given.detail}
             for key, value in bounded(known).items():
@@ -380,7 +380,7 @@ class _Writer:
             self._asked_models.add(scorer)
         for metric, value in score.values.items():
             if value is not None and not math.isfinite(value):
-                self._findings.changed("a score that is no finite number is missing", place)
+                self._findings.changed("a score that is not a finite number is missing", place)
             values[_name(metric)] = value if value is None or math.isfinite(value) else None
             known.setdefault(_name(metric), _Range()).add(values[_name(metric)])
         wrong = absurd_dollars(score.dollars) or absurd_usage(score.usage)
@@ -424,7 +424,7 @@ class _Writer:
             number += 1
             name = f"{trial.sample} ({number})"
         if number > 1:
-            what = "a sample with the id of another one, but another question or golden answer, is a sample of its own"
+            what = "a sample with the id of another one, but another question or golden answer, is a separate sample"
             self._findings.changed(what, trial.sample)
         self._ids.add(name)
         sample = Sample(
@@ -483,7 +483,7 @@ class _Writer:
 
 
 class _Range:
-    """The values of a metric, as far as its scale shows in them."""
+    """The values of a metric, as far as they show its scale."""
 
     def __init__(self) -> None:
         self.low, self.high, self.only_0_and_1 = math.inf, -math.inf, True

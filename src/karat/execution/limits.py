@@ -1,4 +1,4 @@
-"""What a run may still spend, how many failures end it, and how hard it may push."""
+"""A run's remaining budget, the failures that end it, and its concurrency."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from karat.errors import BadOption
 from karat.execution.progress import RunStatus, tokens_of
 from karat.execution.retry import AttemptError, RetryPolicy
 from karat.records import Reply, Usage
+from karat.sums import exact_sum
 
 if TYPE_CHECKING:
     from karat.agents import TrialAgent
@@ -22,21 +23,21 @@ __all__ = ["Budget", "FailureCounter", "FailureLimit", "Limits", "refuse_unprice
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
-    """How hard a run may push."""
+    """A run's concurrency and limits."""
 
     max_concurrent: int
-    timeout_seconds: float  # one attempt of the agent, its servers included; of a group, for each of its members
+    timeout_seconds: float  # one attempt of the agent, including its servers; for a group, per member
     judge_timeout_seconds: float
     retry: RetryPolicy
-    max_failures: float  # a count; reached: drain
+    max_failures: float  # a count; when reached: drain
     by_share: bool = False  # the count is a share of the plan: a few failures, or a few trials, do not stop a run
 
 
 class Budget:
     """Dollars and tokens so far (earlier parts of the run, judges and failed attempts included).
 
-    Starting a trial reserves the largest cost seen for everything in flight, so that a
-    run ends below its budget and not one crowd of trials above it.
+    Starting a trial reserves the largest cost seen for everything in flight, so a
+    run ends below its budget instead of overshooting by all trials in flight.
     """
 
     def __init__(
@@ -50,7 +51,7 @@ class Budget:
     ) -> None:
         self._usd, self._token_limit = usd, tokens
         self.dollars, self.tokens = dollars_before, tokens_before
-        self.unknown = unknown if self.bounded else None  # which cost is not known: without it a budget means nothing
+        self.unknown = unknown if self.bounded else None  # whether a cost is unknown: a budget then has no effect
         self._largest = {"agent": (0.0, 0), "judge": (0.0, 0)}  # of one call
         self._trial = (0.0, 0)  # of one attempt, with all its turns
 
@@ -59,12 +60,12 @@ class Budget:
         return self._usd is not None or self._token_limit is not None
 
     def add_replies(self, replies: Sequence[Reply]) -> None:
-        """Counts the replies of an attempt. A trial that starts may cost as much as all its turns together."""
+        """Counts the replies of an attempt. A starting trial may cost as much as all its turns together."""
         for reply in replies:
             self.add("agent", reply.dollars, reply.usage)
         if len(replies) > 1:
-            together = sum(reply.dollars or 0.0 for reply in replies), sum(tokens_of(reply.usage) for reply in replies)
-            self._trial = _most(self._trial, *together)
+            dollars = exact_sum(reply.dollars or 0.0 for reply in replies)
+            self._trial = _most(self._trial, dollars, sum(tokens_of(reply.usage) for reply in replies))
 
     def add(self, who: Literal["agent", "judge"], dollars: float | None, usage: Usage | None) -> None:
         tokens = tokens_of(usage)
@@ -78,7 +79,7 @@ class Budget:
         self._note_largest(who, dollars, tokens)
 
     def add_failure(self, who: Literal["agent", "judge"], dollars: float | None, usage: Usage | None) -> None:
-        """Counts a call that failed, at the largest cost seen where its cost is not known."""
+        """Counts a call that failed, at the largest cost seen if its cost is not known."""
         most_dollars, most_tokens = self._largest[who]
         self.dollars += most_dollars if dollars is None and usage is None else dollars or 0.0
         self.tokens += most_tokens if usage is None and dollars is None else tokens_of(usage)
@@ -90,14 +91,14 @@ class Budget:
             self._trial = _most(self._trial, dollars, tokens)
 
     def allows(self, *, agents: int, judges: int, asks: bool = True) -> bool:
-        """Whether another trial fits, with so many trials at the agent and answers at the judge.
+        """Whether another trial fits, given the numbers of trials at the agent and answers at the judge.
 
         `asks`: False for an answer that is only scored.
         """
         if self.unknown is not None:
             return False
         (agent_dollars, agent_tokens), (judge_dollars, judge_tokens) = self._trial, self._largest["judge"]
-        # The trial to be started needs both, and so does each one at the agent.
+        # The new trial needs both, and so does each one at the agent.
         at_agent, at_judge = agents + asks, agents + 1 + judges
         if self._usd is not None:
             reserved = agent_dollars * at_agent + judge_dollars * at_judge
@@ -115,11 +116,11 @@ def _most(seen: tuple[float, int], dollars: float, tokens: int) -> tuple[float, 
 
 
 _OWN = {"crash", "exit_code", "bad_reply"}
-_ACCOUNT = {"unauthorized", "quota"}  # a message may hold the number of the request
+_ACCOUNT = {"unauthorized", "quota"}  # a message may contain the request's number
 
 
 class SameFailures:
-    """Whether the first trials all fail in the same way: then the others would, too, and cost their time and money."""
+    """Whether the first trials all fail in the same way: then the others would too, at a cost of time and money."""
 
     def __init__(self, *, over: bool = False) -> None:
         self.count = 0
@@ -127,11 +128,11 @@ class SameFailures:
         self._over = over
 
     def succeeded(self) -> None:
-        """One did not fail: whatever comes is not the same for all."""
+        """One succeeded: later failures do not affect all trials."""
         self._over = True
 
     def failed(self, error: AttemptError) -> bool:
-        """Whether so many have failed alike that the run may stop."""
+        """Whether enough have failed in the same way to stop the run."""
         key = (error.cls, error.kind, "" if error.kind in _ACCOUNT else error.message)
         self._first = self._first or key
         self._over = self._over or key != self._first
@@ -145,7 +146,7 @@ _ALIKE, _ALIKE_AT_A_GUESS = 3, 5
 
 
 class FailureCounter(Protocol):
-    """Hears how trials and their scores end. `FailureLimit` says what each method is called for."""
+    """Is notified how trials and their scores end. `FailureLimit` documents each method."""
 
     def answered(self) -> None: ...
     def unanswered(self, error: AttemptError, *, counts: bool) -> None: ...
@@ -155,7 +156,7 @@ class FailureCounter(Protocol):
 
 
 class FailureLimit:
-    """Stops a run after too many failures, or where the first trials all fail in the same way."""
+    """Stops a run after too many failures, or if the first trials all fail in the same way."""
 
     def __init__(self, limits: Limits, status: RunStatus, *, stop: Callable[[], None]) -> None:
         self._limits, self._status, self._stop = limits, status, stop
@@ -168,7 +169,7 @@ class FailureLimit:
         self._agents.succeeded()
 
     def unanswered(self, error: AttemptError, *, counts: bool) -> None:
-        """A trial has none, for good. `counts`: the agent's failure, and not a limit or a server that is down."""
+        """A trial finally has no answer. `counts`: the agent's failure, and not a limit or a server that is down."""
         if not counts:
             self._status.failed += 1
             return
@@ -183,7 +184,7 @@ class FailureLimit:
             self._scorers[scoring] = SameFailures(over=True)
 
     def unscored(self, scoring: str, error: AttemptError) -> None:
-        """A scorer has failed with an answer, for good."""
+        """A scorer has finally failed with an answer."""
         self._stop_if_same(self._scorers.setdefault(scoring, SameFailures()), error)
 
     def count(self) -> None:
@@ -202,7 +203,7 @@ class FailureLimit:
 
 
 def refuse_unpriced(experiment: Experiment, agents: Mapping[str, TrialAgent], scorers: Sequence[ScorerInUse]) -> None:
-    """Raises BadOption where there is a budget in dollars and a model without a known price."""
+    """Raises BadOption if there is a budget in dollars and a model without a known price."""
     if experiment.execution.budget.usd is None:
         return
     plugins = [*agents.values(), *(used.scorer for used in scorers)]

@@ -1,4 +1,4 @@
-"""Puts runs of the same experiment together: the shards of one that ran on several machines."""
+"""Merges runs of the same experiment, such as its shards from several machines."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from karat.formats import plural
 from karat.journal import FORMAT_WITHOUT_STOP, Codec, End, Head, Merged, RunFolder, RunInfo, slugged
 from karat.journal.folder import widened, with_conditions_of
 from karat.records import Sample
+from karat.sums import exact_sum
 
 __all__ = ["MergedRun", "merge_runs"]
 
@@ -30,20 +31,20 @@ _BLOCK = 2**20
 
 
 class MergedRun(msgspec.Struct, frozen=True, kw_only=True):
-    """A run folder that was made of others, or was there already."""
+    """A run folder merged from others, new or existing."""
 
     run: RunFolder
-    changed: bool  # False: the same was there
-    notes: tuple[str, ...]  # what whoever reads its numbers must know
+    changed: bool  # False: it existed unchanged
+    notes: tuple[str, ...]  # notes for readers of its numbers
 
 
 def merge_runs(runs: Sequence[RunFolder], results: Path) -> MergedRun:
-    """One run folder with what all these runs hold, in `results`; they stay as they are, and can be resumed.
+    """One run folder with the content of all these runs, in `results`; they are unchanged, and can be resumed.
 
-    The same runs give the same folder, in whatever order they come; merged again after one of them went on, the
-    folder is replaced, unless it was resumed, scored or reviewed itself. Of a trial that was answered in
-    several runs, the answer of the run that was made first counts. Raises BadRun for runs that are not of one
-    experiment, with everything in which they differ.
+    The same runs give the same folder, in any order; merging again after one of them continued replaces the
+    folder, unless it was itself resumed, scored or reviewed. If a trial was answered in
+    several runs, the answer of the oldest run counts. Raises BadRun for runs of different
+    experiments, with all differences.
     """
     runs = _each_once(runs)
     _refuse_unlike(runs)
@@ -81,9 +82,9 @@ def merge_runs(runs: Sequence[RunFolder], results: Path) -> MergedRun:
 
 
 def _each_once(runs: Sequence[RunFolder]) -> list[RunFolder]:
-    """The runs by when they were made; of two copies of one the longer. Raises BadRun where both went on.
+    """The runs by creation time; of two copies of one run the longer. Raises BadRun if both continued.
 
-    A merged run is left out where all that it was made of is there.
+    A merged run is left out if all its parts are there.
     """
     found: dict[str, RunFolder] = {}
     for run in runs:
@@ -100,7 +101,7 @@ def _each_once(runs: Sequence[RunFolder]) -> list[RunFolder]:
 
 
 def _digest(run: RunFolder, size: int | None = None) -> str:
-    """Of the journal's first `size` bytes; None: of all."""
+    """The digest of the journal's first `size` bytes; None: of all."""
     digest, left = sha256(), size if size is not None else 2**63
     with run.open_journal() or BytesIO() as file:
         while block := file.read(min(_BLOCK, left)):
@@ -185,7 +186,7 @@ def _there(final: Path) -> RunFolder | None:
 
 
 def _refuse_changed(run: RunFolder) -> None:
-    """Raises BadRun where something was added to a merged run."""
+    """Raises BadRun if something was added to a merged run."""
     merged = run.info.merged
     if merged is None or _digest(run) != merged.journal or any((run.path / name).exists() for name in _REVIEWS):
         message = "was resumed, scored or reviewed after it was merged: name another --out"
@@ -220,7 +221,7 @@ def _copy_files(building: Path, runs: Sequence[RunFolder], info: RunInfo) -> Non
         write_durably(building / "experiment.yaml", [file.read()])
     of_run = {copy.study: run for run in runs for copy in run.studies()}
     folder.write_studies({copy.file: of_run[copy.study].study(copy) for copy in info.studies})
-    for run in reversed(runs):  # of a trial's archives those of the run whose answer counts come last
+    for run in reversed(runs):  # for a trial, the archives of the run whose answer counts come last
         for path in sorted((run.path / WORKSPACES).glob("*.tar.gz")):
             make_folder(building / WORKSPACES)
             with open_regular(path, within=run.path) as file:
@@ -229,7 +230,7 @@ def _copy_files(building: Path, runs: Sequence[RunFolder], info: RunInfo) -> Non
 
 
 def _write_journal(path: Path, runs: Sequence[RunFolder], name: str) -> tuple[str, list[str]]:
-    """The lines of all runs as they are, between a head and an end of their own; digest, and what was left out."""
+    """The unchanged lines of all runs, between a new head and end; digest, and what was left out."""
     codec, digest = Codec(), sha256()
     overlaps = None if _disjoint(runs) else _Overlaps(runs)
     done = all(run.status() == "done" for run in runs) and _missing_shards(runs) is None
@@ -237,7 +238,7 @@ def _write_journal(path: Path, runs: Sequence[RunFolder], name: str) -> tuple[st
     last = End(
         at=max((end.at for end in ends), default=runs[0].info.created),
         reason="done" if done else "interrupted",
-        seconds=sum(end.seconds or 0.0 for end in ends if end.command == "run"),
+        seconds=exact_sum(end.seconds or 0.0 for end in ends if end.command == "run"),
     )
 
     with path.open("xb") as file:
@@ -264,17 +265,17 @@ def _sync(file: BinaryIO) -> None:
 
 
 def _disjoint(runs: Sequence[RunFolder]) -> bool:
-    """Whether no two of them can have a trial in common."""
+    """Whether no two of them can share a trial."""
     shards = [Shard.parse(run.info.shard) if run.info.shard is not None else None for run in runs]
     return None not in shards and len(set(shards)) == len(shards) and len({one.of for one in shards if one}) == 1
 
 
 class _Overlaps:
-    """Which lines count where runs may have asked the same trial."""
+    """Which lines count if runs may have asked the same trial."""
 
     def __init__(self, runs: Sequence[RunFolder]) -> None:
         self._owner: dict[bytes, int] = {}  # trial → the first run with an answer
-        self._answers: list[dict[bytes, bytes]] = [{} for _ in runs]  # of each run: trial → digest of its answer's line
+        self._answers: list[dict[bytes, bytes]] = [{} for _ in runs]  # per run: trial → digest of its answer's line
         self._twice, self._scores = 0, 0
         for number, run in enumerate(runs):
             for line in run.lines():
@@ -292,7 +293,7 @@ class _Overlaps:
         owner, answers = self._owner.get(trial, number), self._answers[number]
         if owner == number or trial not in answers:
             return True
-        if answers[trial] == self._answers[owner][trial]:  # a copy: it was paid once
+        if answers[trial] == self._answers[owner][trial]:  # a copy: it was paid for once
             return False
         self._twice += kind == b"answer"
         self._scores += kind == b"score"

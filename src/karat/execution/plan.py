@@ -21,9 +21,9 @@ __all__ = ["Plan", "Shard", "plan", "trial_id"]
 
 
 class Shard(msgspec.Struct, frozen=True):
-    """One of several equal parts of a plan, each run by itself: shard 2 of 4.
+    """One of several equal parts of a plan that run separately: shard 2 of 4.
 
-    A trial's id decides which shard it is of, so that `--limit`, `--resume` and a longer dataset move no trial.
+    A trial's id determines its shard, so `--limit`, `--resume` and a longer dataset do not move trials.
     """
 
     number: int  # from 1
@@ -41,15 +41,15 @@ class Shard(msgspec.Struct, frozen=True):
         return f"{self.number}/{self.of}"
 
     def has(self, trial: str) -> bool:
-        """Whether the trial with this id is in it. The id's last digits: its first ones are the trial's seed."""
+        """Whether the trial with this id is in it. Uses the id's last digits: its first ones are the trial's seed."""
         return int(trial[-12:], 16) % self.of == self.number - 1
 
 
 class Plan:
     """Every trial of a run, in order: sample, then repetition, condition innermost.
 
-    So drift over time hits all conditions alike. Iterating makes trials one by one;
-    nothing grows with their number.
+    So drift over time affects all conditions equally. Iterating makes trials one by one;
+    memory does not grow with their number.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class Plan:
         return sum(self.counts().values())
 
     def counts(self) -> dict[str, int]:
-        """How many trials there are of each condition."""
+        """The number of trials per condition."""
         each = len(self.samples) * self.repetitions if self.shard is None else 0
         counts = Counter({condition.name: each for condition in self.conditions})
         if self.shard is not None:
@@ -112,9 +112,9 @@ def plan(
     only_conditions: Sequence[str] = (),
     shard: Shard | None = None,
 ) -> Plan:
-    """What is to be run. `limit` takes the first samples; names select, in the file's order.
+    """The planned trials. `limit` takes the first samples; names select, in the file's order.
 
-    A run that may stop early asks what is selected in random order.
+    A run that may stop early asks them in random order.
 
     Raises BadOption for a name that the experiment does not have.
     """
@@ -145,7 +145,7 @@ def plan(
 def trial_id(sample: Sample, condition: Condition, repetition: int) -> str:
     """24 hex digits that name this trial in every run of the same experiment.
 
-    Covers what the answer depends on: the sample's id and content, the condition's name
+    Covers everything the answer depends on: the sample's id and content, the condition's name
     (two equal conditions stay apart) and content, the agent with its options, and the
     repetition. Not judge, scorers, gates' names, `execution`, or paths.
     """
@@ -154,7 +154,7 @@ def trial_id(sample: Sample, condition: Condition, repetition: int) -> str:
 
 
 def _framed(*parts: str) -> bytes:
-    """The texts, each behind its length."""
+    """The texts, each preceded by its length."""
     data = [part.encode("utf-8", "surrogatepass") for part in parts]
     return b"".join([len(part).to_bytes(8, "big") + part for part in data])
 

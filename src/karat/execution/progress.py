@@ -1,4 +1,4 @@
-"""Events → what a person sees of a run while it goes on."""
+"""Events → the progress of a run, for people."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ Listener = Callable[[Any], None]
 
 
 class Follower(Protocol):
-    """Adds up scores while a run makes them. It is called in the event loop, so it must be quick."""
+    """Sums scores during a run. Called in the event loop, so it must be quick."""
 
     def expects(self, scorer: ScorerInfo, kind: str) -> None:
-        """Before the first event: the scorer that a report shows first, and the kind of the dataset."""
+        """Called before the first event: the scorer that a report shows first, and the dataset kind."""
 
     def scored(self, score: Score) -> None:
         """A row is on disk."""
 
     def settled(self, trial: str, condition: str, sample: Sample, *, answered: bool) -> None:
-        """A trial has every score that it will get, or no answer for good."""
+        """A trial has all the scores it will get, or finally no answer."""
 
 
 def tokens_of(usage: Usage | None) -> int:
@@ -36,11 +36,11 @@ def tokens_of(usage: Usage | None) -> int:
 
 
 class ConditionProgress(msgspec.Struct):
-    """How far one condition is."""
+    """The progress of one condition."""
 
     planned: int | None = None  # None: not known
     before: int = 0  # answered by earlier parts of the run
-    settled: int = 0  # in this part: answered and scored, or failed for good
+    settled: int = 0  # in this part: answered and scored, or finally failed
     failed: int = 0  # of these
     in_flight: int = 0
 
@@ -54,14 +54,14 @@ class Spending(msgspec.Struct):
     tokens_unknown: bool = False
 
     def add(self, dollars: float | None, usage: Usage | None) -> None:
-        """Books what one call cost. A price or a count that was not reported adds nothing."""
+        """Adds the cost of one call. An unreported price or count adds nothing."""
         if dollars is not None:
             self.dollars += dollars
         if usage is not None:
             self.tokens += tokens_of(usage)
 
     def answered(self, replies: Iterable[Reply]) -> None:
-        """As `add`, of replies, which ought to come with both."""
+        """As `add`, for replies, which should have both."""
         for reply in replies:
             if reply.dollars is None:
                 self.dollars_unknown = True
@@ -74,10 +74,10 @@ class Spending(msgspec.Struct):
 
 
 class RunStatus:
-    """Running counts for those who look on. Reports never read them: their totals come from the journal.
+    """Running counts for display. Reports never read them: their totals come from the journal.
 
-    `listener` gets every journalled event, and notices as texts; `follower` what it takes to add up scores;
-    `on_notice` notices alone.
+    `listener` gets every journalled event, and notices as text; `follower` the events needed to sum scores;
+    `on_notice` only notices.
     """
 
     def __init__(
@@ -90,19 +90,19 @@ class RunStatus:
         self.planned = 0
         self.before = 0  # answered by earlier parts of the run
         self.answered = 0
-        self.settled = 0  # answered and scored, or failed for good
+        self.settled = 0  # answered and scored, or finally failed
         self.failed = 0  # trials
         self.unasked = 0  # trials that failed without an answer
         self.retries = 0
         self.in_flight = 0
-        self.scoring = 0  # answers that wait for the disk or a score
-        self.most = 0  # trials at the agent at a time; 0: nothing is asked
+        self.scoring = 0  # answers waiting for the disk or a score
+        self.most = 0  # concurrent trials at the agent; 0: nothing is asked
         self.conditions: dict[str, ConditionProgress] = {}
         self.past, self.agent, self.judge = Spending(), Spending(), Spending()  # in earlier parts; in this one
         self.last_failure: tuple[float, Attempt | Failure] | None = None  # when, by the clock of `monotonic`
         self.notices: list[str] = []
         self.limiters: Mapping[str, Limiter] = {}  # the providers that were asked, by name
-        self.draining: str | None = None  # why, once the run is winding down
+        self.draining: str | None = None  # the reason, once the run is draining
         self.started = monotonic()
         self.began: float | None = None  # when everything was ready for the first trial
         self._listener, self._follower, self._on_notice = listener, follower, on_notice or listener
@@ -115,7 +115,7 @@ class RunStatus:
         self.before, self.planned = sum(before.values()), sum(planned.values())
 
     def spares(self, conditions: Iterable[str]) -> None:
-        """These conditions are not asked any more: of what is not begun, nothing is expected."""
+        """Stops counting on trials of these conditions that have not started: they are no longer asked."""
         for name in conditions:
             one = self.condition(name)
             one.planned = one.before + one.settled + one.in_flight
@@ -136,7 +136,7 @@ class RunStatus:
         return self.conditions.setdefault(condition, ConditionProgress())
 
     def journalled(self, *events: Any) -> None:
-        """Counts events that are on disk, and passes them on."""
+        """Counts events on disk, and passes them on."""
         for event in events:
             self._count(event)
             if self._listener is not None:
@@ -165,7 +165,7 @@ class RunStatus:
             self.last_failure = monotonic(), event
 
     def settled_trial(self, trial: str, condition: str, sample: Sample, *, answered: bool = True, failed: bool) -> None:
-        """Counts a trial that has come to its end."""
+        """Counts a finished trial."""
         one = self.condition(condition)
         one.settled += 1
         one.failed += failed
@@ -175,7 +175,7 @@ class RunStatus:
             self._follower.settled(trial, condition, sample, answered=answered)
 
     def notice(self, text: str) -> None:
-        """Something a person should read, once."""
+        """A notice for people, shown once."""
         if text not in self.notices:
             self.notices.append(text)
             if self._on_notice is not None:
@@ -183,7 +183,7 @@ class RunStatus:
 
     @property
     def dollars(self) -> float:
-        """What this part of the run has cost, as far as it was told."""
+        """The reported cost of this part of the run."""
         return self.agent.dollars + self.judge.dollars
 
     @property

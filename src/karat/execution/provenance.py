@@ -1,4 +1,4 @@
-"""What a run folder says of itself: everything needed to know what was run."""
+"""A run folder's metadata: everything that defines what was run."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def run_info(
     source: dict[str, str],
     studies: tuple[StudyCopy, ...],
 ) -> RunInfo:
-    """What `run.json` holds. `source`: file and sha256 of answers that were made elsewhere."""
+    """The content of `run.json`. `source`: file and sha256 of answers made elsewhere."""
     conditions, model = selected.conditions, experiment.agent.options.get("model")
     written = experiment.resolved.get("dataset.path")
     return RunInfo(
@@ -57,7 +57,7 @@ def run_info(
         created=now(),
         kind=experiment.kind,
         plan=_plan_info(selected),
-        # As the file writes it: the folders above are this machine's, and the digest says which data it was.
+        # As in the file: the parent folders belong to this machine, and the digest identifies the data.
         dataset=DatasetInfo(
             kind=dataset.kind,
             path=str(written.value if written is not None else dataset.path),
@@ -122,7 +122,7 @@ def resumed(
     studies: tuple[StudyCopy, ...] = (),
     servers: tuple[ServerInfo, ...] = (),
 ) -> Resume:
-    """The event with which another process resumes a run. `samples`: how many all parts together have planned."""
+    """The event of resuming a run in another process. `samples`: how many all parts together have planned."""
     conditions = selected.conditions if selected is not None else ()
     return Resume(
         at=now(),
@@ -158,7 +158,7 @@ _LIBRARIES = {
 def _versions() -> dict[str, str]:
     versions = {"python": platform.python_version(), "karat": karat.__version__}
     for module, name in _LIBRARIES.items():
-        # A library that is not loaded has not touched the run, and looking it up takes milliseconds.
+        # A library that is not loaded has not affected the run, and looking it up takes milliseconds.
         if module in sys.modules:
             try:
                 versions[name] = version(name)

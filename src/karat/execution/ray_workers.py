@@ -1,10 +1,12 @@
-"""Workers that are actors of Ray. The only file that loads Ray."""
+"""Workers as Ray actors. The only file that loads Ray."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import os
+import signal
+import threading
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
@@ -25,11 +27,13 @@ if TYPE_CHECKING:
 __all__ = ["RayWorkers", "ray_workers"]
 
 _QUIET = {
-    "RAY_USAGE_STATS_ENABLED": "0",  # Ray would tell its makers of this run
+    "RAY_USAGE_STATS_ENABLED": "0",  # Ray would report this run to its makers
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # Ray would warn of a change in its next version
     "RAY_DEDUP_LOGS": "0",
     "RAY_LOG_TO_DRIVER": "0",
 }
+
+_RAYS_SOCKET = 65  # bytes of session_2026-11-23_16-06-43_617766_1234567/sockets/plasma_store, and two more
 
 
 @asynccontextmanager
@@ -37,9 +41,9 @@ async def ray_workers(
     settings: RayModel, setup: WorkerSetup, archives: Mapping[str, bytes], *, max_concurrent: int,
     notice: Callable[[str], None],
 ) -> AsyncGenerator[RayWorkers]:  # fmt: skip
-    """Workers of a cluster, for the length of the block. A cluster that was started for it ends with it.
+    """Workers of a cluster, during the block. A cluster started for it ends with it.
 
-    Raises MissingExtra, and BadOption where the cluster cannot be reached.
+    Raises MissingExtra, and BadOption if the cluster cannot be reached.
     """
     for name, value in _QUIET.items():
         os.environ.setdefault(name, value)
@@ -62,7 +66,7 @@ async def ray_workers(
 async def _connected(ray: Any, settings: RayModel) -> AsyncGenerator[None]:
     threads = Threads()  # on the main thread Ray would take SIGTERM for itself
     logging.getLogger("ray").setLevel(logging.ERROR)
-    with temporary_folder("ray", for_socket=True) as folder:
+    with temporary_folder("ray", for_socket=_RAYS_SOCKET) as folder:
         local = {"address": "local", "_temp_dir": str(folder), "include_dashboard": False}
         where = {"address": settings.address} if settings.address else local
         connecting = asyncio.ensure_future(
@@ -70,12 +74,17 @@ async def _connected(ray: Any, settings: RayModel) -> AsyncGenerator[None]:
         )
         try:
             await asyncio.shield(connecting)
+            if threading.current_thread() is threading.main_thread():
+                # Ray's C++ takes SIGTERM all the same: it prints its stack, and aborts the process 3 s later.
+                signal.signal(signal.SIGTERM, signal.getsignal(signal.SIGTERM))
             yield
         except (ConnectionError, ValueError, RuntimeError, OSError) as error:
             if ray.is_initialized():
                 raise
             what = settings.address or "a cluster on this machine"
-            raise BadOption("execution.ray.address", f"Ray cannot connect to {what}: {described(error)}") from error
+            hint = "" if "RAY_AUTH_MODE" in os.environ else "; if its nodes have a token, set RAY_AUTH_MODE=token"
+            message = f"Ray cannot connect to {what}: {described(error)}{hint}"
+            raise BadOption("execution.ray.address", message) from error
         finally:
             await asyncio.wait([connecting])
             await threads.call(ray.shutdown)
@@ -83,7 +92,7 @@ async def _connected(ray: Any, settings: RayModel) -> AsyncGenerator[None]:
 
 
 def _rooms(ray: Any, settings: RayModel) -> int:
-    """For so many workers the nodes that are there have room."""
+    """The number of workers that fit on the existing nodes."""
     needed = {"CPU": settings.num_cpus, "GPU": settings.num_gpus, **settings.resources}
     needed = {name: amount for name, amount in needed.items() if amount > 0}
     rooms = 0
@@ -96,14 +105,14 @@ def _rooms(ray: Any, settings: RayModel) -> int:
 
 
 def _concurrency(settings: RayModel, rooms: int, most: int) -> tuple[int, ...]:
-    """Attempts at a time of each worker: together `most`."""
+    """Concurrent attempts per worker: `most` in total."""
     workers = min(settings.num_workers or max(rooms, 1), most)
     each, more = divmod(most, workers)
     return tuple(each + (number < more) for number in range(workers))
 
 
 class RayWorkers:
-    """Starts actors. Keeps `karat.execution.remote.Workers`."""
+    """Starts actors. Implements `karat.execution.remote.Workers`."""
 
     def __init__(
         self, ray: Any, settings: RayModel, setup: WorkerSetup, archives: Any, concurrency: tuple[int, ...]
@@ -129,7 +138,7 @@ class RayWorkers:
         self._handles.append(handle)
         worker = RayWorker(self._ray, handle, setup.name)
         try:
-            # Not to the actor's constructor: its arguments are kept by the cluster, and there are secrets among these.
+            # Not to the actor's constructor: the cluster keeps its arguments, and these include secrets.
             problem = await worker.call("open", setup, __version__, self._archives)
         except (asyncio.CancelledError, WorkerLost):
             self.kill(worker)
@@ -152,7 +161,7 @@ class RayWorkers:
 
 
 class RayWorker:
-    """An actor, seen from the driver. Keeps `karat.execution.remote.Worker`."""
+    """An actor, seen from the driver. Implements `karat.execution.remote.Worker`."""
 
     def __init__(self, ray: Any, handle: Any, name: str) -> None:
         self._ray, self.handle, self.name = ray, handle, name
@@ -172,7 +181,7 @@ class RayWorker:
         return finished
 
     async def call(self, method: str, *arguments: Any) -> Any:
-        """What a method of the actor returns. Raises WorkerLost."""
+        """The result of a method of the actor. Raises WorkerLost."""
         try:
             return await getattr(self.handle, method).remote(*arguments)
         except self._ray.exceptions.RayTaskError as error:
@@ -190,7 +199,7 @@ class Actor:
         self._life: asyncio.Task[None] | None = None
 
     async def open(self, setup: WorkerSetup, version: str, archives: Mapping[str, bytes]) -> str | None:
-        """Makes everything ready; why that cannot be done."""
+        """Prepares everything; returns the problem if that fails."""
         if version != __version__:
             return f"its karat is {__version__}, the driver's {version}: install the same on every node"
         ready: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
@@ -198,7 +207,7 @@ class Actor:
         return await ready
 
     async def _live(self, setup: WorkerSetup, archives: Mapping[str, bytes], ready: asyncio.Future[str | None]) -> None:
-        """In one task: servers are closed by the task that has opened them."""
+        """In one task: servers must be closed by the task that opened them."""
         from karat.execution.worker import WorkerSide
 
         try:

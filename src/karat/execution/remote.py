@@ -1,9 +1,9 @@
-"""Trials that workers run elsewhere: what is handed out and taken back, whatever carries it there.
+"""Trials run by workers elsewhere: what is sent and received, over any transport.
 
-A worker runs whole trials, scorers included, and returns the lines that they have in the journal. The driver, here,
-writes the journal alone, and keeps the plan, the retries, the budget, the rates and the stop rule. A worker goes on
+A worker runs whole trials, including scorers, and returns their journal lines. Only the driver, here,
+writes the journal, and it keeps the plan, the retries, the budget, the rates and the stop rule. A worker continues
 with an answer (to its judge, to the next turn) when its line is on the driver's disk, as in a run on one machine.
-What a lost worker had not delivered is asked again.
+Undelivered trials of a lost worker are asked again.
 """
 
 from __future__ import annotations
@@ -34,46 +34,46 @@ from karat.scorers import Row
 __all__ = ["Ended", "Finished", "RemoteTrials", "Request", "Worker", "WorkerLost", "Workers"]
 
 _AHEAD_SECONDS = 1.0
-_MOST_LOSSES = 3  # of workers with the same trial: most likely it is what ends them
-_MOST_DEATHS = 5  # of workers in one place that have ended no trial
+_MOST_LOSSES = 3  # of workers with the same trial: it is probably the cause
+_MOST_DEATHS = 5  # of workers in one place without a finished trial
 _CLOSING_SECONDS = 20.0
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
-    """What the driver has for a worker."""
+    """A message from the driver to a worker."""
 
     jobs: list[Job] = []
     workspaces: dict[str, int] = {}  # trial → how many it has had
     admitted: list[int] = []  # requests to models that may be sent now
-    draining: bool = False  # nothing more is begun
+    draining: bool = False  # nothing more is started
 
 
 class Ended(msgspec.Struct, frozen=True, kw_only=True):
-    """An attempt is over, and what follows from it, too."""
+    """An attempt and all its consequences are finished."""
 
     trial: str
-    seconds: float
+    seconds: float  # with the agent
     answered: bool | None = None  # the trial is settled, with or without an answer; None: it is not settled
     retry: tuple[int, tuple[Reply, ...], float] | None = None  # the next attempt, its `kept`, seconds until it
 
 
 class Finished(msgspec.Struct, kw_only=True):
-    """What a worker has for the driver."""
+    """A message from a worker to the driver."""
 
     lines: list[bytes] = []  # of the journal, whole
     files: dict[str, bytes] = {}  # archives of workspaces, by name
-    asked: list[str] = []  # trials that the agent is done with
+    asked: list[str] = []  # trials finished by the agent
     ended: list[Ended] = []
-    returned: list[str] = []  # trials that were not begun, because the run is stopping
+    returned: list[str] = []  # trials not started, because the run is stopping
     failures: list[tuple[str, tuple[object, ...], dict[str, object]]] = []  # calls of a `FailureCounter`
     notices: list[str] = []
     wanted: list[tuple[int, str, float]] = []  # requests that wait for their model's rate: number, model, tokens
     used: list[tuple[int, Usage | None]] = []  # requests that are over
-    problem: str | None = None  # why no trial can go on
+    problem: str | None = None  # why no trial can continue
 
 
 class WorkerLost(Exception):
-    """A worker is gone, with everything that it had not delivered."""
+    """A worker is lost, with everything it had not delivered."""
 
 
 class Worker(Protocol):
@@ -82,32 +82,32 @@ class Worker(Protocol):
     name: str  # for people
 
     async def send(self, request: Request) -> None:
-        """Hands something over while a `take` is waiting."""
+        """Sends a message while a `take` is waiting."""
 
     async def take(self, request: Request) -> Finished:
-        """What has gathered, as soon as there is something. Confirms that what was taken before is on disk."""
+        """The pending message, as soon as there is one. Confirms that earlier ones are on disk."""
 
     async def close(self) -> Finished:
-        """Stops the worker; what it had still to deliver."""
+        """Stops the worker; returns its last message."""
 
 
 class Workers(Protocol):
-    """Where workers come from."""
+    """The source of workers."""
 
-    concurrency: tuple[int, ...]  # attempts at a time, of each worker
-    batch_size: int  # trials that a worker may hold besides those that it runs
+    concurrency: tuple[int, ...]  # concurrent attempts, per worker
+    batch_size: int  # trials that may wait at a worker
     patience: float  # seconds until a worker that does not start is named
     needs: str  # what a worker needs, for people
 
     async def open(self, number: int) -> Worker:
-        """A new worker, once there is room for it. Raises WorkerLost, and OperatorError where none can do the work."""
+        """A new worker, once there is room for it. Raises WorkerLost, and OperatorError if none can do the work."""
 
     def kill(self, worker: Worker) -> None:
-        """Ends it, whatever it does."""
+        """Kills it, whatever it is doing."""
 
 
 class _Handed:
-    """An attempt at a trial that is due or under way elsewhere."""
+    """An attempt at a trial, due or under way elsewhere."""
 
     def __init__(self, job: Job, kept: tuple[Reply, ...], agent_done: Callable[[], None]) -> None:
         self.job, self.kept = job, kept
@@ -117,7 +117,7 @@ class _Handed:
         self.rows: dict[str, set[Row]] = {}  # scoring → rows on disk
         self.complete: set[str] = set()  # scorings with all rows on disk, or that failed
         self.missed = False  # whether it failed, or a score did
-        self.failed = False  # for good
+        self.failed = False  # finally
         self.losses = 0
         self._agent_done: Callable[[], None] | None = agent_done
 
@@ -126,7 +126,7 @@ class _Handed:
         return self._agent_done is not None
 
     def asked(self) -> None:
-        """The agent is done with it."""
+        """The agent has finished it."""
         if self._agent_done is not None:
             done, self._agent_done = self._agent_done, None
             done()
@@ -136,7 +136,7 @@ class _Handed:
             self.over.set_result(ended)
 
     def note(self, event: Event) -> None:
-        """An event of it is on disk."""
+        """One of its events is on disk."""
         if isinstance(event, Answer):
             self.answer = event
         elif isinstance(event, ReplyEvent):
@@ -156,7 +156,7 @@ class _Handed:
 
 
 class _Link:
-    """One place for a worker, and what is there."""
+    """One place for a worker, and its state."""
 
     def __init__(self, number: int, concurrency: int) -> None:
         self.number, self.concurrency = number, concurrency
@@ -167,31 +167,31 @@ class _Link:
         self.used: dict[int, asyncio.Future[Usage | None]] = {}
         self.admissions: dict[int, asyncio.Task[None]] = {}
         self.deaths = 0  # since a trial ended here
-        self.out = False  # no worker can be here, as far as is known
+        self.out = False  # apparently no worker can run here
 
 
 class RemoteTrials:
-    """Runs trials on workers. To the crowd it is what a `TrialRunner` is."""
+    """Runs trials on workers. The runner uses it like a `TrialRunner`."""
 
     def __init__(
         self, workers: Workers, work: Work, run: RunContext, *, local: TrialRunner, scoring: Scoring,
         fail: Callable[[BaseException | None], None],
     ) -> None:  # fmt: skip
-        """`local`, `scoring`: for what needs no worker. `fail`: ends the run, in order where there is no error."""
+        """`local`, `scoring`: for work without a worker. `fail`: ends the run, in order if there is no error."""
         assert isinstance(run.journal, Journal)
         self._workers, self._work, self._run, self._journal = workers, work, run, run.journal
         self._local, self._scoring, self._fail = local, scoring, fail
         self._links = [_Link(number, most) for number, most in enumerate(workers.concurrency)]
         self._queue: deque[_Handed] = deque()
-        self._batch_size = 0 if run.budget.bounded else workers.batch_size  # what waits cannot be counted yet
-        self._seconds: float | None = None  # of a trial, about
+        self._batch_size = 0 if run.budget.bounded else workers.batch_size  # waiting trials cannot be counted yet
+        self._seconds: float | None = None  # of a trial with its agent, approximately
         self._asked_again = 0
         self._tasks: set[asyncio.Task[None]] = set()
         self._pushing = False
 
     @property
     def most(self) -> int:
-        """Trials that are handed out at a time: those that run, and those that wait beside them."""
+        """Trials sent out at a time: running and waiting ones."""
         return sum(link.concurrency + self._batch_size for link in self._links)
 
     def start(self) -> None:
@@ -234,7 +234,7 @@ class RemoteTrials:
             )
 
     async def close(self) -> None:
-        """Ends the workers, and journals what they had still to deliver."""
+        """Ends the workers, and journals what they still deliver."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -253,7 +253,7 @@ class RemoteTrials:
             self._workers.kill(link.worker)
 
     async def _finish_here(self, handed: _Handed) -> None:
-        """What is left of a trial whose worker was lost."""
+        """The state of a trial whose worker was lost."""
         if handed.answer is None:
             message = f"its worker was lost {handed.losses} times while it ran: most likely the trial ends it"
             error = AttemptError(cls="infrastructure", kind="worker_lost", message=message, retriable=True)
@@ -264,10 +264,10 @@ class RemoteTrials:
             PendingScore(answer=handed.answer, sample=handed.job.trial.sample, scorers=scorers, present=handed.rows)
         )
 
-    # Handing out
+    # Sending
 
     def _push_soon(self) -> None:
-        """What is handed over in this turn of the event loop travels together."""
+        """Everything sent in this turn of the event loop travels together."""
         if not self._pushing:
             self._pushing = True
             asyncio.get_running_loop().call_soon(self._push)
@@ -279,7 +279,7 @@ class RemoteTrials:
                 self._spawn(self._send(link, link.worker))
 
     async def _send(self, link: _Link, worker: Worker) -> None:
-        with suppress(WorkerLost):  # the `take` that is waiting hears of it, too
+        with suppress(WorkerLost):  # the waiting `take` gets the error, too
             await worker.send(self._request(link))
 
     def _room(self, link: _Link) -> int:
@@ -300,7 +300,7 @@ class RemoteTrials:
         admitted, link.admitted = link.admitted, []
         return Request(jobs=jobs, workspaces=numbers, admitted=admitted, draining=self._run.draining.is_set())
 
-    # Taking back
+    # Receiving
 
     async def _serve(self, link: _Link) -> None:
         """Keeps a worker in its place, and a `take` waiting there."""
@@ -325,7 +325,7 @@ class RemoteTrials:
             finished = await worker.take(self._request(link))
             link.taking = False
             await self._receive(link, finished)
-            for _ in range(3):  # the trials that follow are in the queue then, and travel with the next `take`
+            for _ in range(3):  # following trials are then queued, and travel with the next `take`
                 await asyncio.sleep(0)
 
     async def _opened(self, link: _Link) -> Worker:
@@ -346,7 +346,7 @@ class RemoteTrials:
         return worker
 
     def _give_up(self) -> None:
-        """Ends the run where no worker is left and none can be had."""
+        """Ends the run if no worker is left and none can be started."""
         if all(link.out for link in self._links):
             self._run.status.notice("the run ends here, because it has no worker; --resume continues it")
             self._fail(None)
@@ -382,7 +382,7 @@ class RemoteTrials:
             raise BadOption("execution.executor", f"{_named(link)} cannot go on: {finished.problem}")
 
     def _checked(self, line: bytes, link: _Link) -> Event:
-        """The event in a line. Raises BadOption where it did not arrive as it was written."""
+        """The event in a line. Raises BadOption if it did not arrive as written."""
         if not line.endswith(b"\n") or checksum_fault(line[:-1], required=True) is not None:
             raise BadOption("execution.executor", f"a line from {_named(link)} is damaged")
         return decode(line[:-1], path=_named(link), number=1)
@@ -421,7 +421,7 @@ class RemoteTrials:
                 used.set_result(usage)
 
     async def _admit(self, link: _Link, number: int, model: str, tokens: float) -> None:
-        """Waits for a model's rate on behalf of a request, and learns what the request has used."""
+        """Waits for a model's rate on behalf of a request, and gets the request's usage."""
         limit = rate_limit(parse_model(model, place="limits"))
         assert limit is not None
         async with limit.admitted(tokens) as used:
@@ -468,7 +468,7 @@ class RemoteTrials:
         self._push_soon()
 
     async def _drain(self) -> None:
-        """When the run winds down: what was not begun stays so."""
+        """When the run drains: trials that have not begun are not started."""
         await self._run.draining.wait()
         waiting, self._queue = self._queue, deque()
         for handed in waiting:

@@ -1,4 +1,4 @@
-"""What a journal already holds: answered, scored, spent; and whether today's experiment still fits it."""
+"""The state of a journal: answered, scored, spent; and whether the current experiment still fits it."""
 
 from __future__ import annotations
 
@@ -26,23 +26,23 @@ __all__ = ["JournalState", "SavedReplies", "pending_scores", "read_journal", "re
 
 
 class JournalState(msgspec.Struct, kw_only=True):
-    """One byte or one offset a planned trial: a million trials take ten megabytes."""
+    """One byte or one offset per planned trial: a million trials take ten megabytes."""
 
     plan: Plan
-    offsets: array[int]  # place of a trial's answer in the journal, plus 1; 0: none
-    agent_faults: bytearray  # 1: failed for good by the agent's fault
-    scored: dict[str, bytearray]  # scoring → 1 where all its rows are on disk, by trial
-    torn: dict[tuple[str, str], set[Row]] = {}  # (scoring, trial) → rows on disk, where some are missing
-    interrupted: dict[str, Sequence[int]] = {}  # trial with only some of its turns answered → places of these replies
+    offsets: array[int]  # offset of a trial's answer in the journal, plus 1; 0: none
+    agent_faults: bytearray  # 1: finally failed by the agent's fault
+    scored: dict[str, bytearray]  # scoring → 1 if all its rows are on disk, by trial
+    torn: dict[tuple[str, str], set[Row]] = {}  # (scoring, trial) → rows on disk, if some are missing
+    interrupted: dict[str, Sequence[int]] = {}  # trial with only some turns answered → offsets of these replies
     dollars: float = 0.0
     tokens: int = 0
-    horizon: Horizon | None = None  # of a run that may stop early
+    horizon: Horizon | None = None  # for a run that may stop early
     price_unknown: bool = False  # some answer came without its price
     tokens_unknown: bool = False  # … without its tokens
 
     @classmethod
     def none(cls, plan: Plan) -> JournalState:
-        """That of a new run."""
+        """The state of a new run."""
         return cls(plan=plan, offsets=array("q"), agent_faults=bytearray(), scored={})
 
     def answered(self, selected: Plan) -> dict[str, int]:
@@ -75,7 +75,7 @@ class JournalState(msgspec.Struct, kw_only=True):
         )
 
     def pending(self, folder: RunFolder, scorers: Sequence[ScorerInUse]) -> Iterator[PendingScore]:
-        """The answers on disk that some scorer has not seen, read one by one."""
+        """The answers on disk that some scorer has not scored, read one by one."""
         decoder, nothing = msgspec.json.Decoder(Answer), bytes(len(self.offsets))
         for index, offset in enumerate(self.offsets):
             missing = [used for used in scorers if not self.scored.get(used.info.scoring, nothing)[index]]
@@ -87,13 +87,13 @@ class JournalState(msgspec.Struct, kw_only=True):
 
 
 class SavedReplies:
-    """`saved(trial)`: the replies of a conversation that was interrupted, read when its trial is due."""
+    """`saved(trial)`: the replies of an interrupted conversation, read when its trial is due."""
 
     def __init__(self, folder: RunFolder, past: JournalState) -> None:
         self._folder, self._places = folder, past.interrupted
 
     def __call__(self, trial: str) -> tuple[Reply, ...]:
-        places = self._places.pop(trial, ())  # it is asked for once
+        places = self._places.pop(trial, ())  # it is requested once
         lines = (next(self._folder.lines(start=place)) for place in places)
         return tuple(_reply_event(line).reply for line in lines)
 
@@ -102,7 +102,7 @@ _reply_event = msgspec.json.Decoder(ReplyEvent).decode
 
 
 def read_journal(folder: RunFolder, plan: Plan) -> JournalState:
-    """What the journal says of the trials of a plan that `refuse_changes` has accepted."""
+    """The journal's state of the trials of a plan that `refuse_changes` has accepted."""
     with trusted(folder):
         index = read_index(folder)
     size, names = len(plan), [condition.name for condition in plan.conditions]
@@ -140,7 +140,7 @@ def read_journal(folder: RunFolder, plan: Plan) -> JournalState:
 def pending_scores(
     folder: RunFolder, scorers: Sequence[ScorerInUse], memory: ScorerMemory, *, again: bool = False
 ) -> tuple[Iterator[PendingScore], int]:
-    """The answers of a run that some of these scorers have not scored, and how many these are.
+    """The answers of a run that some of these scorers have not scored, and their number.
 
     `memory` serves these answers from now on. `again`: other scorers have counted the trials as settled.
     """
@@ -155,7 +155,7 @@ def pending_scores(
 
     def pending() -> Iterator[PendingScore]:
         samples = {sample.id: sample for sample in folder.samples()}
-        cells.sort(key=index.answers.__getitem__)  # as they were given
+        cells.sort(key=index.answers.__getitem__)  # in the order they were given
         decode = msgspec.json.Decoder(Answer).decode
         for cell, line in zip(cells, index.lines(index.answers[cell] for cell in cells), strict=True):
             answer = decode(line)
@@ -169,10 +169,10 @@ def pending_scores(
 
 
 def refuse_changes(folder: RunFolder, experiment: Experiment, plan: Plan, scorers: Sequence[ScorerInfo]) -> None:
-    """Raises ResumeRefused when answers on disk would not be asked for in this way today.
+    """Raises ResumeRefused if the answers on disk would be asked for differently now.
 
-    More repetitions, conditions or samples, and whatever stands under `execution`, are
-    welcome; a change to what was asked is not, nor another judge.
+    More repetitions, conditions or samples, and any change under `execution`, are
+    allowed; a change to what was asked is not, nor another judge.
     """
     info, path = folder.info, str(folder.path)
     if info.rehearsed != experiment.rehearsed:
@@ -212,7 +212,7 @@ def _changed_samples(folder: RunFolder, experiment: Experiment, plan: Plan) -> I
     redact = Redactor(experiment.secrets)
 
     def asked(sample: Sample) -> JsonObject:
-        """What is asked, columns that the agent reads included, as the run folder has it."""
+        """What is asked, including columns that the agent reads, as in the run folder."""
         read = {name: sample.metadata.get(name) for name in columns}
         return {"digest": sample.digest, **map_texts(read, redact)}
 
@@ -249,7 +249,7 @@ def _changed_scorers(before: Sequence[ScorerInfo], now: Sequence[ScorerInfo]) ->
 def _differences(
     before: Mapping[str, object], now: Mapping[str, object], under: tuple[str, ...] = ("",), *, most: int | None = None
 ) -> str:
-    """`: max_turns was 3, is 4; …` of the keys that begin with one of `under`; "" where none differs."""
+    """`: max_turns was 3, is 4; …` of the keys that begin with one of `under`; "" if none differs."""
     keys = [key for key in {**before, **now} if key.startswith(under) and before.get(key) != now.get(key)]
     keys = sorted(keys)[:most] if most is not None else keys
     shown = "; ".join(f"{key} was {before.get(key)!r:.80}, is {now.get(key)!r:.80}" for key in keys)

@@ -1,4 +1,4 @@
-"""What is tried again, and when. Pure: the clock and the dice are handed in."""
+"""What is retried, and when. Pure: the clock and the random generator are arguments."""
 
 from __future__ import annotations
 
@@ -42,29 +42,29 @@ class RetryPolicy(Protocol):
 
 
 class AttemptError(msgspec.Struct, frozen=True, kw_only=True):
-    """An attempt that failed, in the journal's words."""
+    """A failed attempt, in the journal's terms."""
 
     cls: LedgerClass
     kind: str
     message: str
     retriable: bool
-    retry_after: float | None = None  # seconds that the other side asked for
+    retry_after: float | None = None  # seconds requested by the other side
     usage: Usage | None = None
     dollars: float | None = None
-    passes: bool = True  # whether it may be gone at another question; False: most likely every trial fails so
+    passes: bool = True  # whether another question may succeed; False: probably every trial fails this way
 
     def fields(self) -> dict[str, Any]:
-        """What the journal's rows for failed attempts and for failed trials have in common."""
+        """The common fields of the journal's rows for failed attempts and failed trials."""
         return {"cls": self.cls, "kind": self.kind, "message": self.message, "retriable": self.retriable}
 
     def having_spent(self, usage: Usage | None, dollars: float | None) -> AttemptError:
-        """The same, with what the attempt had spent where the fault does not say it itself."""
+        """The same, with the attempt's cost if the fault does not include it."""
         if self.usage is not None or self.dollars is not None or (usage is None and dollars is None):
             return self
         return msgspec.structs.replace(self, usage=usage, dollars=dollars)
 
     def besides(self, replies: Sequence[Reply]) -> AttemptError:
-        """The same without what stands beside it as the cost of replies: nothing is counted twice."""
+        """The same without the cost already counted in replies: nothing is counted twice."""
         if not replies or (self.usage is None and self.dollars is None):
             return self
         dollars, usage = self.dollars, self.usage
@@ -91,12 +91,12 @@ def classify(
 ) -> AttemptError:
     """Whose fault an exception is, and whether another attempt could help.
 
-    What a plug-in raises as a TrialFault says it itself. Of other exceptions, those of
-    pydantic-ai and those that carry an HTTP status are what `karat.models` takes them for,
+    A TrialFault raised by a plug-in is explicit. Other exceptions: those of
+    pydantic-ai and those with an HTTP status are classified by `karat.models`,
     those of the network and the operating system are infrastructure; the rest is a crash of
-    the agent, or of the scorer. Crashes are tried again, because most come from a service behind;
-    not so where the code itself is broken (a name, an import, a wrong number of arguments).
-    Secrets are masked before a long message is cut, so that no half of one is left.
+    the agent, or of the scorer. Crashes are retried, because most come from a backing service,
+    unless the code itself is broken (a name, an import, a wrong number of arguments).
+    Secrets are masked before a long message is cut, so no half of one is left.
     """
     while isinstance(error, BaseExceptionGroup) and error.exceptions:
         faults = [inner for inner in error.exceptions if isinstance(inner, (TrialFault, BaseExceptionGroup))]
@@ -105,11 +105,11 @@ def classify(
     if isinstance(error, TrialFault):
         return _declared(error, stage, redact)
     frames = traceback.extract_tb(error.__traceback__)
-    # The line that raised it, so that its author can find it; the plug-in's own, not a library's.
+    # The line that raised it, so its author can find it: in the plug-in, not in a library.
     own = next((frame for frame in reversed(frames) if is_foreign(frame.filename)), None)
     where = f" ({Path(own.filename).name}, line {own.lineno}, in {own.name})" if own is not None else ""
     message = redact(f"{described(error)}{where}")[:_LONGEST_MESSAGE]
-    # The plug-in could not even be called: its arguments are not those that it wants.
+    # The plug-in could not even be called: its parameters do not match.
     at_the_call = isinstance(error, TypeError) and bool(frames) and frames[-1].filename.startswith(str(_KARAT))
     broken = isinstance(error, _BROKEN) or at_the_call
     if stage == "score":
@@ -121,7 +121,7 @@ def classify(
 
 
 def _declared(error: TrialFault, stage: Literal["agent", "score"], redact: Callable[[str], str]) -> AttemptError:
-    """What a fault says of itself. Plug-ins raise subclasses of their own: nothing is taken on trust."""
+    """A fault's own classification. Plug-ins raise their own subclasses: nothing is trusted."""
     cls: LedgerClass = error.ledger_class if error.ledger_class in get_args(LedgerClass) else "agent"  # type: ignore[assignment]  # a ClassVar[str]: errors.py lies below records.py
     if stage == "score" and cls in ("agent", "limit"):
         cls = "judge"
@@ -141,12 +141,12 @@ def _declared(error: TrialFault, stage: Literal["agent", "score"], redact: Calla
 
 
 def is_foreign(filename: str) -> bool:
-    """Whether code of a plug-in stands there, rather than of karat or of a library."""
+    """Whether the file is a plug-in's, rather than karat's or a library's."""
     return "site-packages" not in filename and not filename.startswith((str(_KARAT), _STANDARD_LIBRARY, "<"))
 
 
 def timed_out(seconds: float, *, stage: Literal["agent", "score"], paid: AttemptError | None = None) -> AttemptError:
-    """An attempt that took too long. `paid`: what it said, while it was cut off, that it had cost."""
+    """An attempt that timed out. `paid`: the cost it reported while it was cut off."""
     what = "answer" if stage == "agent" else "score"
     return AttemptError(
         cls="limit" if stage == "agent" else "judge",
@@ -159,11 +159,11 @@ def timed_out(seconds: float, *, stage: Literal["agent", "score"], paid: Attempt
 
 
 def delay(policy: RetryPolicy, attempt: int, error: AttemptError, dice: random.Random) -> float | None:
-    """Seconds until the next attempt; None when there is none.
+    """Seconds until the next attempt; None if there is none.
 
     `attempt` counts from 1 and includes the first. Full jitter: uniform between 0 and
-    initial × multiplier^(attempt−1), capped. What `Retry-After` asks for is the least; more
-    than an hour is as good as a refusal.
+    initial × multiplier^(attempt−1), capped. `Retry-After` is the minimum; more
+    than an hour counts as a refusal.
 
     Brooker (2015), "Exponential backoff and jitter", AWS Architecture Blog.
     """
@@ -174,7 +174,7 @@ def delay(policy: RetryPolicy, attempt: int, error: AttemptError, dice: random.R
         return None
     if not error.retriable and not (error.kind == "timeout" and policy.timeouts):
         return None
-    # The exponent is bounded so that a large attempt number cannot overflow.
+    # The exponent is bounded so a large attempt number cannot overflow.
     growth = policy.backoff_multiplier ** min(attempt - 1, 64)
     wait = dice.uniform(0.0, min(policy.max_backoff_seconds, policy.initial_backoff_seconds * growth))
     return wait if asked is None else asked + wait

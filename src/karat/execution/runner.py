@@ -1,7 +1,7 @@
-"""The crowd: how many trials run at a time, in which order, and how a run ends early.
+"""Concurrency: how many trials run at a time, in which order, and how a run ends early.
 
-The agents have `max_concurrent` slots. A trial holds one while its agent is asked, and gives it back when the answer
-is in the journal's hands. Answers that wait for the disk or a judge are bounded, so a slow judge slows the agents
+The agents have `max_concurrent` slots. A trial holds one while its agent is asked, and releases it when the answer
+is with the journal. Answers waiting for the disk or a judge are bounded, so a slow judge slows the agents
 down instead of filling the memory.
 """
 
@@ -35,9 +35,9 @@ class Runner:
         self, work: Work, *, journal: Journal, limits: Limits, budget: Budget, status: RunStatus,
         early: EarlyStop | None = None, workers: Workers | None = None,
     ) -> None:  # fmt: skip
-        """`early`: what ends the run when it is decided; None: every trial is asked.
+        """`early`: ends the run when it is decided; None: every trial is asked.
 
-        `workers`: who runs the trials; None: this process.
+        `workers`: run the trials; None: this process does.
         """
         self._budget, self._status, self._limits = budget, status, limits
         self._pending = work.pending
@@ -54,8 +54,8 @@ class Runner:
         self._run, self._scoring = run, Scoring(run)
         self._trials: TrialRunner | RemoteTrials = TrialRunner(work, self._scoring, run)
         self._remote: RemoteTrials | None = None
-        self._tasks: set[asyncio.Task[None]] = set()  # one a trial
-        self._most = limits.max_concurrent  # trials at the agent, or handed to workers
+        self._tasks: set[asyncio.Task[None]] = set()  # one per trial
+        self._most = limits.max_concurrent  # trials at the agent, or sent to workers
         if workers is not None:
             self._trials = self._remote = RemoteTrials(
                 workers, work, run, local=self._trials, scoring=self._scoring, fail=self._abort
@@ -69,7 +69,7 @@ class Runner:
         self._finished: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     async def run(self) -> EndReason:
-        """Until everything is answered and scored, or the run was stopped. Raises what the disk raised."""
+        """Runs until everything is answered and scored, or the run is stopped. Raises what the disk raised."""
         try:
             if self._remote is not None:
                 self._remote.start()
@@ -90,7 +90,7 @@ class Runner:
         return self._reason
 
     def drain(self, reason: EndReason) -> None:
-        """Starts nothing more; what is in flight finishes and is scored."""
+        """Starts nothing more; trials in flight finish and are scored."""
         if not self._status.draining:
             self._reason = reason
             self._status.draining = reason
@@ -98,7 +98,7 @@ class Runner:
         self._finish_if_idle()
 
     def cancel(self) -> None:
-        """Stops now: what is in flight is cut off, its sessions are closed."""
+        """Stops now: trials in flight are cancelled, their sessions closed."""
         self._cancelled = self._foreign_code.stopping = True
         self.drain("interrupted")
         self._finished.cancel()
@@ -108,7 +108,7 @@ class Runner:
         while not self._stopping and len(self._tasks) < self._most_tasks:
             asking = self._status.in_flight
             if self._early is not None and (pending := self._next_pending()) is not None:
-                self._start(self._scoring.score(pending))  # first: they may decide it
+                self._start(self._scoring.score(pending))  # first: they may decide the run
             elif asking < self._most and self._queue.ready():
                 if not self._budget.allows(agents=asking, judges=len(self._tasks) - asking):
                     if not self._tasks:
@@ -136,9 +136,9 @@ class Runner:
             return None
 
     def _begin_late(self) -> None:
-        """From now on scores what had to wait for every answer, within the budget."""
+        """From now on runs scorers that had to wait for every answer, within the budget."""
         late, self._late = self._late, None
-        self._most_tasks = self._limits.max_concurrent  # each of them may cost something before the budget hears of it
+        self._most_tasks = self._limits.max_concurrent  # each of them may cost something before the budget is updated
 
         def within_budget() -> Iterator[PendingScore]:
             for pending in late() if late is not None else ():
@@ -150,7 +150,7 @@ class Runner:
         self._pending = within_budget()
 
     async def _look(self, work: Coroutine[object, object, None] | None = None) -> None:
-        """Does the work, if any, and journals what is decided with it."""
+        """Does the work, if any, and journals the decisions that follow."""
         if work is not None:
             await work
         if self._early is None:
@@ -168,7 +168,7 @@ class Runner:
         task.add_done_callback(self._ended)
 
     def _asked(self) -> None:
-        """A trial gives its slot back."""
+        """A trial releases its slot."""
         self._status.in_flight -= 1
         self._status.scoring = len(self._tasks) - self._status.in_flight
         self._start_more()
@@ -176,7 +176,7 @@ class Runner:
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
         self._status.scoring = len(self._tasks) - self._status.in_flight
-        # A cancelled one: the run was stopped; its answer is in the journal's hands, its scores are made on resume.
+        # A cancelled one: the run was stopped; its answer is with the journal, its scores are made on resume.
         if not task.cancelled() and (error := task.exception()) is not None:
             self._abort(error)
         self._start_more()
@@ -192,14 +192,14 @@ class Runner:
 
 
 class TrialQueue:
-    """Which trial is next: retries that are due go before new trials, and a retry that waits holds no slot."""
+    """Which trial is next: due retries precede new trials, and a waiting retry holds no slot."""
 
     def __init__(
         self, trials: Iterator[Trial], *, most_waiting: int, on_due: Callable[[], None], early: EarlyStop | None = None
     ) -> None:
-        """`most_waiting`: with so many trials waiting for another attempt, no new one is started.
+        """`most_waiting`: with this many trials waiting for another attempt, no new one is started.
 
-        A provider that refuses everything would otherwise be asked everything once.
+        Otherwise a provider that refuses everything would be asked every question once.
         """
         self._trials, self._most_waiting, self._on_due = trials, most_waiting, on_due
         self._due: deque[Job] = deque()
@@ -226,14 +226,14 @@ class TrialQueue:
         return self._early is None or self._early.wants(trial)
 
     def _skip(self) -> None:
-        """Passes over what was decided since."""
+        """Skips trials decided since."""
         while self._due and not self._wants(self._due[0].trial):
             self._due.popleft()
         while self._next is not None and not self._wants(self._next):
             self._next = next(self._trials, None)
 
     def take(self) -> Job:
-        """The next job; only where one is `ready`."""
+        """The next job; only if one is `ready`."""
         if self._due:
             return self._due.popleft()
         assert self._next is not None

@@ -32,13 +32,13 @@ Unfinished = AttemptError | Awaitable[Any]
 
 
 class ScorerInUse(msgspec.Struct, frozen=True, kw_only=True):
-    """A scorer, and what the journal calls it."""
+    """A scorer, and its names in the journal."""
 
     info: ScorerInfo
     scorer: Any
-    metrics: Sequence[Metric] = ()  # those that it announces; (): it returns whatever it likes
-    flag: str | None = None  # the metric whose value a bare bool is; None: not known beforehand
-    waits: bool = False  # its `score` is async or blocking: it takes one of the judge's slots
+    metrics: Sequence[Metric] = ()  # those it announces; (): it may return any
+    flag: str | None = None  # the metric of a bare bool; None: not known beforehand
+    waits: bool = False  # its `score` is async or blocking: it uses one of the judge's slots
     blocking: bool = False  # its sync `score` waits for something: it runs on a thread
     late: bool = False  # it compares answers: it is asked when all of them are in
     streams: bool = False  # its `score` yields verdicts one by one, and each is journalled as it comes
@@ -50,12 +50,12 @@ class PendingScore(msgspec.Struct, frozen=True, kw_only=True):
     answer: Answer
     sample: Sample
     scorers: Sequence[ScorerInUse]
-    present: Mapping[str, Collection[Row]] = {}  # scoring → rows of it that are on disk, where some are missing
+    present: Mapping[str, Collection[Row]] = {}  # scoring → its rows on disk, if some are missing
     again: bool = False  # its trial has been counted as settled
 
 
 class EventLog(Protocol):
-    """The journal, or what stands for it where it is not."""
+    """The journal, or its substitute elsewhere."""
 
     redact: Redactor
 
@@ -94,7 +94,7 @@ class Scoring:
         self._threads.close()
 
     def score_at_once(self, pending: PendingScore) -> tuple[list[Score], dict[str, Unfinished]]:
-        """The scores of those scorers that do not wait, not yet in the journal; by scoring, those without a score."""
+        """The scores of scorers that do not wait, not yet in the journal; by scoring, those without a score."""
         scores: list[Score] = []
         unfinished: dict[str, Unfinished] = {}
         for used in pending.scorers:
@@ -124,7 +124,7 @@ class Scoring:
         return self._scores(used, pending, verdicts, monotonic() - clock)
 
     async def score(self, pending: PendingScore, unfinished: Mapping[str, Unfinished] | None = None) -> None:
-        """Every scorer's rows in the journal, or why there are none. `unfinished`: what `score_at_once` has tried."""
+        """Every scorer's rows in the journal, or why there are none. `unfinished`: the attempts of `score_at_once`."""
         answer, missed = pending.answer, False
         for used in pending.scorers:
             tried = unfinished.get(used.info.scoring) if unfinished else None
@@ -140,12 +140,12 @@ class Scoring:
     async def _score_until_done(
         self, used: ScorerInUse, pending: PendingScore, tried: Unfinished | None
     ) -> bool | None:
-        """Whether one scorer's rows are on disk, after as many attempts as it may have. None: the run is stopping."""
+        """Whether one scorer's rows are on disk, after all allowed attempts. None: the run is stopping."""
         done, scoring, attempt = set(pending.present.get(used.info.scoring, ())), used.info.scoring, 1
         known = len(done)
         while (error := await self._attempt(used, pending, done, tried)) is not None:
             tried = None
-            if len(done) > known:  # rows came in between: a later row has its attempts to itself
+            if len(done) > known:  # rows came in between: a later row has its own attempts
                 attempt, known = 1, len(done)
             if not used.info.offline:
                 self._run.budget.add_failure("judge", error.dollars, error.usage)
@@ -176,7 +176,7 @@ class Scoring:
     async def _attempt(
         self, used: ScorerInUse, pending: PendingScore, done: set[Row], tried: Unfinished | None
     ) -> AttemptError | None:
-        """One attempt at the rows that are missing: None, with every row on disk, or why one is missing."""
+        """One attempt at the missing rows: None, with every row on disk, or why one is missing."""
         if used.streams:
             return await self._stream(used, pending, done)
         result = tried or (None if used.waits else self._score_now(used, pending))
@@ -189,7 +189,7 @@ class Scoring:
         return None
 
     async def _stream(self, used: ScorerInUse, pending: PendingScore, done: set[Row]) -> AttemptError | None:
-        """Each row is on disk before the next is asked for: what was paid for is not asked for twice."""
+        """Each row is on disk before the next is requested: nothing is paid for twice."""
         verdicts: AsyncGenerator[Verdict] = used.scorer.score(pending.sample, pending.answer, done=frozenset(done))
 
         async def next_scores() -> list[Score]:
@@ -238,7 +238,7 @@ class Scoring:
         *,
         rows: int | None = None,
     ) -> list[Score]:
-        """Rows of the journal, their cost counted. `rows`: how many there are in all; None: these."""
+        """Rows of the journal, their cost counted. `rows`: the total number; None: these."""
         info, rows = used.info, len(verdicts) if rows is None else rows
         if not info.offline:
             for verdict in verdicts:
@@ -255,22 +255,22 @@ class Scoring:
 
 
 class ScorerMemory:
-    """What scorers may ask of a run: answers, and score rows by the key in their `detail`.
+    """A run's memory for scorers: answers, and score rows by the key in their `detail`.
 
-    The rows are those that were on disk when the run was opened, not those that came since: which of two equal answers
-    is judged first would then decide which of them costs something. The journal itself is the cache, so nothing is
-    stored twice, and what is masked there is masked here.
+    The rows are those on disk when the run was opened, not later ones: otherwise, of two equal answers, the one
+    judged first would determine which costs something. The journal itself is the cache, so nothing is
+    stored twice, and masked values stay masked.
     """
 
     def __init__(self) -> None:
         self._folder: RunFolder | None = None
         self._stop = 0
-        self.answers: RunIndex | None = None  # what `answer_of` knows
+        self.answers: RunIndex | None = None  # the data of `answer_of`
         self.workspaces = RebuiltWorkspaces()
-        self._places: dict[str, int] | None = None  # key, or key and trial → place in the journal; None: not read yet
+        self._places: dict[str, int] | None = None  # key, or key and trial → offset in the journal; None: not read yet
 
     def open(self, folder: RunFolder) -> None:
-        """Serves what `folder` holds now. The journal is read when a score is first asked for."""
+        """Serves the current content of `folder`. The journal is read at the first request for a score."""
         self._folder, self._stop, self._places = folder, folder.journal_size, None
         self.workspaces.run = folder.path
 
@@ -279,7 +279,7 @@ class ScorerMemory:
         self.workspaces.close()
 
     def answer_of(self, sample: str, condition: str, repetition: int) -> Answer | None:
-        """The answer that counts, read from the journal; None where `answers` has none."""
+        """The answer that counts, read from the journal; None if `answers` has none."""
         index = self.answers
         cell = None if index is None else index.cell(sample, condition, repetition)
         if index is None or cell is None or not index.answered[cell]:
@@ -288,7 +288,7 @@ class ScorerMemory:
         return msgspec.json.decode(line, type=Answer)
 
     def recall(self, key: str, trial: str) -> Score | None:
-        """A score with this key: of the trial if there is one, else of any; of several the last."""
+        """A score with this key: of the trial if there is one, else of any; the last of several."""
         if self._folder is None or not self._stop:
             return None
         if self._places is None:

@@ -19,9 +19,11 @@ from karat.execution.plan import Plan
 from karat.execution.progress import RunStatus
 from karat.execution.retry import AttemptError
 from karat.execution.scoring import ScorerInUse, ScorerMemory
+from karat.formats import count, plural
 from karat.journal import Choice, ScorerInfo, ServerInfo
 from karat.mcp import Toolbox, ToolList
-from karat.records import AgentSpec, Condition, Metric, ScorerSpec
+from karat.mcp.elicitation import answers_for
+from karat.records import AgentSpec, Condition, Metric, Sample, ScorerSpec
 from karat.redact import Redactor
 from karat.scorers import ScorerSetting, announced
 
@@ -42,7 +44,7 @@ __all__ = [
 
 
 def build_agents(experiment: Experiment, selected: Plan, toolbox: Toolbox) -> dict[str, TrialAgent]:
-    """One agent a set of options: conditions that share them share the agent."""
+    """One agent per set of options: conditions with equal options share the agent."""
     setting = AgentSetting(
         folder=experiment.folder,
         toolbox=toolbox,
@@ -54,7 +56,7 @@ def build_agents(experiment: Experiment, selected: Plan, toolbox: Toolbox) -> di
     agents: dict[str, TrialAgent] = {}
     for condition in selected.conditions:
         spec = condition.agent
-        # Not by digest: it leaves out what changes no answer, and knows a function only by its name.
+        # Not by digest: it omits options that do not change answers, and identifies functions only by name.
         agent = next((agent for other, agent in built if other.type == spec.type and _same(other, spec)), None)
         if agent is None:
             plugin = plugins.find("agents", spec.type, folder=experiment.folder)
@@ -73,7 +75,7 @@ def _same(spec: AgentSpec, other: AgentSpec) -> bool:
 
 
 def agent_notes(selected: Plan, agents: Mapping[str, TrialAgent]) -> list[str]:
-    """What everybody who reads the results must know of the agents: what does not reach them, and what should not."""
+    """Notes on the agents for all readers of the results: what does not reach them, and what should not."""
     notes: list[str] = []
     for agent in {id(one): one for one in agents.values()}.values():
         conditions = [one for one in selected.conditions if agents[one.name] is agent]
@@ -83,11 +85,32 @@ def agent_notes(selected: Plan, agents: Mapping[str, TrialAgent]) -> list[str]:
             notes += _unused(shown, takes, conditions)
         if getattr(agent, "allow_golden", False):
             notes.append(f"{shown} may read the golden answers (allow_golden)")
+        for condition in conditions:
+            notes += _bad_samples(condition, selected.samples, getattr(agent, "check_sample", None))
     return notes
 
 
+def _bad_samples(
+    condition: Condition, samples: Sequence[Sample], check: Callable[[Condition, Sample], object] | None
+) -> Iterator[str]:
+    """One note if a condition cannot be asked for some samples: each of their trials will fail."""
+    if check is None and (condition.elicit is None or condition.elicit.column is None):
+        return
+    faults: dict[str, str] = {}  # sample → why
+    for sample in samples:
+        try:
+            answers_for(condition, sample)
+            if check is not None:
+                check(condition, sample)
+        except Exception as error:  # noqa: BLE001 -- the agent's own code
+            faults[sample.id] = getattr(error, "message", str(error))
+    for name in [*faults][:1]:
+        bad = f"{count(len(faults))} of {plural(len(samples), 'sample')}"
+        yield f"{bad} cannot be asked under '{condition.name}', first '{name}': {faults[name]}"
+
+
 def _unused(agent: str, takes: Collection[str], conditions: Sequence[Condition]) -> Iterator[str]:
-    """What conditions set and the agent does not take; first, which of them cannot differ for that reason."""
+    """What conditions set and the agent does not support; first, the conditions that cannot differ as a result."""
     alike: dict[tuple[object, ...], list[Condition]] = {}
     for condition in conditions:
         key = tuple(value for name, value in _varied(condition).items() if name in takes)
@@ -111,7 +134,7 @@ def _varied(condition: Condition) -> dict[str, object]:
 
 
 def build_scorers(specs: Sequence[ScorerSpec], setting: ScorerSetting) -> tuple[ScorerInUse, ...]:
-    """The scorers, each with the digest that tells its scores from another's. `setting`: what they share."""
+    """The scorers, each with the digest that identifies its scores. `setting`: what they share."""
     return tuple(_scorer_in_use(spec, msgspec.structs.replace(setting, name=spec.name)) for spec in specs)
 
 
@@ -127,7 +150,7 @@ def experiment_scorers(experiment: Experiment, memory: ScorerMemory | None = Non
 
 
 def baseline_first(conditions: Sequence[str], settings: Mapping[str, Choice]) -> list[str]:
-    """The conditions, in front the one that an experiment names as its baseline."""
+    """The conditions, starting with the experiment's baseline."""
     baseline = settings["baseline"].value if "baseline" in settings else None
     return sorted(conditions, key=lambda name: name != baseline)
 
@@ -151,13 +174,13 @@ def refuse_unknown_gates(
 
 
 async def close_agents(agents: Mapping[str, TrialAgent], notice: Callable[[str], None] | None = None) -> None:
-    """Ends what agents hold open; each once, however many conditions share it. `notice` is told what fails."""
+    """Closes the agents, each once, however many conditions share it. `notice` gets failures."""
     for agent in {id(one): one for one in agents.values()}.values():
         await _closed(agent, notice)
 
 
 async def _closed(plugin: Any, notice: Callable[[str], None] | None) -> None:
-    """What goes wrong at the very end takes nothing from what was answered and scored."""
+    """Errors at the very end do not affect answers and scores."""
     with Caught() as caught:
         await plugin.aclose()
     if isinstance(caught.error, (asyncio.CancelledError, KeyboardInterrupt, GeneratorExit)):
@@ -170,7 +193,7 @@ async def _closed(plugin: Any, notice: Callable[[str], None] | None) -> None:
 async def opened_scorers(
     scorers: Sequence[ScorerInUse], notice: Callable[[str], None] | None = None
 ) -> AsyncGenerator[None]:
-    """Scorers that are ready for the length of the block. Raises OperatorError: a key, say, is missing."""
+    """Scorers that are open during the block. Raises OperatorError, e.g. for a missing key."""
     try:
         for used in scorers:
             if hasattr(used.scorer, "open"):
@@ -185,7 +208,7 @@ async def opened_scorers(
 async def preflight(
     toolbox: Toolbox, selected: Plan, status: RunStatus
 ) -> tuple[tuple[ServerInfo, ...], dict[str, AttemptError]]:
-    """What every server offers, and the conditions that a broken one costs."""
+    """What every server offers, and the conditions lost to a broken one."""
     infos, broken = [], dict[str, AttemptError]()
     digests = {server.name: server.digest for condition in selected.conditions for server in condition.mcp_servers}
     for name, found in (await toolbox.preflight()).items():
@@ -216,7 +239,7 @@ async def preflight(
 def _scorer_in_use(spec: ScorerSpec, setting: ScorerSetting) -> ScorerInUse:
     plugin = plugins.find("scorers", spec.type, folder=setting.folder)
     scorer = plugins.build(plugin, spec.options, setting=setting)
-    # A scorer's fingerprint covers what its options only point at (a rubric file), and its own revisions.
+    # A scorer's fingerprint covers files that its options refer to (a rubric), and its own revisions.
     parts = [spec.type, spec.name, spec.options, str(getattr(scorer, "fingerprint", ""))]
     digest = blake2b(msgspec.json.encode(parts, order="sorted"), digest_size=8).hexdigest()
     metrics = announced(scorer, spec.type)

@@ -1,4 +1,4 @@
-"""What workers elsewhere are sent of an experiment: its folder and what it names besides, as archives with a digest."""
+"""The files of an experiment that workers get: its folder and other named paths, as archives with a digest."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
 def pack(experiment: Experiment, *, results: Path) -> dict[str, bytes]:
-    """Archives by the path of what is in them: the experiment's folder, and what lies elsewhere.
+    """Archives by the path of their content: the experiment's folder, and paths elsewhere.
 
     Left out are hidden files, `results` and other run folders, the dataset (samples travel with their trials), links
-    and whatever is no file. Raises BadOption where there is too much.
+    and special files. Raises BadOption if there is too much.
     """
     parts = (part.path for condition in experiment.conditions for part in condition.context.parts)
     cassettes = [experiment.cassettes.folder] if experiment.cassettes is not None else []
@@ -55,7 +55,7 @@ def pack(experiment: Experiment, *, results: Path) -> dict[str, bytes]:
 
 
 def _entries(root: Path, skipped: set[Path]) -> Iterator[tuple[Path, Entry]]:
-    """Files, each below `files/`, as archives of karat have them."""
+    """Files, each below `files/`, as in karat's archives."""
     if root.is_file():
         yield root, Entry(f"files/{root.name}", size=root.stat().st_size)
         return
@@ -81,7 +81,7 @@ def digest_of(archive: bytes) -> str:
 
 
 def portable(experiment: Experiment) -> Experiment:
-    """The experiment with no more of the environment than it names."""
+    """The experiment with only the environment variables that it names."""
     named = {*_VARIABLE.findall(experiment.text), *experiment.secrets}
     env = {name: value for name, value in experiment.env.items() if name in named}
     return experiment.moved({}, {**env, **experiment.secrets})
@@ -90,9 +90,9 @@ def portable(experiment: Experiment) -> Experiment:
 def unpack(
     experiment: Experiment, digests: Mapping[str, str], archives: Mapping[str, bytes], folder: Path
 ) -> Experiment:
-    """The experiment as it is in the new folders below `folder`, with the variables of this machine besides its own.
+    """The experiment in the new folders below `folder`, with this machine's variables in addition to its own.
 
-    Raises BadOption for archives that are not what `digests` says.
+    Raises BadOption for archives that do not match `digests`.
     """
     places: dict[Path, Path] = {}
     for number, (root, digest) in enumerate(digests.items()):

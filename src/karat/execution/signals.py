@@ -1,7 +1,7 @@
-"""Ctrl-C, and what else ends a process from outside; and code that blocks the event loop, so that neither works.
+"""Ctrl-C and other signals that end a process; and code that blocks the event loop, so that neither works.
 
-A thread of its own reads the signals, because an agent that never gives control back (`time.sleep` in an
-`async def`) holds everything that runs in the loop: timeouts, other trials, signal handlers.
+A separate thread reads the signals, because an agent that never yields (`time.sleep` in an
+`async def`) blocks everything in the loop: timeouts, other trials, signal handlers.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ BLOCKED_SECONDS = 5.0
 """So long without a turn of the event loop, and the code that holds it is named."""
 
 _BEAT_SECONDS = 0.5
-_PATIENCE_SECONDS = 2.0  # so long after a second signal that the loop does not take note of, the process is ended
-_FLUSH_SECONDS = 10.0  # for what the journal's thread has still to write
+_PATIENCE_SECONDS = 2.0  # the delay from a second signal that the loop ignores to the end of the process
+_FLUSH_SECONDS = 10.0  # for the journal's thread to finish writing
 _STOPPED = 130  # exit code
 
 _REMEDY = (
@@ -44,13 +44,13 @@ _REMEDY = (
 
 
 class SignalHandler:
-    """First signal: what is in flight finishes. Second: stop at once, whatever the event loop does.
+    """First signal: trials in flight finish. Second: stop at once, whatever the event loop is doing.
 
     SIGINT, SIGTERM, and SIGHUP unless it is ignored (`nohup`): a closed terminal must not
-    leave agents and servers behind. Before there is a loop to drain, the task that
-    prepares the run is cancelled, so that the servers it has started are closed. Once the end of the run is
-    in the journal, its outcome stands: a second signal cuts off only the closing of agents and servers. A second signal
-    that the event loop does not react to ends the process; what was given to the journal is on disk by then.
+    leave agents and servers behind. Before the run starts, the task that
+    prepares it is cancelled, so the servers it has started are closed. Once the end of the run is
+    in the journal, its outcome is final: a second signal only interrupts the closing of agents and servers. A second
+    signal that the event loop does not react to ends the process; everything given to the journal is on disk by then.
     """
 
     def __init__(self, status: RunStatus, *, handle: bool) -> None:
@@ -58,11 +58,11 @@ class SignalHandler:
         self.ended = False  # whether the end of the run is in the journal
         self.journal: Journal | None = None
         self._status, self._handle = status, handle
-        self._handled: dict[signal.Signals, Any] = {}  # with the handlers from before
+        self._handled: dict[signal.Signals, Any] = {}  # with the previous handlers
         self._cancelled = 0  # times that the task was cancelled from here
         self._received = self._noted = 0  # signals: by this process, by the event loop
         self._received_at = 0.0
-        self._named: set[str] = set()  # places in foreign code that were named
+        self._named: set[str] = set()  # reported places in foreign code
         self._over = threading.Event()
 
     def __enter__(self) -> SignalHandler:
@@ -106,7 +106,7 @@ class SignalHandler:
 
     def _stop(self) -> None:
         if self._over.is_set():
-            return  # passed on too late: the task may be about something else by now
+            return  # too late: the task may be doing something else by now
         self._noted += 1
         if self.ended and self._noted == 1:
             self._status.notice("the run has ended and is closing its agents and servers; Ctrl-C again stops at once")
@@ -114,15 +114,15 @@ class SignalHandler:
             self._cancelled += 1
             if self._task is not None:
                 self._task.cancel()
-        elif self._noted > 1:  # whatever the first one met: a run may have been winding down already
+        elif self._noted > 1:  # whatever the first one did: a run may already have been draining
             self._status.notice("stopping at once: what was in flight is cut off")
             self.runner.cancel()
         else:
-            self._status.notice("finishing what is in flight; Ctrl-C again stops at once")
+            self._status.notice("finishing the trials in flight; Ctrl-C again stops at once")
             self.runner.drain("interrupted")
 
     def _look_on(self) -> None:
-        """The thread: passes signals on to the loop, and acts where it does not react."""
+        """The thread: passes signals on to the loop, and acts if the loop does not react."""
         while not self._over.is_set():
             if select.select([self._reading], [], [], _BEAT_SECONDS)[0]:
                 for number in os.read(self._reading, 64):
@@ -141,7 +141,7 @@ class SignalHandler:
                 self._status.notice("the event loop is blocked and cannot finish anything; Ctrl-C again ends the run")
 
     def _name_it(self, seconds: float) -> None:
-        """Who holds the event loop, and what to do; each place in foreign code once."""
+        """What blocks the event loop, and what to do; each place in foreign code once."""
         frame = sys._current_frames().get(self._in)  # noqa: SLF001 -- documented, in spite of its name
         place, who = _held_by(frame)
         if place and place not in self._named:
@@ -156,15 +156,15 @@ class SignalHandler:
         if self.journal is not None:
             end = End(at=now(), reason="interrupted", seconds=round(self._status.seconds, 3))
             self.journal.write_out(end, seconds=_FLUSH_SECONDS)
-        os._exit(_STOPPED)  # nothing less ends a process whose main thread does not come back
+        os._exit(_STOPPED)  # nothing else ends a process whose main thread does not return
 
 
 def _held_by(frame: FrameType | None) -> tuple[str, str]:
-    """The place in foreign code at which a thread is, and for whom; "" where it is in karat's own."""
+    """A thread's current place in foreign code, and its caller; "" if it is in karat's own."""
     place, who = "", "an agent or scorer"
     for one, line in traceback.walk_stack(frame):
         if one.f_code is asyncio.BaseEventLoop.run_forever.__code__:
-            break  # what is further out started the loop, and does not hold it
+            break  # outer frames started the loop, and do not block it
         if not place and is_foreign(one.f_code.co_filename):
             place = f"{Path(one.f_code.co_filename).name}, line {line}, in {one.f_code.co_name}"
         attempt, pending = one.f_locals.get("attempt"), one.f_locals.get("pending")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
@@ -71,7 +72,7 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True):
     limit: int | None = None
     samples: tuple[str, ...] = ()
     conditions: tuple[str, ...] = ()
-    shard: Shard | None = None  # of a new run; one that is resumed knows which it is
+    shard: Shard | None = None  # of a new run; a resumed one knows its own
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
@@ -92,10 +93,10 @@ async def run_experiment(
     status: RunStatus | None = None,
     handle_signals: bool = False,
 ) -> Outcome:
-    """Runs what is missing of an experiment: all of it, or with `resume` the rest of a run.
+    """Runs an experiment: all of it, or with `resume` the rest of a run.
 
-    Everything that the operator could have got wrong is found before the first call:
-    OperatorError, and nothing is on disk. `handle_signals`: Ctrl-C finishes what is in
+    Every operator mistake is found before the first call:
+    OperatorError, and nothing is on disk. `handle_signals`: Ctrl-C finishes trials in
     flight, a second one stops at once (main thread only).
     """
     status, here = status or RunStatus(), Path.cwd()
@@ -141,13 +142,13 @@ async def run_experiment(
         reason = await _run_to_end(runner, part.journal, stop, status)
         _notice_changes(toolbox, agents, status)
         if budget.unknown is not None:
-            status.notice(f"the budget stopped the run: {budget.unknown}, so what is left of it is not known")
-    path = resume or results / part.folder.path.name  # as it was given: the working directory is what it was
+            status.notice(f"the budget stopped the run: {budget.unknown}, so the rest of it is not known")
+    path = resume or results / part.folder.path.name  # as given: the working directory is unchanged
     return Outcome(run=RunFolder(path, part.folder.info), reason=reason, failed=status.failed)
 
 
 def _notice_changes(toolbox: Toolbox, agents: Mapping[str, TrialAgent], status: RunStatus) -> None:
-    """What became another one during the run."""
+    """Files that changed during the run."""
     for change in toolbox.changes:
         what = "its tools" if change.protocols is None else "its version of the protocol ({} to {})"
         what = what.format(*change.protocols or ())
@@ -166,7 +167,7 @@ async def rescore(
     status: RunStatus | None = None,
     handle_signals: bool = False,
 ) -> Outcome:
-    """Scores every answer of a run that these scorers have not seen; asks no agent."""
+    """Scores every answer of a run that these scorers have not scored; asks no agent."""
     status, here, memory, given = status or RunStatus(), Path.cwd(), ScorerMemory(), folder
     folder = RunFolder(here / folder.path, folder.info)
     async with AsyncExitStack() as stack:
@@ -196,13 +197,13 @@ async def rescore(
 
 
 class _Part:
-    """What is to be run now, in its run folder."""
+    """The work to do now, in its run folder."""
 
     folder: RunFolder
     journal: Journal
 
     def __init__(self, experiment: Experiment, selection: Selection, run: RunFolder | None) -> None:
-        """`run`: the one to go on with."""
+        """`run`: the one to resume."""
         commit = None
         if run is not None:
             self.folder = run
@@ -233,7 +234,7 @@ class _Part:
     async def workers(
         self, results: Path, servers: tuple[ServerInfo, ...], limits: Limits, stack: AsyncExitStack, status: RunStatus
     ) -> Workers | None:
-        """Who runs the trials elsewhere; None: this process does, as it does of a rehearsal. Raises OperatorError."""
+        """The workers elsewhere; None: this process runs the trials, as for a rehearsal. Raises OperatorError."""
         experiment = self.experiment
         if experiment.execution.executor != "ray" or experiment.rehearsed:
             return None
@@ -291,13 +292,13 @@ class _Part:
         await self.journal.append(head, *([] if self.horizon is None else [self.horizon]))
 
     def early_stop(self) -> EarlyStop | None:
-        """What ends the run when it is decided; None where every question is asked."""
+        """The rule that ends the run when it is decided; None if every question is asked."""
         if self.horizon is None:
             return None
         return EarlyStop(self.folder, self.horizon, max_concurrent=self.experiment.execution.max_concurrent)
 
     def _source_of_answers(self, agents: Mapping[str, TrialAgent]) -> dict[str, str]:
-        """Which file the answers are from, what is wrong with it, and what every report warns of."""
+        """The file of the answers, its faults, and warnings for every report."""
         source = _source(agents)
         for agent in {id(agent): agent for agent in agents.values()}.values():
             if (source_notes := getattr(agent, "source_notes", None)) is not None:
@@ -307,7 +308,7 @@ class _Part:
         return {**source, "notes": notes} if notes else source
 
     async def reopen(self, stack: AsyncExitStack) -> JournalState:
-        """What the journal of a run holds already. Raises ResumeRefused where the experiment does not fit it."""
+        """The state of a run's journal. Raises ResumeRefused if the experiment does not fit it."""
         refuse_changes(self.folder, self.experiment, self.whole, [used.info for used in self.scorers])
         self.journal = await stack.enter_async_context(Journal(self.folder.path, redact=self.redact))
         self.memory.open(self.folder)
@@ -317,10 +318,10 @@ class _Part:
         return past
 
     async def resume(self, agents: Mapping[str, TrialAgent], servers: Sequence[ServerInfo], status: RunStatus) -> None:
-        """Says in the run folder that the run continues, and with what.
+        """Records in the run folder that the run continues, and with what.
 
-        Raises ResumeRefused when recorded answers are read from another file than before, or an agent's program is now
-        another version.
+        Raises ResumeRefused if recorded answers come from another file than before, or an agent's program has
+        another version now.
         """
         before, source = self.folder.info.source, _source(agents)
         if before and source and before.get("sha256") != source.get("sha256"):
@@ -368,7 +369,7 @@ class _Part:
         )
 
     def _widen_samples(self) -> int:
-        """samples.jsonl holds every sample that any part of the run planned, in the dataset's order; how many."""
+        """Completes samples.jsonl: every sample that a part of the run planned, in the dataset's order; how many."""
         present = {sample.id for sample in self.folder.samples()}
         wanted = present | {sample.id for sample in self.selected.samples}
         if wanted != present:
@@ -377,7 +378,7 @@ class _Part:
         return len(wanted)
 
     def _widen_studies(self) -> tuple[StudyCopy, ...]:
-        """Studies that the run does not keep yet, or not as they are now. Their code stays what the run began with."""
+        """Studies that the run does not have yet, or that have changed. Their code stays as at the start of the run."""
         present = {copy.study: copy for copy in self.folder.studies()}
         new = []
         for copy, data in kinds.of(self.dataset.kind).keep(self.dataset, redact=self.redact):
@@ -391,7 +392,7 @@ class _Part:
 
 
 def _shard_of(selection: Selection, run: RunFolder | None) -> Shard | None:
-    """Which shard is run. Raises ResumeRefused where a run that is resumed is another one."""
+    """The shard to run. Raises ResumeRefused if a resumed run is another one."""
     if run is None:
         return selection.shard
     before = Shard.parse(run.info.shard) if run.info.shard is not None else None
@@ -402,7 +403,7 @@ def _shard_of(selection: Selection, run: RunFolder | None) -> Shard | None:
 
 
 def _shared_rates(rates: Mapping[str, Rate], shard: Shard | None) -> Mapping[str, Rate]:
-    """Of what a provider allows, the part of one shard."""
+    """One shard's part of a provider's limits."""
     if shard is None:
         return rates
     each = {name: msgspec.structs.asdict(rate) for name, rate in rates.items()}
@@ -410,8 +411,9 @@ def _shared_rates(rates: Mapping[str, Rate], shard: Shard | None) -> Mapping[str
 
 
 def _in_file_order(samples: Sequence[Sample]) -> Sequence[Sample]:
-    """A run that may stop early asks them in another."""
-    return sorted(samples, key=lambda sample: sample.position)
+    """A run that may stop early uses another order. Others are not sorted: that would decode every sample at once."""
+    ordered = all(before.position <= after.position for before, after in pairwise(samples))
+    return samples if ordered else sorted(samples, key=lambda sample: sample.position)
 
 
 def _source(agents: Mapping[str, TrialAgent]) -> dict[str, str]:
@@ -419,7 +421,7 @@ def _source(agents: Mapping[str, TrialAgent]) -> dict[str, str]:
 
 
 def _versions(agents: Mapping[str, TrialAgent]) -> dict[str, str]:
-    """Program → version, or versions where conditions name several programs."""
+    """Program → version, or versions if conditions name several programs."""
     found: dict[str, set[str]] = {}
     for agent in agents.values():
         for name, version in getattr(agent, "versions", {}).items():
@@ -434,12 +436,12 @@ async def _run_to_end(
     reason = await runner.run()
     stop.journal = None
     await journal.append(End(at=now(), reason=reason, seconds=round(status.seconds, 3), command=command))
-    stop.runner, stop.ended = None, True  # not before: a late signal must not take the outcome away
+    stop.runner, stop.ended = None, True  # not before: a late signal must not discard the outcome
     return reason
 
 
 def _budget(experiment: Experiment, past: JournalState, shard: Shard | None) -> Budget:
-    """`shard`: it may spend its part of the whole."""
+    """`shard`: it may spend its part of the budget."""
     budget, unknown, of = experiment.execution.budget, None, shard.of if shard is not None else 1
     if budget.usd is not None and past.price_unknown:
         unknown = "an earlier answer has no known price"
@@ -453,7 +455,7 @@ def _budget(experiment: Experiment, past: JournalState, shard: Shard | None) -> 
 
 
 def _show_plan(part: _Part, past: JournalState, status: RunStatus) -> None:
-    """What those who watch the run count against."""
+    """The totals for progress displays."""
     status.past.dollars, status.past.tokens = past.dollars, past.tokens
     status.past.dollars_unknown, status.past.tokens_unknown = past.price_unknown, past.tokens_unknown
     status.scores_with((used.info for used in part.scorers if not used.late), part.experiment.kind)
@@ -466,13 +468,13 @@ def _back_to(folder: Path, status: RunStatus) -> None:
         if Path.cwd() == folder:
             return
     except FileNotFoundError:
-        pass  # it has removed the one it went to
+        pass  # it has removed the directory it changed to
     os.chdir(folder)
     status.notice(f"the agent changed the working directory; it is {folder} again")
 
 
 def _by_model(resolved: Mapping[str, Choice], wanted: str, type_: type[_PerModel]) -> dict[str, _PerModel]:
-    """What the run's experiment file said about models in a section, such as prices."""
+    """A section about models of the run's experiment file, such as prices."""
     given: dict[str, dict[str, Any]] = {}
     for key, choice in resolved.items():
         section, _, rest = key.partition(".")

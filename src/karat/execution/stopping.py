@@ -1,6 +1,6 @@
-"""Asks no more once it is decided: fixes the horizon, looks while scores come, and says which trials are wanted.
+"""Early stopping: fixes the horizon, looks as scores arrive, and determines the trials still needed.
 
-The rule is `karat.analysis.stopping`; what it looks at is the journal, so a resumed run decides as this one does.
+The rule is `karat.analysis.stopping`; it uses the journal, so a resumed run decides the same way.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ __all__ = ["EarlyStop", "horizon_of", "refuse_another_horizon", "stops_when"]
 
 
 def horizon_of(experiment: Experiment, selected: Plan, scorers: Sequence[ScorerInUse]) -> Horizon | None:
-    """What is fixed before the first answer of a run that may stop early; None of one that asks every question.
+    """What is fixed before the first answer of a run that may stop early; None for one that asks every question.
 
-    Raises BadOption where its metric is not measured or has no range, and where there is nothing to compare.
+    Raises BadOption if its metric is not measured or has no range, and if there is nothing to compare.
     """
     stop = experiment.execution.stop
     if stop is None:
@@ -90,7 +90,7 @@ def stops_when(horizon: Horizon | None) -> str | None:
 
 
 def refuse_another_horizon(folder: RunFolder, before: Horizon | None, now: Horizon | None) -> None:
-    """Raises ResumeRefused where the run would stop by another rule, or look further, than its journal says."""
+    """Raises ResumeRefused if the run would stop by another rule, or look further, than in its journal."""
     if before == now:
         return
     changes = []
@@ -100,7 +100,7 @@ def refuse_another_horizon(folder: RunFolder, before: Horizon | None, now: Horiz
         fields = {name: (getattr(before, name), getattr(now, name)) for name in before.__struct_fields__}
         differing = {name: values for name, values in fields.items() if values[0] != values[1]}
         if differing.keys() > {"order"}:
-            differing.pop("order", None)  # it follows from what else differs
+            differing.pop("order", None)  # it follows from the other differences
         changes += [f"{_WORDS.get(name, name)} {old}, now {new}" for name, (old, new) in differing.items()]
     remedy = (
         "A run that may stop early is planned before its first answer: enlarging it after a look finds a difference "
@@ -119,21 +119,21 @@ _WORDS = {
 
 
 class EarlyStop:
-    """Which trials of a run are still wanted, and in which order they may start."""
+    """Which trials of a run are still needed, and in which order they may start."""
 
     def __init__(self, folder: RunFolder, horizon: Horizon, *, max_concurrent: int) -> None:
         self._index = RunIndex(folder)
         self._looks: RunLooks | None = None
         self._horizon = horizon
         self._place = {name: at for at, name in enumerate(in_order(self._index.samples, horizon.seed))}
-        # A question asked ahead of the next look may turn out not to be needed; with fewer the agents would wait.
+        # Questions asked ahead of the next look may turn out to be unneeded; with fewer, agents would idle.
         a_question = 2 * horizon.repetitions
         self._ahead = 1 + math.ceil(2 * max_concurrent / a_question)
         self.out: frozenset[str] = frozenset()
         self._open = 0.0  # questions that may start
 
     def look(self) -> list[Decided]:
-        """What the scores decide that are on disk by now, for the journal."""
+        """The decisions from the scores on disk, for the journal."""
         self._index.follow()
         if self._looks is None:
             self._looks = RunLooks(self._index, self._horizon)

@@ -1,7 +1,7 @@
 """One trial from top to bottom: open the agent's sessions, ask turn by turn, check the gate, append the answer, score.
 
-`TrialRunner.run` is the whole of it, and `_attempt` the part that the agent's time limit covers. How many trials run
-at a time is the business of `runner.py`; how an answer is scored, of `scoring.py`.
+`TrialRunner.run` is the whole trial, and `_attempt` the part that the agent's time limit covers. `runner.py` decides
+how many trials run at a time; `scoring.py` scores answers.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ __all__ = ["Attempt", "Job", "TrialRunner", "Work", "checked_reply", "question_f
 
 
 class Job(msgspec.Struct, frozen=True):
-    """One attempt to be made."""
+    """One attempt to make."""
 
     trial: Trial
     attempt: int = 1
@@ -55,14 +55,14 @@ class Job(msgspec.Struct, frozen=True):
 
 
 class Work(msgspec.Struct, frozen=True, kw_only=True):
-    """What there is to do, and who does it."""
+    """The work to do, and who does it."""
 
-    trials: Iterator[Trial]  # to be asked
-    pending: Iterator[PendingScore]  # answered by an earlier part of the run, to be scored
+    trials: Iterator[Trial]  # to ask
+    pending: Iterator[PendingScore]  # answered by an earlier part of the run, to score
     agents: Mapping[str, TrialAgent]  # by condition
-    broken: Mapping[str, AttemptError]  # conditions that cannot be asked, because a server is down
+    broken: Mapping[str, AttemptError]  # conditions that cannot be asked because a server is down
     scorers: Sequence[ScorerInUse]  # of each answer as it comes
-    late: Callable[[], Iterator[PendingScore]] = lambda: iter(())  # what is to be scored when all answers are in
+    late: Callable[[], Iterator[PendingScore]] = lambda: iter(())  # what to score when all answers are in
     kind: type[Kind] = Kind  # of the dataset
     saved_replies: Callable[[str], tuple[Reply, ...]] = lambda _: ()  # trial → its turns answered in an earlier part
     workspaces: TrialWorkspaces | None = None  # None: no condition has one
@@ -75,16 +75,16 @@ class Attempt:
         self.job = job
         self.kept: Sequence[Reply] = job.kept  # of earlier attempts
         self.replies: list[Reply] = []  # its own
-        self.journalled = 0  # so many of its own, the first, have lines in the journal
+        self.journalled = 0  # how many of its own, from the first, are journalled
         self.answer: Answer | None = None
         self.scores: Sequence[Score] = ()  # of the scorers that do not wait
         self.unfinished: Mapping[str, Unfinished] = {}  # scoring → what became of those without a score
         self.durable: asyncio.Future[None] | None = None  # done when the answer and `scores` are on disk
-        self.over = False  # nobody waits for it any more
+        self.over = False  # nothing waits for it any longer
         self.workspace: Workspace | None = None
 
     def resumable_replies(self, error: AttemptError) -> tuple[Reply, ...]:
-        """Replies the next attempt resumes from; none if a gate failed, or where it starts with a fresh workspace."""
+        """Replies the next attempt resumes from; none if a gate failed, or if it starts with a fresh workspace."""
         return (
             ()
             if error.kind.startswith(MISSED_GATE) or self.workspace is not None
@@ -93,7 +93,7 @@ class Attempt:
 
 
 class TrialRunner:
-    """Runs trials, each by itself."""
+    """Runs trials independently of each other."""
 
     def __init__(self, work: Work, scoring: Scoring, run: RunContext) -> None:
         self._work, self._scoring, self._run = work, scoring, run
@@ -101,9 +101,9 @@ class TrialRunner:
         self._shown: tuple[Sample, Sample] | None = None  # the last sample that was asked, with and without its golden
 
     async def run(self, job: Job, *, asked: Callable[[], None], retry: Callable[[Job, float], None]) -> None:
-        """One attempt at a trial, and all that follows from it.
+        """One attempt at a trial, and everything that follows.
 
-        `asked` is called when the agent is done with it; `retry` where another attempt is due, with the seconds
+        `asked` is called when the agent is done; `retry` if another attempt is due, with the seconds
         until then.
         """
         trial, clock = job.trial, monotonic()
@@ -116,7 +116,7 @@ class TrialRunner:
             seconds = self._run.limits.timeout_seconds * session_count(trial.sample)
             workspaces = self._work.workspaces if trial.condition.context.workspace is not None else None
             if getattr(self._work.agents[trial.condition.name], "source", None):
-                workspaces = None  # an answer that was made elsewhere changes nothing here
+                workspaces = None  # an answer made elsewhere changes nothing here
             if workspaces is None:
                 error = await self._run.foreign_code.call(lambda: self._attempt(attempt), seconds, "agent")
             else:
@@ -131,7 +131,7 @@ class TrialRunner:
             progress.in_flight -= 1
             asked()
         if error is not None:
-            # The answer was complete and is being written: how its session ended takes nothing from it.
+            # The answer was complete and is being written: the end of its session does not affect it.
             self._run.status.notice(f"an agent's session did not close well: {error.message}")
         self._run.failures.answered()
         await attempt.durable
@@ -157,8 +157,8 @@ class TrialRunner:
         try:
             return await self._run.foreign_code.call(lambda: self._attempt(attempt), seconds, "agent")
         finally:
-            # Whether the session did not close well, the time is over or the run is cancelled: an answer that is
-            # complete is stored and journalled.
+            # Even if the session did not close cleanly, the time is over or the run is cancelled: a complete
+            # answer is stored and journalled.
             attempt.over = True
             line = None if attempt.answer is None else Codec(self._run.journal.redact).line(attempt.answer)
             stored = workspaces.store(workspace, trial, line)
@@ -174,7 +174,7 @@ class TrialRunner:
                     self._append_answer(attempt)
 
     async def _attempt(self, attempt: Attempt) -> None:
-        """What the agent's time limit covers. Raises whatever an agent raises."""
+        """The part covered by the agent's time limit. Raises anything an agent raises."""
         if not attempt.job.trial.condition.mcp_servers:
             await self._ask_all(attempt, None)
             return
@@ -187,7 +187,7 @@ class TrialRunner:
         job, trial, sample = attempt.job, attempt.job.trial, attempt.job.trial.sample
         agent = self._work.agents[trial.condition.name]
         if not getattr(agent, "allow_golden", False):
-            if self._shown is None or self._shown[0] is not sample:  # a sample's trials come one after another
+            if self._shown is None or self._shown[0] is not sample:  # a sample's trials are consecutive
                 self._shown = sample, without_golden(sample, self._work.kind)
             sample = self._shown[1]
             trial = msgspec.structs.replace(trial, sample=sample)
@@ -207,7 +207,7 @@ class TrialRunner:
                     session = await sessions.for_turn(number)
                     await self._add_reply(attempt, number, await _ask(attempt, agent, session, turn, scope))
             attempt.answer = self._answer(attempt, started, clock)
-            if attempt.workspace is None:  # else what is in it is stored first, when the session is closed
+            if attempt.workspace is None:  # else its content is stored first, when the session is closed
                 self._append_answer(attempt)
 
     async def _add_reply(self, attempt: Attempt, number: int, reply: Reply) -> None:
@@ -215,7 +215,7 @@ class TrialRunner:
         if attempt.over:
             raise asyncio.CancelledError
         if len(attempt.job.trial.sample.turns) > 1:
-            attempt.journalled += 1  # whether or not this attempt lives to see it on disk
+            attempt.journalled += 1  # even if this attempt ends before it is on disk
             event = ReplyEvent(trial=attempt.job.trial.id, attempt=attempt.job.attempt, turn=number, reply=reply)
             await self._run.write(event)
 
@@ -225,7 +225,7 @@ class TrialRunner:
         gate = trial.condition.gate
         if gate.require_mcp_tool_use or gate.require_mcp_tool_success:
             gates.check(gate, [call for reply in replies for call in reply.tool_calls])
-        if getattr(self._work.agents[trial.condition.name], "source", None):  # reading a recorded answer is no latency
+        if getattr(self._work.agents[trial.condition.name], "source", None):  # reading a recorded answer is not latency
             seconds = recorded_seconds(reply.milliseconds for reply in replies)
         else:
             kept = sum(reply.milliseconds or 0.0 for reply in attempt.kept) / 1000
@@ -244,7 +244,7 @@ class TrialRunner:
 
     def _append_answer(self, attempt: Attempt) -> None:
         assert attempt.answer is not None
-        # In the journal's hands before anything can happen to it: a scorer that ends the process, a session that hangs
+        # Given to the journal before anything can happen to it: a scorer that ends the process, a session that hangs
         # while closing. The scores follow in the same step of the event loop, so one sync of the disk serves both.
         attempt.durable = self._run.journal.append(attempt.answer)
         pending = PendingScore(answer=attempt.answer, sample=attempt.job.trial.sample, scorers=self._work.scorers)
@@ -271,7 +271,7 @@ class TrialRunner:
             retry(Job(job.trial, job.attempt + 1, attempt.resumable_replies(error)), wait)
 
     async def fail(self, trial: Trial, stage: Literal["preflight", "agent"], error: AttemptError) -> None:
-        """Journals that a trial has no answer, for good."""
+        """Journals that a trial finally has no answer."""
         failure = Failure(
             trial=trial.id, stage=stage, sample=trial.sample.id, condition=trial.condition.name,
             repetition=trial.repetition, **error.fields(),
@@ -288,14 +288,14 @@ async def _ask(
     try:
         reply = checked_reply(await session.ask(turn), bounded=getattr(agent, "bounds_replies", False))
     except TrialFault as fault:
-        with suppress(TrialFault):  # a reply that is none, or absurd, is left out
+        with suppress(TrialFault):  # an invalid or absurd reply is left out
             attempt.replies.append(checked_reply(getattr(fault, "reply", None)))
         raise
     if len(attempt.job.trial.sample.turns) > 1 and reply.milliseconds is None and not getattr(agent, "source", None):
         reply = msgspec.structs.replace(reply, milliseconds=round((monotonic() - clock) * 1000, 3))
     if scope is not None and scope.fault is not None:
         attempt.replies.append(reply)
-        raise scope.fault  # karat met it on the agent's behalf, and the agent did not pass it on
+        raise scope.fault  # karat met it on the agent's behalf, and the agent did not raise it
     return reply
 
 
@@ -304,18 +304,18 @@ LONGEST_REPLY = 10_000_000
 
 
 def checked_reply(reply: object, *, bounded: bool = False) -> Reply:
-    """What `ask` returned, known to fit into the journal and to hold no absurd number. Raises TrialFault.
+    """The reply from `ask`, checked to fit into the journal and to contain no absurd number. Raises TrialFault.
 
-    `bounded`: its agent has refused what was too long.
+    `bounded`: its agent has already refused too long texts.
     """
     if not isinstance(reply, Reply):
         raise AgentFault("bad_reply", f"`ask` returned a {type(reply).__name__}, want a karat.Reply")
     if type(reply.text) is str and len(reply.text) <= LONGEST_REPLY and reply == Reply(text=reply.text):
-        return reply  # a text and nothing else
+        return reply  # only text
     try:
         reply = checked(reply)
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
-        raise AgentFault("bad_reply", f"the reply is not what a Reply says: {error}") from error
+        raise AgentFault("bad_reply", f"the reply is not a valid Reply: {error}") from error
     if (wrong := absurd_reply(reply)) is not None:
         raise AgentFault("bad_reply", f"the reply cannot be right: {wrong}")
     if not bounded:
@@ -327,17 +327,16 @@ def checked_reply(reply: object, *, bounded: bool = False) -> Reply:
 
 
 def session_count(sample: Sample) -> int:
-    """How many sessions are open at a time: those of everybody who plays together, else one."""
+    """How many sessions are open at a time: one per member of a group, else one."""
     if sample.turns and sample.turns[0].seat is None:
         return 1
     return len({turn.seat for turn in sample.turns}) or 1
 
 
 def question_for(sample: Sample, number: int, replies: Sequence[Reply]) -> Turn | None:
-    """A turn with what is sent as its question: all that an agent knows of. None: it is not asked any more.
+    """A turn with the question as sent: all that an agent sees. None: it is no longer asked.
 
-    `replies`: to every turn before it. The question depends on nothing else, so a resumed run sends what it would
-    have sent.
+    `replies`: to every turn before it. The question depends on nothing else, so a resumed run sends the same.
     """
     turn = sample.turns[number]
     if not turn.open:
@@ -349,8 +348,8 @@ def question_for(sample: Sample, number: int, replies: Sequence[Reply]) -> Turn 
 class Sessions:
     """`async with Sessions(agent, trial) as sessions:` around one attempt.
 
-    One session for the sample, one a seat, or one a turn where turns are asked apart. Each is opened when its
-    first question is due, and all but those of turns asked apart stay open up to the end of the attempt.
+    One session for the sample, one per seat, or one per turn if turns are asked separately. Each is opened when its
+    first question is due, and all but those of separate turns stay open until the end of the attempt.
     """
 
     def __init__(self, agent: TrialAgent, trial: Trial, kind: type[Kind], workspace: Workspace | None = None) -> None:
@@ -363,7 +362,7 @@ class Sessions:
         return self
 
     async def __aexit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        # What it returns is left alone: a session that keeps an exception to itself makes no answer of it.
+        # Its return value is ignored: a session that suppresses an exception does not turn it into an answer.
         await self._close(error)
 
     async def for_turn(self, number: int) -> Session:
@@ -379,9 +378,9 @@ class Sessions:
         return session
 
     async def restore(self, kept: Sequence[Reply]) -> Sequence[Reply]:
-        """The replies that the attempt resumes from: `kept`, or none where a session cannot be given its history.
+        """The replies that the attempt resumes from: `kept`, or none if a session cannot be given its history.
 
-        Every session with a question left is given its history before the first question is asked, so that none is
+        Every session with a question left gets its history before the first question is asked, so none is
         asked in vain.
         """
         if self._sample.apart:
@@ -403,7 +402,7 @@ class Sessions:
         return kept
 
     def _history(self, seat: int | None, kept: Sequence[Reply]) -> list[tuple[Turn, Reply]]:
-        """What was asked at a seat, as it was sent, and answered."""
+        """A seat's questions, as sent, with their answers."""
         numbers = [number for number in range(len(kept)) if self._sample.turns[number].seat == seat]
         asked = [(question_for(self._sample, number, kept[:number]), kept[number]) for number in numbers]
         return [(turn, reply) for turn, reply in asked if turn is not None]
@@ -415,19 +414,19 @@ class Sessions:
         return session
 
     def _trial_of_seat(self, seat: int | None) -> Trial:
-        """The trial as one participant sees it: with their system prompt, and a seed of their own."""
+        """The trial as one participant sees it: with their own system prompt and seed."""
         trial, condition = self._trial, self._trial.condition
         prompt = self._kind.prompt(condition, self._sample, seat)
         if prompt != condition.system_prompt:
             condition = msgspec.structs.replace(condition, system_prompt=prompt)
         if seat is None:
             return trial if condition is trial.condition else msgspec.structs.replace(trial, condition=condition)
-        # Members of a group are asked alike: with one seed, an agent that draws by it would answer alike, too.
+        # Members of a group get the same questions: with one seed, agents that draw by it would answer the same.
         seed = (trial.seed + seat * _SEED_STRIDE) % 2**32
         return msgspec.structs.replace(trial, condition=condition, seed=seed)
 
     async def _close(self, error: BaseException | None) -> None:
-        """The last one first, each of them whatever happens to the others."""
+        """The last one first, each regardless of errors in the others."""
         contexts, self._contexts = self._contexts, []
         details = (None, None, None) if error is None else (type(error), error, error.__traceback__)
         if len(contexts) == 1:  # nearly always, and a stack takes longer than all the rest
@@ -439,4 +438,4 @@ class Sessions:
         await stack.__aexit__(*details)
 
 
-_SEED_STRIDE = 0x9E3779B9  # odd and far from any small number: 2³² seats have seeds of their own
+_SEED_STRIDE = 0x9E3779B9  # odd and far from any small number: 2³² seats have different seeds

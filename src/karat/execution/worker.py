@@ -1,7 +1,7 @@
-"""The worker's side of a run that is carried out elsewhere: whole trials, and the lines that they have in the journal.
+"""The worker's side of a run that is carried out elsewhere: whole trials, and their journal lines.
 
-A worker has agents, servers, scorers and workspaces of its own, made from the experiment that it is sent; a server
-with `scope: run` is one for each worker. It writes no journal: `Outbox` keeps the lines until the driver takes them.
+A worker has its own agents, servers, scorers and workspaces, made from the experiment it gets; a server
+with `scope: run` exists once per worker. It writes no journal: `Outbox` keeps the lines until the driver takes them.
 """
 
 from __future__ import annotations
@@ -46,21 +46,23 @@ if TYPE_CHECKING:
 
 __all__ = ["Outbox", "WorkerSetup", "WorkerSide"]
 
+_ENDED_WAITS_SECONDS = 0.25  # for the next answer, at most
+
 
 class WorkerSetup(msgspec.Struct, frozen=True, kw_only=True):
-    """What a worker needs to know, besides the files."""
+    """What a worker needs in addition to the files."""
 
     name: str  # for people
-    experiment: Any  # an Experiment, with the variables that it needs
+    experiment: Any  # an Experiment, with the variables it needs
     conditions: tuple[str, ...]
-    digests: Mapping[str, str]  # root of shipped files, as the driver knows it → digest of its archive
-    scorings: tuple[str, ...]  # of the scorers that score answers as they come
+    digests: Mapping[str, str]  # root of shipped files on the driver → digest of its archive
+    scorings: tuple[str, ...]  # of the scorers that score answers as they arrive
     servers: tuple[ServerInfo, ...]
     limits: Limits  # with this worker's concurrency
 
 
 class Outbox:
-    """An `EventLog` whose events are on disk when the driver has confirmed what it took."""
+    """An `EventLog` whose events are on disk once the driver has confirmed receiving them."""
 
     def __init__(self, redact: Redactor) -> None:
         self.redact = redact
@@ -91,7 +93,7 @@ class Outbox:
                 self.content.files[path.name] = path.read_bytes()
 
     def wake(self) -> None:
-        """There is something in `content`."""
+        """`content` is not empty."""
         self._ready.set()
 
     def confirm(self) -> None:
@@ -102,9 +104,9 @@ class Outbox:
                 done.set_result(None)
 
     async def take(self) -> Finished:
-        """What has gathered; waits for it."""
+        """The pending content; waits until there is some."""
         await self._ready.wait()
-        await asyncio.sleep(0)  # what ends in the same turn of the event loop travels along
+        await asyncio.sleep(0)  # results of the same turn of the event loop travel together
         self._ready.clear()
         return self.take_now()
 
@@ -142,7 +144,7 @@ class Outbox:
 
 
 class _DriversRate:
-    """A model's rate, which the driver keeps for all workers."""
+    """A model's rate limit, kept by the driver for all workers."""
 
     def __init__(self, model: str, rate: Rate, outbox: Outbox) -> None:
         self._model, self._outbox = model, outbox
@@ -163,7 +165,7 @@ class _DriversRate:
 
 
 class _Settled:
-    """A `Follower` that keeps which trials have come to their end."""
+    """A `Follower` that records finished trials."""
 
     def __init__(self) -> None:
         self.trials: dict[str, bool] = {}  # with an answer, or without
@@ -201,9 +203,9 @@ class _Failures:
 
 
 class WorkerSide:
-    """`async with WorkerSide(setup, archives) as worker:` makes everything ready; then `take` and `send`.
+    """`async with WorkerSide(setup, archives) as worker:` prepares everything; then `take` and `send`.
 
-    Raises OperatorError where this machine cannot do what the driver asks, or is not alike.
+    Raises OperatorError if this machine cannot do what the driver asks, or differs from it.
     """
 
     def __init__(self, setup: WorkerSetup, archives: Mapping[str, bytes]) -> None:
@@ -287,7 +289,7 @@ class WorkerSide:
         self._trials = TrialRunner(work, self._scoring, run)
 
     async def send(self, request: Request) -> None:
-        """What the driver has for this worker."""
+        """Handles a message from the driver."""
         for number in request.admitted:
             self._outbox.admit(number)
         for trial, number in request.workspaces.items():
@@ -312,7 +314,7 @@ class WorkerSide:
         return self._outbox.take_now()
 
     def _job(self, job: Job) -> Job:
-        """The same, under the condition as it is here."""
+        """The same, under this machine's form of the condition."""
         trial = msgspec.structs.replace(job.trial, condition=self._conditions[job.trial.condition.name])
         if job.attempt > 1:
             return Job(trial, job.attempt, job.kept)
@@ -328,8 +330,11 @@ class WorkerSide:
 
     async def _run(self, job: Job) -> None:
         trial, clock, following = job.trial.id, monotonic(), list[tuple[int, tuple[Reply, ...], float]]()
+        seconds = 0.0
 
         def asked() -> None:
+            nonlocal seconds
+            seconds = monotonic() - clock
             self._asking -= 1
             self._outbox.content.asked.append(trial)
             self._outbox.wake()
@@ -345,9 +350,12 @@ class WorkerSide:
             for path in self._outbox.workspaces.glob(f"{trial}-*.tar.gz"):
                 path.unlink()
         self._outbox.content.ended.append(
-            Ended(trial=trial, seconds=monotonic() - clock, answered=answered, retry=next(iter(following), None))
+            Ended(trial=trial, seconds=seconds, answered=answered, retry=next(iter(following), None))
         )
-        self._outbox.wake()
+        if following or not self._asking:
+            self._outbox.wake()
+        else:  # its lines are on disk: this may wait for the next answer, and saves the driver a call
+            asyncio.get_running_loop().call_later(_ENDED_WAITS_SECONDS, self._outbox.wake)
 
     def _done(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)

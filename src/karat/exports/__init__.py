@@ -1,8 +1,8 @@
-"""What a report is. One file a report; each name is the file's name.
+"""What a report is. Each report is one file, and has its name.
 
-A report gives a summary a shape; it computes nothing. Numbers come written from
-`karat.formats`, foreign text (questions, answers, messages) goes through its `clean`.
-The smallest report is a class with `render` that returns one file:
+A report formats a summary; it computes nothing. `karat.formats` writes the numbers, and its `clean` must be
+applied to foreign text (questions, answers, messages). The smallest report is a class whose `render` returns
+one file:
 
     class Names:
         def render(self, summary, run):
@@ -25,25 +25,25 @@ __all__ = ["Report", "Streamed", "save"]
 
 
 class Report(Protocol):
-    """Shapes a summary. An inner `Options` model (pydantic) is all that may be asked of it.
+    """Formats a summary. Its options are an inner pydantic model, `Options`.
 
-    `render` returns file name → text, at least one. One file goes to standard output
-    unless a path is given; several need one. `run` is there for texts that no summary
-    holds; a report never writes to it, and the same run gives the same bytes. One that is too
-    large for memory returns `Streamed`. A report that has something to say of some kinds of dataset
-    alone names them, `kinds = ("study",)`: it is refused for runs over others. `absolute_paths = True`: what is
-    written is listed with absolute paths, because other programs need them. `shows_corrected = True`: it shows
-    `summary.calibrated`, where that is set.
+    `render` returns file name → text, for at least one file. A single file goes to standard output
+    unless a path is given; several need a path. Use `run` for texts that are not in the summary, and
+    never write to it; the same run must give the same bytes. A file too large for memory is returned
+    as `Streamed`. A report for some kinds of dataset only names them, `kinds = ("study",)`, and is
+    refused for runs over others. `absolute_paths = True` lists the written files with absolute paths,
+    because other programs need them. `shows_corrected = True` says that it shows `summary.calibrated`,
+    if that is set.
     """
 
     def render(self, summary: Summary, run: RunFolder) -> Mapping[str, str]: ...
 
 
 def save(files: Mapping[str, str], out: Path) -> list[Path]:
-    """Writes what a report rendered: one file as `out` itself, or into it where it is a folder; several into it.
+    """Writes a rendered report: one file as `out`, or into `out` if that is a folder; several files into `out`.
 
-    Returns the paths. Raises BadOption where that cannot be, and where a name is more than a
-    name: a report writes nowhere but there.
+    Returns the paths. Raises BadOption if that is impossible, or if a name contains a folder: a report writes
+    nowhere else.
     """
     if isinstance(files, Streamed):
         return _streamed(files, out)

@@ -1,4 +1,4 @@
-"""One trial as instances of Every Eval Ever: one per metric that it has a number for."""
+"""One trial as instances of Every Eval Ever: one per metric with a number."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _Json = dict[str, Any]
 
 
 def instances(summary: Summary, trial: TrialRecord, *, evaluation: str, model: str) -> Iterator[_Json]:
-    """The instances of a trial. Without a number, or a line between right and wrong, there is none."""
+    """The instances of a trial. A metric without a number, or without a bound for being right, has none."""
     if trial.answer is None:
         return
     found = [(metric, trial.value(metric), _right_from(metric)) for metric in summary.metrics]
@@ -46,7 +46,7 @@ def instances(summary: Summary, trial: TrialRecord, *, evaluation: str, model: s
 
 
 def _right_from(metric: MetricInfo) -> float | None:
-    """What a number must reach to be right: the metric's threshold, else the best of its scale."""
+    """The number that counts as right: the metric's threshold, else the best value of its scale."""
     if metric.direction == "none":
         return None
     best = metric.high if metric.direction == "higher" else metric.low
@@ -93,7 +93,7 @@ def _output(answer: Answer) -> _Json:
 
 
 def _messages(sample: Sample, replies: tuple[Reply, ...]) -> tuple[list[_Json], list[int]]:
-    """What was said, in order, and where each reply's text stands: behind the calls that it follows from."""
+    """The messages, in order, with each reply's text after the calls that led to it."""
     messages: list[_Json] = []
     places = []
     for turn, reply in enumerate(replies):
@@ -121,7 +121,7 @@ def _arguments(given: Mapping[str, object]) -> dict[str, str]:
 
 
 def _attribution(replies: tuple[Reply, ...], places: list[int]) -> list[_Json]:
-    """What was scored: the short answer where the agent gave one apart, else all that it said."""
+    """Which text was scored: the short answer if the agent gave one separately, else the whole reply."""
     return [
         {
             "turn_idx": places[index] if places else 0,
@@ -135,7 +135,7 @@ def _attribution(replies: tuple[Reply, ...], places: list[int]) -> list[_Json]:
 
 
 def _usage(replies: tuple[Reply, ...]) -> _Json | None:
-    """Tokens of all turns; None where one did not tell, or told what no count can be."""
+    """Tokens of all turns; None if one did not report them, or reported an invalid count."""
     found: _Json = {}
     names = {
         "input_tokens": "input_tokens",

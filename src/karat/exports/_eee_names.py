@@ -1,4 +1,4 @@
-"""What Every Eval Ever calls models and files: developer/model, and folders that every system can have."""
+"""Names of models and files in Every Eval Ever: developer/model, and folder names valid on every system."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["Model", "described", "model_of"]
 
 _LONGEST = 200  # characters of an id: a folder has room for 255 bytes
 _MADE_BY = {"claude": "anthropic"}
-"""Agents that name a model without saying whose it is."""
+"""Agents whose model names do not include the developer."""
 
 
 class Model(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,7 +48,7 @@ class Model(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def model_of(summary: Summary, condition: str, wanted: str | None) -> Model:
-    """Who answered under a condition. An agent that names no model is a model of its own: local/its type."""
+    """The model that answered under a condition. An agent without a model counts as one: local/its type."""
     if wanted is not None:
         return Model.named(wanted)
     origin = summary.provenance

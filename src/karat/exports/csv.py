@@ -1,4 +1,4 @@
-"""`--to csv`: rows for spreadsheets and data frames, raw numbers."""
+"""`--to csv`: rows with raw numbers, for spreadsheets and data frames."""
 
 from __future__ import annotations
 
@@ -30,10 +30,8 @@ class Csv:
 
         rows: Literal["summary", "scores", "servers", "rates", "tests", "ledger"] | None = Field(
             default=None,
-            description="summary: one row per condition and metric; scores: one per score, "
-            "and one per trial that has none; servers: one per condition and MCP server; "
-            "rates: one per condition and rate of a run over conversations; tests: one per test of a human "
-            "study and condition; ledger: how trials and attempts ended, one per condition and one for the whole run; "
+            description="what a row is: a metric of a condition (summary), a score, an MCP server of a condition, a "
+            "rate of a condition (conversations), a test of a condition (human studies), or how trials ended (ledger); "
             "null: tests in a run over human studies, else summary",
         )
 

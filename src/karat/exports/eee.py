@@ -1,8 +1,8 @@
 """`--to eee`: a run in the formats of Every Eval Ever 0.3.0, aggregate and instance level.
 
 One pair of files per model, at the place in the datastore that the format prescribes. A result
-is one metric under one condition; what has no number is left out, because the format has no place
-for it. The same run gives the same bytes: names come from the run, times from its beginning.
+is one metric under one condition; a result without a number is left out, because the format has
+no place for it. The same run gives the same bytes: names come from the run, times from its start.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from karat.journal import RunFolder
 __all__ = ["Eee"]
 
 SCHEMA = "0.3.0"
-_PIECE = 1 << 20  # characters of instances that are written together
+_PIECE = 1 << 20  # characters of instances written at a time
 
 # Many readers, the format's own validator among them, take these for the end of a line.
 _LINE_ENDS = {ord(end): f"\\u{ord(end):04x}" for end in "\x85\u2028\u2029"}
@@ -40,10 +40,10 @@ _Json = dict[str, Any]
 class Eee:
     """Aggregate (.json) and instance-level files (_samples.jsonl) of Every Eval Ever, schema 0.3.0."""
 
-    absolute_paths = True  # its validator takes a relative path for the place in the datastore
+    absolute_paths = True  # its validator reads the place in the datastore from relative paths
 
     class Options(BaseModel):
-        """What a run does not know of itself."""
+        """Facts that are not in a run."""
 
         model_config = ConfigDict(extra="forbid")
 
@@ -131,7 +131,7 @@ class _Log:
             "eval_library": {"name": "karat", "version": __version__},
             "model_info": self.model.info(),
             "evaluation_results": [
-                *(_whole(summary, one) for one in _condition_scores(summary, conditions)),
+                *(_whole(summary, score) for score in _condition_scores(summary, conditions)),
                 *(_result(summary, one, metrics[one.metric]) for one in found),
             ],
             **({"detailed_evaluation_results": samples} if self._rows else {}),
@@ -156,7 +156,7 @@ class _Log:
 def _epoch(summary: Summary) -> int:
     try:
         return int(datetime.fromisoformat(summary.created).timestamp())
-    except (ValueError, OverflowError, OSError):  # a run folder may come from anywhere
+    except (ValueError, OverflowError, OSError):  # a run folder may come from a stranger
         return 0
 
 
@@ -168,11 +168,11 @@ def _result(summary: Summary, result: Result, metric: MetricInfo) -> _Json:
     }
 
 
-def _whole(summary: Summary, one: ConditionScore) -> _Json:
+def _whole(summary: Summary, score: ConditionScore) -> _Json:
     return {
-        **_named(summary, one.condition, one.key),
-        "metric_config": _condition_config(one),
-        "score_details": _condition_score(one),
+        **_named(summary, score.condition, score.key),
+        "metric_config": _condition_config(score),
+        "score_details": _condition_score(score),
     }
 
 
@@ -203,7 +203,7 @@ def _dataset(summary: Summary) -> _Json:
 def _metric(summary: Summary, metric: MetricInfo, result: Result) -> _Json:
     value = result.mean.value
     assert value is not None
-    # A scorer's bounds hold for its values; a run folder from elsewhere may say otherwise.
+    # A scorer's values are within its bounds, but not always in a run folder from elsewhere.
     low = metric.low if metric.low is not None and metric.low <= value else "-Infinity"
     high = metric.high if metric.high is not None and metric.high >= value else "Infinity"
     judged = {} if metric.offline else {"llm_scoring": _judges(summary, metric)}
@@ -287,36 +287,36 @@ def _generation(summary: Summary, condition: str) -> _Json:
 
 
 def _condition_scores(summary: Summary, conditions: Container[str]) -> Iterator[ConditionScore]:
-    """Numbers of whole conditions that only the run's kind has, where they have a value. They have no instances."""
+    """The run kind's own numbers for whole conditions, if they have a value. They have no instances."""
     for part in summary.parts.values():
-        for one in part.condition_scores():
-            if one.condition in conditions and one.estimate.value is not None:
-                yield one
+        for score in part.condition_scores():
+            if score.condition in conditions and score.estimate.value is not None:
+                yield score
 
 
-def _condition_config(one: ConditionScore) -> _Json:
-    """As `metric_config`."""
+def _condition_config(score: ConditionScore) -> _Json:
+    """Its `metric_config`."""
     return {
-        "evaluation_description": one.meaning,
-        "metric_id": f"karat.{one.key}",
-        "metric_name": one.key,
-        **({"metric_unit": "proportion"} if one.kind == "share" else {}),
+        "evaluation_description": score.meaning,
+        "metric_id": f"karat.{score.key}",
+        "metric_name": score.key,
+        **({"metric_unit": "proportion"} if score.kind == "share" else {}),
         "lower_is_better": False,
         "score_type": "continuous",
-        "min_score": one.low,
-        "max_score": one.high,
+        "min_score": score.low,
+        "max_score": score.high,
         "additional_details": {
             "direction": "higher",
-            "kind": one.kind,
-            "scorer": one.scorer,
-            "scoring": one.scoring,
+            "kind": score.kind,
+            "scorer": score.scorer,
+            "scoring": score.scoring,
         },
     }
 
 
-def _condition_score(one: ConditionScore) -> _Json:
-    """As `score_details`."""
-    found = one.estimate
+def _condition_score(score: ConditionScore) -> _Json:
+    """Its `score_details`."""
+    found = score.estimate
     numbers: _Json = {"num_samples": found.n}
     if found.se is not None:
         method = "bootstrap" if "bootstrap" in found.method else "analytic"
@@ -325,5 +325,5 @@ def _condition_score(one: ConditionScore) -> _Json:
         numbers["confidence_interval"] = {
             "lower": found.low, "upper": found.high, "confidence_level": found.level, "method": found.method,
         }  # fmt: skip
-    details = {"num_samples": f"{found.n} {one.unit}", **one.details}
+    details = {"num_samples": f"{found.n} {score.unit}", **score.details}
     return {"score": found.value, "details": details, "uncertainty": numbers}

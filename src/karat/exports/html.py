@@ -1,4 +1,4 @@
-"""`--to html`: one page that holds everything it needs, for people."""
+"""`--to html`: one self-contained page for people."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from karat.journal import RunFolder
 __all__ = ["LARGEST", "Html"]
 
 LARGEST = 2_000_000
-"""Bytes of a page: small enough for an e-mail. A larger one is made again with less on it."""
+"""Bytes of a page: small enough for an e-mail. A larger one is rendered again with less on it."""
 
 
 class _Limits(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,12 +34,10 @@ _LIMITS = (
 
 
 class Html:
-    """One page for people: opens from disk, asks no server, light and dark, on a phone and on paper.
+    """One page for people: opens from disk, loads nothing, works in light and dark, on a phone and on paper.
 
-    The answer with its uncertainty, conditions × metrics, differences, where the variation comes
-    from, where it fails, cost and time, and everything needed to repeat it. Charts are drawn on the page, and beside
-    each are its numbers as a table; nothing needs a script.
-    A page stays below 2 MB; what was left out for that, it says.
+    It has the sections of the report and everything needed to repeat the run. Nothing needs a script. A page stays
+    below 2 MB, and says what was left out for that.
     """
 
     shows_corrected = True
@@ -49,7 +47,7 @@ class Html:
 
         model_config = ConfigDict(extra="forbid")
 
-        charts: bool = Field(default=True, description="whether charts are drawn; else there are their tables alone")
+        charts: bool = Field(default=True, description="whether charts are drawn; if not, only their tables are shown")
         texts: bool = Field(
             default=True, description="whether golden answers, answers, claims and the experiment file are quoted"
         )

@@ -1,4 +1,4 @@
-"""`--to inspect`: a run as logs of Inspect AI (`.json`, version 2), one a condition.
+"""`--to inspect`: a run as logs of Inspect AI (`.json`, version 2), one per condition.
 
 `inspect view` and `inspect_ai.log.read_eval_log` read them; `karat import inspect` gives the same numbers back.
 Source of the format: `inspect_ai.log.EvalLog`.
@@ -21,6 +21,7 @@ from karat.exports._eee_names import model_of
 from karat.files import file_safe
 from karat.journal import RunFolder
 from karat.records import Answer, JsonObject, Reply, Sample, ToolCall, Usage
+from karat.sums import exact_sum
 
 __all__ = ["Inspect"]
 
@@ -33,10 +34,10 @@ _TOKENS = {
 
 
 class Inspect:
-    """Logs of Inspect AI (.json), one a condition: for `inspect view` and whatever else reads them."""
+    """Logs of Inspect AI (.json), one per condition: for `inspect view` and other readers."""
 
     class Options(BaseModel):
-        """There is nothing to set."""
+        """No options."""
 
         model_config = ConfigDict(extra="forbid")
 
@@ -64,7 +65,7 @@ def _pieces(summary: Summary, run: RunFolder) -> Iterator[tuple[str, str]]:
 
 
 def _file_name(summary: Summary, condition: str) -> str:
-    """As Inspect calls its logs, which it lists by the time at the beginning: time_task_id.json."""
+    """A name as Inspect gives its logs, which it sorts by the time at the start: time_task_id.json."""
     time = _time(summary.created).replace(":", "-")
     return f"{time}_{file_safe(f'{summary.name}-{condition}')}_{_identity(summary, condition)}.json"
 
@@ -76,7 +77,7 @@ def _identity(summary: Summary, condition: str) -> str:
 def _time(text: str) -> str:
     try:
         moment = datetime.fromisoformat(text)
-    except ValueError:  # a run folder may come from anywhere
+    except ValueError:  # a run folder may come from a stranger
         return "1970-01-01T00:00:00+00:00"
     return moment.replace(microsecond=0).isoformat() if moment.tzinfo else f"{moment:%Y-%m-%dT%H:%M:%S}+00:00"
 
@@ -100,7 +101,7 @@ def _header(summary: Summary, condition: str, ids: Sequence[str]) -> JsonObject:
             "packages": {"karat": __version__},
             "metadata": {"karat_run": summary.run, "warnings": list(summary.warnings)},
         },
-        "plan": {"name": "karat", "steps": []},  # its readers of headers want one
+        "plan": {"name": "karat", "steps": []},  # readers of headers require one
         "results": {
             "total_samples": len(ids) * summary.repetitions,
             "completed_samples": account.scored,
@@ -162,7 +163,7 @@ def _sample(summary: Summary, trial: TrialRecord, model: str) -> JsonObject:
         "role_usage": {"grader": judged} if judged else {},
         "started_at": answer.started,
         "total_time": answer.seconds,
-        "working_time": None if None in times or not times else sum(filter(None, times)) / 1000,
+        "working_time": None if None in times or not times else exact_sum(filter(None, times)) / 1000,
         "uuid": answer.trial,
         "turn_count": sum(filter(None, (reply.responses for reply in answer.replies))) or None,
     }
@@ -196,7 +197,7 @@ def _tool(call: ToolCall) -> str:
 
 
 def _scores(summary: Summary, trial: TrialRecord, last: Reply) -> Iterator[tuple[str, JsonObject]]:
-    """Scorer → its values. One number that is called like its scorer is the value itself."""
+    """Scorer → its values. A single number named after its scorer is the value itself."""
     by_scorer: dict[str, list[MetricInfo]] = {}
     for metric in summary.metrics:
         by_scorer.setdefault(metric.scorer, []).append(metric)
@@ -218,7 +219,7 @@ def _scores(summary: Summary, trial: TrialRecord, last: Reply) -> Iterator[tuple
 
 
 def _usage(uses: Sequence[Usage | None], dollars: Sequence[float | None]) -> JsonObject | None:
-    """The sum; None where one call told no tokens, for Inspect would read that as zero."""
+    """The sum; None if a call reported no tokens, because Inspect would read that as zero."""
     known = [use for use in uses if use is not None and use.input_tokens is not None and use.output_tokens is not None]
     if not known or len(known) < len(uses):
         return None
@@ -230,11 +231,11 @@ def _usage(uses: Sequence[Usage | None], dollars: Sequence[float | None]) -> Jso
     total, output = sum(use.input_tokens or 0 for use in known), sum(use.output_tokens or 0 for use in known)
     cached = found.get("input_tokens_cache_read", 0) + found.get("input_tokens_cache_write", 0)
     return {
-        "input_tokens": max(0, total - cached),  # Inspect counts those of the cache apart
+        "input_tokens": max(0, total - cached),  # Inspect counts cached ones separately
         "output_tokens": output,
         "total_tokens": max(total, cached) + output,
         **found,
-        **({} if None in dollars else {"total_cost": sum(filter(None, dollars))}),
+        **({} if None in dollars else {"total_cost": exact_sum(filter(None, dollars))}),
     }
 
 

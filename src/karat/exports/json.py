@@ -17,17 +17,17 @@ __all__ = ["Json"]
 
 
 class Json:
-    """One JSON object: the summary; beside raw numbers, under `shown`, the text that people are shown."""
+    """One JSON object: the summary, with raw numbers and, under `shown`, the same numbers as displayed."""
 
     shows_corrected = True
 
     class Options(BaseModel):
-        """How much, and how it is laid out."""
+        """What is written, and its layout."""
 
         model_config = ConfigDict(extra="forbid")
 
         indent: int = Field(default=2, ge=0, le=8, description="0 writes everything on one line")
-        samples: bool = Field(default=True, description="whether the means of every single question are included")
+        samples: bool = Field(default=True, description="whether the means of every question are included")
 
     def __init__(self, options: Options | None = None) -> None:
         self._options = options or self.Options()

@@ -1,9 +1,9 @@
 """`--to keval`: the two files that k-eval's viewer and scripts read.
 
-One line per (question, condition). Lines point to repetitions by position, so that
-repetitions without an answer or a score are left out and the others numbered anew.
-`<metric>_stddev` of a line is null for one repetition; in the aggregate it is the mean
-over lines, as k-eval has it, not the pooled one that karat's own reports show.
+One line per (question, condition). Lines refer to repetitions by position, so repetitions
+without an answer or a score are left out and the others renumbered. `<metric>_stddev` of a
+line is null for one repetition; in the aggregate it is the mean over lines, as in k-eval, not
+the pooled one that karat's own reports show.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from karat.analysis import Summary, TrialRecord, trials
 from karat.analysis.model import MetricInfo
 from karat.journal import End, RunFolder
 from karat.records import Reply, Sample
+from karat.sums import exact_sum
 
 __all__ = ["Keval"]
 
@@ -33,10 +34,10 @@ class Keval:
     """An aggregate (.json) and a detailed file (.detailed.jsonl), in k-eval's format 0.2.1."""
 
     def render(self, summary: Summary, run: RunFolder) -> Mapping[str, str]:
-        # A run folder may come from anywhere: none of the three is taken at its word.
+        # A run folder may come from a stranger, so none of the three is trusted.
         day = summary.created[:10].replace("-", "")
         stem = "_".join(map(_file_name, (summary.name, day, summary.run)))
-        seconds = round(sum(end.seconds or 0.0 for end in run.events_of(End)), 1)
+        seconds = round(exact_sum(end.seconds or 0.0 for end in run.events_of(End)), 1)
         lines = list(_lines(summary, run, seconds))
         detailed = "".join(f"{msgspec.json.encode(line).decode()}\n" for line in lines)
         whole = _aggregate(summary, lines, f"{stem}.detailed.jsonl", detailed)
@@ -96,7 +97,7 @@ def _details(metrics: Sequence[MetricInfo], kept: Sequence[TrialRecord], reasoni
     details: _Json = {}
     for metric in metrics:
         values = [value for trial in kept if (value := trial.value(metric)) is not None]
-        details[f"{metric.key}_mean"] = sum(values) / len(values) if values else None
+        details[f"{metric.key}_mean"] = exact_sum(values) / len(values) if values else None
         details[f"{metric.key}_stddev"] = _sd(values)
         details[f"{metric.key}_reasonings"] = [_reason(metric, trial) for trial in kept]
     claims = dict.fromkeys(claim for trial in kept for score in trial.scores for claim in score.claims)
@@ -111,8 +112,8 @@ def _details(metrics: Sequence[MetricInfo], kept: Sequence[TrialRecord], reasoni
 def _sd(values: Sequence[float]) -> float | None:
     if len(values) < 2:
         return None
-    mean = sum(values) / len(values)
-    return sqrt(sum((value - mean) ** 2 for value in values) / (len(values) - 1))
+    mean = exact_sum(values) / len(values)
+    return sqrt(exact_sum((value - mean) ** 2 for value in values) / (len(values) - 1))
 
 
 def _reason(metric: MetricInfo, trial: TrialRecord) -> str:
@@ -129,7 +130,7 @@ def _run_detail(
         "repetition_index": position,
         "agent_response": _text(trial),
         "reasoning_trace": trace,
-        "cost_usd": None if None in costs else sum(cost for cost in costs if cost is not None),
+        "cost_usd": None if None in costs else exact_sum(cost for cost in costs if cost is not None),
         "duration_ms": None if trial.answer.seconds is None else round(1000 * trial.answer.seconds),
         "num_turns": len(steps),
         **{metric.key: _as_integer(trial.value(metric)) for metric in metrics},
@@ -145,14 +146,14 @@ def _text(trial: TrialRecord) -> str:
 
 
 def _reasoning(trial: TrialRecord) -> str:
-    """What the agent said on the way to its answer."""
+    """The agent's messages before its answer."""
     replies = trial.answer.replies if trial.answer is not None else ()
     texts = [*(reply.reasoning for reply in replies), *(reply.text for reply in replies[:-1])]
     return " ".join(text for text in texts if text)
 
 
 def _trace(trial: TrialRecord, position: int) -> list[_Json]:
-    """Every step of one repetition, in order: thoughts, MCP calls, what was said."""
+    """Every step of one repetition, in order: thoughts, MCP calls, messages."""
     replies = trial.answer.replies if trial.answer is not None else ()
     steps = [step for place, reply in enumerate(replies) for step in _steps(reply, last=place == len(replies) - 1)]
     return [{"repetition_index": position, "turn_idx": index, **step} for index, step in enumerate(steps)]
@@ -186,7 +187,7 @@ def _reasoning_step(text: str, *, terminal: bool) -> _Json:
 
 
 def _tokens(kept: Sequence[TrialRecord], field: str) -> int | None:
-    """The sum over repetitions; None where any of them did not tell."""
+    """The sum over repetitions; None if any of them did not report it."""
     total = 0
     for trial in kept:
         for reply in trial.answer.replies if trial.answer is not None else ():
@@ -251,7 +252,7 @@ def _condition(summary: Summary, condition: str, lines: Sequence[_Json], now: st
 
 def _average(details: Sequence[_Json], key: str) -> float | None:
     values = [detail[key] for detail in details if detail[key] is not None]
-    return sum(values) / len(values) if values else None
+    return exact_sum(values) / len(values) if values else None
 
 
 def _metric_config(metrics: Sequence[MetricInfo]) -> _Json:

@@ -15,7 +15,7 @@ __all__ = ["Markdown"]
 class Markdown:
     """The result as Markdown, for a pull request: verdicts and means on one screen, everything else folded.
 
-    Foreign text stays text: no heading, link or mention comes out of an answer.
+    Foreign text stays text: an answer cannot create a heading, link or mention.
     """
 
     shows_corrected = True

@@ -1,4 +1,4 @@
-"""`--to terminal`: who is better on what, then what it rests on."""
+"""`--to terminal`: which condition is better on what, then the numbers behind it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["Terminal"]
 class Terminal:
     """The result for people: one line for each comparison that shows something, means, failures, warnings.
 
-    With `full` everything else: differences, variation, the lowest questions, cost, and how to repeat the run.
+    `full` adds everything else: differences, variation, the lowest questions, cost, and how to repeat the run.
     """
 
     shows_corrected = True

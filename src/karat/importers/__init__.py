@@ -1,9 +1,9 @@
-"""What an importer is. One file an importer; each name is the file's name.
+"""What an importer is. There is one file per importer, which gives it its name.
 
-An importer reads what people already have. One of results (`ResultImporter`) reads logs of
-another tool, which become run folders. One of material (`Importer`) drafts a dataset: it decides
-nothing that the material does not say; what a person must decide is left open in the draft, in such a
-way that `karat check` names it, and listed with the place in the material that it is about.
+An importer reads what people already have. A `ResultImporter` turns results of another tool into run
+folders. An `Importer` drafts a dataset from other material: it decides nothing that the material does
+not say. What a person must decide stays undecided in the draft, so that `karat check` reports it, and
+is listed with the place in the material that it is about.
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ class Open(msgspec.Struct, frozen=True, kw_only=True):
     """One thing that a person must decide."""
 
     place: str  # in the draft, as `karat check` names it
-    question: str  # what is to be decided, and what the material says of it
+    question: str  # what to decide, and what the material says about it
     source: str  # the file, line and place that it is about
 
 
 class Doubt(msgspec.Struct, frozen=True, kw_only=True):
-    """Something in the material that a person should look at; the draft holds it as it was found, or not at all."""
+    """Something in the material that a person should look at; the draft contains it unchanged, or not at all."""
 
     kind: str  # "contradiction", "unreadable", "left out" or "changed"
     message: str
@@ -60,22 +60,22 @@ class Doubt(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Draft(msgspec.Struct, frozen=True, kw_only=True):
-    """What is written for one piece of material, and what was found in it."""
+    """The files to write for one piece of material, and what was noticed in it."""
 
-    name: str  # a plain name, for a folder
-    files: Mapping[str, str]  # path below the folder, with at most one folder in it → text
+    name: str  # suitable as the name of a folder
+    files: Mapping[str, str]  # path below the folder, with at most one subfolder → text
     open: tuple[Open, ...] = ()  # in the order of the draft
     doubts: tuple[Doubt, ...] = ()
-    counts: Mapping[str, int] = {}  # what was met and what became of it: a column a key
-    notes: tuple[str, ...] = ()  # lines worth reading besides
+    counts: Mapping[str, int] = {}  # what was found and what became of it; each key is a column
+    notes: tuple[str, ...] = ()  # further lines worth reading
 
 
 class Importer(Protocol):
-    """Reads material and drafts. An inner `Options` model (pydantic) is all that may be asked of it.
+    """Drafts datasets from material. All its settings are in an inner `Options` model (pydantic).
 
-    `drafts` writes nothing, starts nothing and takes nothing in the material for a path, a
-    template or code. It raises BadDataset where nothing can be read at all; what is wrong with
-    parts becomes doubts. The same material gives the same drafts.
+    `drafts` writes nothing, starts nothing, and never uses anything in the material as a path, a
+    template or code. It raises BadDataset if nothing can be read at all; faults in parts of the
+    material become doubts. The same material gives the same drafts.
     """
 
     def drafts(self, path: Path) -> Sequence[Draft]: ...
@@ -84,7 +84,7 @@ class Importer(Protocol):
 def save(draft: Draft, out: Path, *, force: bool = False) -> list[Path]:
     """Writes a draft into `out`, and returns the paths.
 
-    Raises BadOption where files are in the way, unless `force`, and for names that lead out of `out`.
+    Raises BadOption if files are in the way (without `force`), and for names that lead out of `out`.
     """
     paths = {out / _inside(name): text for name, text in draft.files.items()}
     there = sorted(str(path.relative_to(out)) for path in paths if path.exists() or path.is_symlink())
@@ -109,5 +109,5 @@ def _inside(name: str) -> str:
     parts = PurePosixPath(name).parts
     plain = all(part not in ("", ".", "..", "/") and not set(part) & set("\\\0:") for part in parts)
     if not plain or not 1 <= len(parts) <= 2:
-        raise BadOption("--out", f"the importer calls a file {name!r}; it may have one folder, and leads nowhere else")
+        raise BadOption("--out", f"the importer names a file {name!r}; it must be in the folder, or one folder below")
     return name

@@ -1,4 +1,4 @@
-"""JSON of other tools, read within bounds: lines, and the items of one large array without the rest of the file."""
+"""Reads JSON of other tools within limits: line by line, or the items of one large array, one at a time."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from pathlib import Path
 
 import msgspec
 
+from karat.documents.rows import has_too_many_nan
 from karat.errors import BadDataset, Fault, unreadable
 from karat.files import open_regular
 from karat.importers import Findings, ImportedFailure
@@ -23,8 +24,8 @@ __all__ = [
     "said_last", "unique",
 ]  # fmt: skip
 
-LONGEST = 64 << 20  # bytes of one line, of one item, or of all that is around the items
-_DEEPEST = 10_000  # levels: no decoder here goes so deep
+LONGEST = 64 << 20  # bytes of one line, of one item, or of everything around the items
+_DEEPEST = 10_000  # levels: more than any decoder here accepts
 _CHUNK = 64 << 10
 _STRING = rb'"(?:[^"\\]++|\\.)*+"'
 _FIRST = re.compile(rb"\s*+(?:\xef\xbb\xbf)?\s*+(\S)")
@@ -45,7 +46,7 @@ _SERVER = re.compile(
 
 
 class Unreadable(Exception):
-    """Text that is no JSON, or more than can be read; the message says which."""
+    """Text that is not JSON, or too large; the message says which."""
 
 
 def bad_file(path: Path, message: str, place: str = "file") -> BadDataset:
@@ -57,7 +58,9 @@ def decode(text: bytes) -> object:
     try:
         try:
             return msgspec.json.decode(text)
-        except msgspec.DecodeError:  # as Python's json writes it, and JavaScript's with half a surrogate pair
+        except msgspec.DecodeError:  # NaN as Python's json writes it, or half a surrogate pair from JavaScript
+            if has_too_many_nan(text):
+                raise Unreadable("more than a million NaN or infinities") from None
             value = json.loads(text.decode("utf-8", "replace"), parse_constant=lambda _: None, parse_float=_finite)
             return msgspec.json.decode(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace"))
     except RecursionError:
@@ -71,16 +74,15 @@ def _finite(text: str) -> float | None:
 
 
 def lines(path: Path, findings: Findings) -> Iterator[tuple[str, Json]]:
-    """Each line of a JSON Lines file that is an object, after its place. Raises BadDataset for an unreadable file."""
+    """Each line of a JSON Lines file that is an object, with its place. Raises BadDataset for an unreadable file."""
     with _opened(path) as file:
         number = 0
         while text := file.readline(LONGEST):
             number += 1
             place = f"{path.name}, line {number}"
             if len(text) == LONGEST and not text.endswith(b"\n"):
-                findings.unreadable("line of more than 64 MB", place)
-                while (text := file.readline(_CHUNK)) and not text.endswith(b"\n"):
-                    pass
+                findings.unreadable("rest of the file: a line of more than 64 MB", place)
+                return
             elif text.strip():
                 yield from _objects(text.removeprefix(b"\xef\xbb\xbf"), place, "line", findings)
 
@@ -88,9 +90,9 @@ def lines(path: Path, findings: Findings) -> Iterator[tuple[str, Json]]:
 def groups(
     path: Path, key: Callable[[Json], Hashable | None], findings: Findings
 ) -> Iterator[tuple[str, Hashable, list[Json]]]:
-    """The lines of a JSON Lines file with the same key together, after the place of the last and the key.
+    """The lines of a JSON Lines file, grouped by key: the place of the last line, the key, and the lines.
 
-    A line of the key None is in no group. Reads the file twice, and holds the groups that have lines to come.
+    Lines with the key None are skipped. Reads the file twice, and keeps only incomplete groups in memory.
     """
     ends = {of_line: place for place, row in lines(path, findings) if (of_line := key(row)) is not None}
     begun: dict[Hashable, list[Json]] = {}
@@ -117,9 +119,9 @@ def document(path: Path, *keys: str) -> Json:
 
 
 def items(path: Path, *keys: str, findings: Findings) -> Iterator[tuple[str, Json]]:
-    """Each object in the array at `keys`, after its place; without keys the array is the whole file.
+    """Each object in the array at `keys`, with its place; without keys the array is the whole file.
 
-    Holds one item at a time. A file that ends early, or is no JSON from some place on, is a finding.
+    Keeps one item at a time. A file that ends early, or stops being JSON somewhere, is a finding.
     """
     with _opened(path) as file:
         number = 0
@@ -140,7 +142,7 @@ def _objects(text: bytes, place: str, what: str, findings: Findings) -> Iterator
     if isinstance(value, dict):
         yield place, Json(value)
     else:
-        findings.unreadable(f"{what} that is no JSON object", place)
+        findings.unreadable(f"{what} not a JSON object", place)
 
 
 def _opened(path: Path) -> BufferedReader:
@@ -151,19 +153,19 @@ def _opened(path: Path) -> BufferedReader:
 
 
 class _Scan:
-    """Finds where the items of an array begin and end, by strings and brackets; what is between them is unread."""
+    """Finds where the items of an array begin and end by looking only at strings and brackets."""
 
     def __init__(self, file: BufferedReader) -> None:
         self._file, self._data, self._at = file, b"", 0  # data: from the current item on; at: where to look next
         self.rest = bytearray()  # the text around the items
 
     def items(self, keys: Sequence[str]) -> Iterator[bytes]:
-        """The text of each item of the array at `keys`. Raises Unreadable, also where the text ends too early."""
+        """The text of each item of the array at `keys`. Raises Unreadable, also if the text ends too early."""
         yield from self._within(self._next(_FIRST)[1], [json.dumps(key).encode() for key in keys])
         self._keep()
 
     def _within(self, opening: bytes, keys: Sequence[bytes]) -> Iterator[bytes]:
-        """The same, in the value that begins with `opening`; at its end the value is read."""
+        """The same, within the value that begins with `opening`; afterwards that value has been read."""
         if opening not in b"{[":
             raise Unreadable("text that is not JSON")
         if not keys and opening == b"[":
@@ -188,7 +190,7 @@ class _Scan:
             yield self._take().lstrip(b", \t\r\n")
 
     def _skip(self) -> None:
-        """To the end of the object or list that was just opened."""
+        """Skips to the end of the object or list that was just opened."""
         depth = 1
         while depth:
             self._next(_BRACKET)
@@ -218,7 +220,7 @@ class _Scan:
 
 
 class Json:
-    """An object in a file of another tool. What is asked of it has the type that is asked for, or is missing."""
+    """An object in a file of another tool. Each value has the requested type, or is missing."""
 
     __slots__ = ("raw",)
 
@@ -226,7 +228,7 @@ class Json:
         self.raw: JsonObject = value if isinstance(value, dict) else {}
 
     def at(self, *keys: str) -> Json:
-        """The object at a path of keys, an empty one where there is none."""
+        """The object at a path of keys, an empty one if there is none."""
         value = self
         for key in keys:
             value = Json(value.raw.get(key))
@@ -252,7 +254,7 @@ class Json:
         return value if isinstance(value, bool) else None
 
     def number(self, key: str, *, low: float = -math.inf) -> float | None:
-        """A finite number (a boolean is none) of at least `low`."""
+        """A finite number (not a boolean) of at least `low`."""
         value = self.raw.get(key)
         known = isinstance(value, (int, float)) and not isinstance(value, bool) and low <= value and abs(value) < 1e300
         return float(value) if known else None  # type: ignore[arg-type]  # mypy forgets what `known` knows
@@ -263,7 +265,7 @@ class Json:
         return int(value) if value is not None and value == int(value) else None
 
     def usage(self, **names: str) -> Usage | None:
-        """Tokens: our name for them → the key. None where none is known."""
+        """Tokens: our name for them → the key. None if none is known."""
         counts = {ours: self.count(key) for ours, key in names.items()}
         return Usage(**counts) if any(tokens is not None for tokens in counts.values()) else None
 
@@ -272,12 +274,12 @@ class Json:
 
 
 def asked(sample: Json) -> str | None:
-    """The key under which a sample of a dataset has its question, by the names that people use."""
+    """The key of the question in a sample of a dataset, found by the usual names."""
     return next((key for key in _QUESTIONS if sample.text(key)), None)
 
 
 def said_last(messages: object) -> str | None:
-    """The text of a prompt: itself, or what the user says last in a chat."""
+    """The text of a prompt: the text itself, or the user's last message in a chat."""
     if isinstance(messages, str):
         return messages or None
     chat = Json({"chat": messages}).list("chat")
@@ -285,12 +287,12 @@ def said_last(messages: object) -> str | None:
 
 
 def digest(parts: object) -> str:
-    """16 hex digits that follow from JSON values, whatever the order of their keys."""
+    """16 hex digits that depend on the JSON values, but not on the order of their keys."""
     return sha256(msgspec.json.encode(parts, order="sorted")).hexdigest()[:16]
 
 
 def failure(message: str) -> ImportedFailure:
-    """Why there is no answer, by the words of the error: a server or the network, a limit, else the agent."""
+    """Why there is no answer, from the error message: a server or the network, a limit, else the agent."""
     first = message.partition("\n")[0]  # what follows is a stack trace
     if _LIMIT.search(first):
         return ImportedFailure(cls="limit", kind="limit", message=message)
@@ -299,7 +301,7 @@ def failure(message: str) -> ImportedFailure:
 
 
 def unique(names: Sequence[str]) -> list[str]:
-    """The same names; one that is there already gets a number."""
+    """The same names, with a number added to repeated ones."""
     counts = Counter[str]()
     made = []
     for name in names:

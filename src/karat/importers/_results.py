@@ -1,4 +1,4 @@
-"""Results of other tools: what an importer reads from them, and what it counts on the way."""
+"""Results of other tools: the values that an importer reads, and the problems it counts on the way."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _MOST_PLACES = 5
 
 
 class ImportedScore(msgspec.Struct, frozen=True, kw_only=True):
-    """What one scorer of the tool says of one answer."""
+    """The result of one of the tool's scorers for one answer."""
 
     scorer: str
     values: Mapping[str, float | bool | None]  # metric → value; None: it could not be scored
@@ -37,7 +37,7 @@ class ImportedScore(msgspec.Struct, frozen=True, kw_only=True):
     detail: JsonObject = {}
     usage: Usage | None = None
     dollars: float | None = None
-    offline: bool = False  # by a rule, and no model was paid; False also where that is not known
+    offline: bool = False  # by a rule, without paying a model; False also if unknown
 
 
 class ImportedFailure(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,10 +51,10 @@ class ImportedFailure(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ImportedTrial(msgspec.Struct, frozen=True, kw_only=True):
-    """One sample under one condition, once, as the file has it.
+    """One sample under one condition in one repetition, as the file gives it.
 
     `reply` None: there is no answer, and `failure` says why; without a `failure` the trial counts as not run. A
-    `reply` with a failure of stage "agent" is kept in the failure's attempt (it was paid for), and is no answer.
+    `reply` with a failure of stage "agent" is kept with the failed attempt (it was paid for), and is not an answer.
     """
 
     sample: str  # id of the sample in the tool's dataset
@@ -68,11 +68,11 @@ class ImportedTrial(msgspec.Struct, frozen=True, kw_only=True):
     failure: ImportedFailure | None = None
     scores: Sequence[ImportedScore] = ()
     metadata: JsonObject = {}  # of the sample: columns to group by
-    detail: JsonObject = {}  # of the trial: what has no other place
+    detail: JsonObject = {}  # of the trial: anything without a field of its own
 
 
 class ImportedCondition(msgspec.Struct, frozen=True, kw_only=True):
-    """What is the same for every trial of a condition."""
+    """What all trials of a condition have in common."""
 
     model: str | None = None
     system_prompt: str | None = None
@@ -80,28 +80,28 @@ class ImportedCondition(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ImportedRun(msgspec.Struct, kw_only=True):
-    """One run, as files of results describe it. `trials` is read once, and nothing of it is kept in memory."""
+    """One run, as files of results describe it. `trials` is iterated once and not kept in memory."""
 
     name: str
     tool: str  # the program that wrote the files, with its version if they say it: "inspect_ai 0.3.140"
     trials: Iterable[ImportedTrial]
     conditions: Mapping[
         str, ImportedCondition
-    ] = {}  # in the order to show; others may be added while trials are read, before their first
+    ] = {}  # in display order; more may be added while trials are read, each before its first trial
     metrics: Mapping[
         str, Sequence[Metric]
-    ] = {}  # scorer → what is known of its metrics; the rest is read off the values
+    ] = {}  # scorer → what is known about its metrics; the rest is inferred from the values
     dataset: str = ""  # as the tool names it
     created: str | None = None  # UTC, ISO 8601; None: not recorded
     seconds: float | None = None  # of the whole run; None: not recorded
-    planned: tuple[int, int] | None = None  # samples, repetitions, where the file says more were planned than it holds
-    finished: bool = True  # False: the file says that it holds part of what was begun
+    planned: tuple[int, int] | None = None  # samples, repetitions, if more were planned than are in the file
+    finished: bool = True  # False: the file is marked as incomplete
     versions: Mapping[str, str] = {}  # package → version
-    detail: JsonObject = {}  # what else the file says of the run
+    detail: JsonObject = {}  # further data of the run in the file
 
 
 class Findings:
-    """What was met while reading that a person should know: counted by message, with the first places."""
+    """What a person should know about the files read: problems counted by message, with their first places."""
 
     def __init__(self) -> None:
         self._places: dict[tuple[str, str], list[str]] = {}
@@ -109,19 +109,19 @@ class Findings:
         self.notes: list[str] = []
 
     def unreadable(self, what: str, place: str) -> None:
-        """Part of a file that cannot be read, and is not in the run: "sample without an id"."""
+        """Counts part of a file that cannot be read, and so is not in the run: "sample without an id"."""
         self._add("unreadable", what, place)
 
     def left_out(self, what: str, place: str) -> None:
-        """Something that was read and has no place in a run folder, not even in `detail`."""
+        """Counts something that was read but has no place in a run folder, not even in `detail`."""
         self._add("left out", what, place)
 
     def changed(self, what: str, place: str) -> None:
-        """Something that is in the run in another form than in the file."""
+        """Counts something that the run contains in another form than the file."""
         self._add("changed", what, place)
 
     def note(self, text: str) -> None:
-        """A line about the whole, once."""
+        """Adds a line about the whole, once."""
         if text not in self.notes:
             self.notes.append(text)
 
@@ -133,21 +133,21 @@ class Findings:
             places.append(place)
 
     def __iter__(self) -> Iterator[tuple[str, str, int, tuple[str, ...]]]:
-        """Kind ("unreadable", "left out", "changed"), what, how often, and the first places."""
+        """Yields the kind ("unreadable", "left out", "changed"), what, how often, and the first places."""
         for (kind, what), count in self._counts.items():
             yield kind, what, count, tuple(self._places[kind, what])
 
 
 class ResultImporter(Protocol):
-    """Reads results of another tool. An inner `Options` model (pydantic) is all that may be asked of it.
+    """Reads results of another tool. All its settings are in an inner `Options` model (pydantic).
 
-    `runs` gives the runs that the files hold: files that can be compared become conditions of one run. It writes
-    nothing, starts nothing, asks nobody, and takes nothing in a file for a path, a template or code. It raises
-    BadDataset where nothing can be read at all; what is wrong with parts goes to `findings`, also while trials are
-    read. What a file does not record stays None. The same files give the same runs.
+    `runs` returns the runs in the files: comparable files become conditions of one run. It writes nothing, starts
+    nothing, makes no calls, and never uses anything in a file as a path, a template or code. It raises BadDataset
+    if nothing can be read at all; faults in parts of a file go to `findings`, also while trials are read. What a
+    file does not record stays None. The same files give the same runs.
 
-    `recognizes` says whether a file seems to be one of this format, from its name and its first bytes (64 KiB at
-    most), so that `karat report FILE` and `karat compare FILE FILE` need no format.
+    `recognizes` says whether a file seems to have this format, judged by its name and its first bytes (64 KiB at
+    most), so that `karat report FILE` and `karat compare FILE FILE` work without naming the format.
     """
 
     @staticmethod
@@ -161,10 +161,10 @@ _LEAST, _MOST = -(2**63), 2**63 - 1
 
 
 def bounded(values: Mapping[str, object], *, deepest: int = _DEEPEST) -> JsonObject:
-    """The same mapping, as a journal can hold it and every reader can read it.
+    """The mapping in a form that a journal can store and every reader can read.
 
-    What is nested more deeply than `deepest` levels becomes a short text, a whole number beyond 64 bits its digits,
-    and a number that is not finite None; half of a surrogate pair is replaced.
+    Values nested more than `deepest` levels deep become a short text, integers beyond 64 bits their digits, and
+    numbers that are not finite None; half of a surrogate pair is replaced.
     """
     return {_text(str(key)): _bounded(value, deepest - 1) for key, value in values.items()}
 

@@ -1,6 +1,6 @@
-"""Reads members of zip archives that a stranger may have made: stored, deflate or zstd, each within a limit.
+"""Reads members of untrusted zip archives: stored, deflate or zstd, each within a limit.
 
-Nothing is ever extracted, so what members are called is of no consequence.
+Nothing is extracted to disk, so the names of members do no harm.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ __all__ = ["Archive", "BadZip"]
 
 MOST_ENTRIES = 150_000
 MOST_DIRECTORY = 32 << 20  # bytes
-LARGEST_MEMBER = 200 << 20  # bytes, unpacked; Inspect writes larger ones in frames, of which zipfile reads the first
-ALWAYS_UNPACKED = 384 << 20  # bytes: so much may be unpacked of any archive
-MOST_RATIO = 200  # of a larger archive, as a whole; logs reach some dozens
+LARGEST_MEMBER = 200 << 20  # bytes, unpacked; Inspect writes larger ones in frames, and zipfile reads only the first
+ALWAYS_UNPACKED = 384 << 20  # bytes: any archive may be unpacked up to this size
+MOST_RATIO = 200  # unpacked to packed size of larger archives; logs reach some dozens
 _END = struct.Struct("<4s4H2LH")
 
 
@@ -37,7 +37,7 @@ class BadZip(ValueError):
 
 
 class Archive:
-    """A zip archive. Raises BadZip where it is cut off, has too many entries, or would unpack to more than any log."""
+    """A zip archive. Raises BadZip if it is truncated, has too many entries, or would unpack to more than any log."""
 
     def __init__(self, file: BufferedReader) -> None:
         length = os.fstat(file.fileno()).st_size
@@ -45,7 +45,7 @@ class Archive:
         tail = file.read()
         found = tail.rfind(b"PK\5\6")
         if found < 0 or found + _END.size > len(tail):
-            raise BadZip("it is cut off, or no zip archive: its central directory is missing")
+            raise BadZip("it is truncated, or not a zip archive: its central directory is missing")
         if _END.unpack_from(tail, found)[5] > MOST_DIRECTORY:  # each entry becomes an object before they are counted
             raise BadZip(f"it has more than {count(MOST_ENTRIES)} entries")
         try:
@@ -60,11 +60,11 @@ class Archive:
 
     @property
     def names(self) -> Iterable[str]:
-        """Of the members, each once."""
+        """The names of the members, each once."""
         return self._zip.NameToInfo.keys()
 
     def read(self, name: str) -> bytes:
-        """A member, unpacked; the last one of that name. Raises BadZip."""
+        """The unpacked member; the last one if several have the name. Raises BadZip."""
         size = self._zip.getinfo(name).file_size
         if size > LARGEST_MEMBER:
             raise BadZip(f"it is larger than {LARGEST_MEMBER >> 20} MiB")

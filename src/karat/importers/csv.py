@@ -1,4 +1,4 @@
-"""`karat import csv`: any table with one result a row."""
+"""`karat import csv`: any table with one result per row."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import msgspec
 from pydantic import BaseModel, ConfigDict, Field
 
 from karat.documents.rows import read_rows
-from karat.errors import BadOption, did_you_mean
+from karat.errors import BadDataset, BadOption, did_you_mean
 from karat.importers import Findings, ImportedFailure, ImportedRun, ImportedScore, ImportedTrial
 from karat.records import Metric, Reply, Usage
 
@@ -26,10 +26,10 @@ _MISSING = ("", "na", "n/a", "nan", "null", "none")
 
 
 class Csv:
-    """Any table (CSV, TSV, JSON Lines, JSON, Parquet, …) with one result a row; --map says which column is what."""
+    """Any table (CSV, TSV, JSON Lines, JSON, Parquet, …) with one result per row; --map says which column is what."""
 
     class Options(BaseModel):
-        """Columns that are not named in `map` are looked for under the target's own name."""
+        """Without an entry in `map`, a target's column is the one with the target's name."""
 
         model_config = ConfigDict(extra="forbid")
 
@@ -39,7 +39,7 @@ class Csv:
             + ", ".join(_TARGETS)
             + ", score.NAME (a metric), reason.NAME (why it has its value)",
         )
-        lower_is_better: list[str] = Field(default=[], description="metrics of which less is better")
+        lower_is_better: list[str] = Field(default=[], description="metrics for which lower is better")
 
     listed_as: ClassVar[str] = "csv"
 
@@ -48,13 +48,15 @@ class Csv:
 
     @staticmethod
     def recognizes(path: Path, head: bytes) -> bool:
-        """Never: which column is what must be said."""
+        """Never: the user must say which column is what."""
         return False
 
     def runs(self, paths: Sequence[Path], findings: Findings) -> Iterable[ImportedRun]:
-        """One run a file. Raises BadDataset for a file that is no table, BadOption for a column that is not there."""
+        """One run per file. Raises BadDataset for a file that is not a table, BadOption for a missing column."""
         for path in paths:
             rows = read_rows(path)
+            if not rows.count:
+                raise BadDataset(str(path), list(rows.sorted_faults()))
             for fault in rows.sorted_faults():
                 findings.unreadable(fault.message, f"{path.name}, {fault.place}")
             columns = list(dict.fromkeys(name for _, row in rows.rows for name in row))
@@ -81,7 +83,7 @@ class Csv:
         mapped = self._options.map
         for target, column in mapped.items():
             if target not in _TARGETS and target.partition(".")[0] not in ("score", "reason"):
-                raise BadOption("--map", f"nothing is called '{target}'{did_you_mean(target, _TARGETS)}; or score.NAME")
+                raise BadOption("--map", f"unknown target '{target}'{did_you_mean(target, _TARGETS)}; or score.NAME")
             if column not in columns:
                 raise BadOption(f"--map {target}", f"{path} has no column '{column}'{did_you_mean(column, columns)}")
         chosen = {name: name for name in columns if name in _TARGETS or name.startswith(("score.", "reason."))} | mapped
@@ -174,7 +176,7 @@ class _Trials:
         return None if column is None else self._score(row.get(column), place, target)
 
     def _score(self, value: object, place: str, target: str) -> float | None:
-        """A number, or true and false in the words that people write; None where the cell says nothing."""
+        """A number, or true or false in any usual spelling; None if the cell is empty."""
         if value is None or isinstance(value, (bool, int, float)):
             return None if value is None or not math.isfinite(value) else float(value)
         text = str(value).strip().lower()
@@ -188,7 +190,7 @@ class _Trials:
             number = math.nan
         if math.isfinite(number):
             return number
-        self._findings.unreadable(f"'{target}' is no number", place)
+        self._findings.unreadable(f"'{target}' is not a number", place)
         return None
 
 

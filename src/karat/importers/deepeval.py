@@ -1,4 +1,4 @@
-"""`karat import deepeval`: test runs as DeepEval saves them.
+"""`karat import deepeval`: test runs saved by DeepEval.
 
 Source of the format: `deepeval.test_run.TestRun` of version 4.3.1, in `.deepeval/.latest_test_run.json` (under
 `testRunData`) and in the files of its results folder (the test run itself).
@@ -30,7 +30,7 @@ class Deepeval:
         return _HEAD.match(head) is not None
 
     def runs(self, paths: Sequence[Path], findings: Findings) -> Iterable[ImportedRun]:
-        """One run. Each file is a condition, named by its identifier, else its model, else the file."""
+        """One run. Each file is a condition, named after its identifier, else its model, else the file."""
         files = [_File(path) for path in paths]
         names = unique([file.name for file in files])
         yield ImportedRun(
@@ -60,7 +60,7 @@ class _File:
         self.name = self.run.text("identifier") or model or path.name.strip(".").partition(".")[0]
 
     def trials(self, condition: str, findings: Findings) -> Iterator[ImportedTrial]:
-        earlier: dict[str, int] = {}  # test case → how often it was met
+        earlier: dict[str, int] = {}  # test case → how often it has occurred
         for key in ("testCases", "conversationalTestCases"):
             for place, case in items(self.path, *self._above, key, findings=findings):
                 turns = case.list("turns")
@@ -92,7 +92,7 @@ class _File:
 
 
 def _reply(case: Json, turns: Sequence[Json]) -> Reply | None:
-    """The answer: for a conversation what the assistant said last."""
+    """The answer; for a conversation, the assistant's last message."""
     replies = [turn.text("content") for turn in turns if turn.text("role") == "assistant"]
     text = case.shown("actualOutput") if "actualOutput" in case.raw else replies[-1] if replies else None
     if text is None:
@@ -112,7 +112,7 @@ def _reply(case: Json, turns: Sequence[Json]) -> Reply | None:
 
 
 def _scores(case: Json) -> tuple[list[ImportedScore], ImportedFailure | None]:
-    """What each metric says, and why the first one that failed says nothing."""
+    """Each metric's result, and why the first metric that failed has none."""
     metrics = case.list("metricsData")
     names = unique([metric.text("name") or "metric" for metric in metrics])
     errors = {name: error for name, metric in zip(names, metrics, strict=True) if (error := metric.text("error"))}

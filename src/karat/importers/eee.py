@@ -1,6 +1,6 @@
 """`karat import eee`: instance-level results of Every Eval Ever, with the aggregates beside them.
 
-Source of the format: the schemas of Every Eval Ever 0.3.0. `--to eee` writes it too; a run that was written and
+Source of the format: the schemas of Every Eval Ever 0.3.0. `--to eee` writes it too; a run that is exported and
 imported again has the same numbers.
 """
 
@@ -20,7 +20,7 @@ __all__ = ["Eee"]
 
 _SAMPLES = re.compile(r"(.+)_samples\.jsonl", re.DOTALL)
 _MCP = re.compile(r"mcp__(.+?)__(.+)", re.DOTALL)
-_NO_SAMPLE = "no sample"  # the key of lines that name none
+_NO_SAMPLE = "no sample"  # the key of lines without a sample
 _KINDS: dict[str | None, Literal["ordinal", "share", "number"]] = {"ordinal": "ordinal", "share": "share"}
 
 
@@ -33,12 +33,12 @@ class Eee:
         return b'"schema_version"' in head and b'"evaluation_id"' in head and also in head
 
     def runs(self, paths: Sequence[Path], findings: Findings) -> Iterable[ImportedRun]:
-        """One run a collection. An aggregate stands for NAME_samples.jsonl beside NAME.json, and the other way."""
+        """One run per collection. NAME.json also means the NAME_samples.jsonl beside it, and the other way round."""
         collections: dict[str, dict[Path, _File]] = {}
         for path in paths:
             samples = path if path.suffix == ".jsonl" else path.with_name(f"{path.stem}_samples.jsonl")
             if not samples.is_file():
-                raise bad_file(path, f"has no instance-level results beside it (want {samples.name})")
+                raise bad_file(path, f"has no instance-level results next to it (want {samples.name})")
             file = _File(samples)
             collections.setdefault(file.collection, {})[samples] = file
         for collection, files in collections.items():
@@ -62,7 +62,7 @@ class Eee:
 
 
 class _File:
-    """Instances of one model, and what the aggregate beside them says of their metrics."""
+    """Instances of one model, and the aggregate's data about their metrics."""
 
     def __init__(self, path: Path) -> None:
         self.path, named = path, _SAMPLES.fullmatch(path.name)
@@ -74,7 +74,7 @@ class _File:
             for result in self.aggregate.list("evaluation_results")
         }
         self.metrics = {key: _metric(result) for key, result in results.items()}
-        # A scale that the file does not tell from any other shows better in the values: only 0 and 1 is a share.
+        # If the file does not name the scale, the values show it: only 0 and 1 is a share.
         self.announced = [
             (scorer, metric) for (scorer, metric), result in zip(self.metrics.values(), results.values(), strict=True)
             if metric.direction != "higher" or result.at("metric_config", "additional_details").text("kind")
@@ -93,7 +93,7 @@ class _File:
             if key == _NO_SAMPLE:
                 findings.unreadable("instance without a sample_id", place)
                 continue
-            repetitions: list[dict[str, Json]] = []  # of rows that do not say which: their number for each metric
+            repetitions: list[dict[str, Json]] = []  # of rows without a repetition: counted for each metric
             for row in rows:
                 name = row.text("evaluation_result_id", "evaluation_name") or ""
                 known = next((metrics for metrics in repetitions if name not in metrics), None)
@@ -136,7 +136,7 @@ class _File:
 
 
 def _key(row: Json) -> Hashable:
-    """What the instances of one answer have in common; of several answers where the repetition is not given."""
+    """What the instances of one answer have in common (of several answers, if the repetition is not given)."""
     sample, repetition = row.text("sample_id"), row.at("metadata").text("karat.repetition")
     return _NO_SAMPLE if sample is None else (_condition(row), sample, row.text("sample_hash"), repetition)
 

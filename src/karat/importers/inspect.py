@@ -1,6 +1,6 @@
 """`karat import inspect`: logs of Inspect AI, `.eval` and `.json`, without inspect-ai.
 
-Of a sample only what a run folder has a place for is decoded; its events, most of the bytes, are skipped unread.
+Only those parts of a sample are decoded that a run folder can store; its events, most of the bytes, are skipped.
 Source of the format: `inspect_ai.log.EvalLog` (version 2) and the layout of the archive that its recorder writes.
 """
 
@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, TypeVar
 import msgspec
 from pydantic import BaseModel, ConfigDict
 
+from karat.documents.rows import has_too_many_nan
 from karat.errors import unreadable
 from karat.files import open_regular
 from karat.formats import excerpt
@@ -31,13 +32,13 @@ if TYPE_CHECKING:
 
 __all__ = ["Inspect"]
 
-_LARGEST_JSON = 512 << 20  # bytes, of a .json log, which is read as a whole
-_LARGEST_ODD = 64 << 20  # bytes of JSON that has numbers or characters that are none
-_MOST_EPOCHS = 1000  # a plan has so many places for each sample
-_MOST_ATTACHED = 1 << 20  # characters that take the place of references in the texts of a sample
+_LARGEST_JSON = 512 << 20  # bytes of a .json log, which is read as a whole
+_LARGEST_ODD = 64 << 20  # bytes of JSON with invalid numbers or characters
+_MOST_EPOCHS = 1000  # repetitions of a sample in the plan
+_MOST_ATTACHED = 1 << 20  # characters that replace references in the texts of a sample
 _REFERENCE = re.compile(r"attachment://([0-9a-f]{32}|\d+)")
 _SAMPLE_NAME = re.compile(r"samples/(.+)_epoch_(\d{1,9})\.json", re.DOTALL)
-_ODD = re.compile(  # much that is JSON, and then perhaps a number that is not, or a string with an escaped surrogate
+_ODD = re.compile(  # ordinary JSON, then possibly a number that is not JSON, or a string with an escaped surrogate
     rb'((?:[^"NI-]++|-(?!I)|"[^"\\]*+(?:\\(?!u[dD][89A-Fa-f]).[^"\\]*+)*+")*+)'
     rb'(-?(?:NaN|Infinity)|"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)|[NI-]|\Z)',
     re.DOTALL,
@@ -107,7 +108,7 @@ class _Sample(msgspec.Struct, frozen=True):
     messages: list[_Message] = []
     output: _Output = _Output()
     scores: dict[str, _Score] | None = None
-    score: _Score | None = None  # in old logs: of the only scorer
+    score: _Score | None = None  # in old logs: the only scorer's
     metadata: JsonObject = {}
     model_usage: dict[str, _Usage] = {}
     role_usage: dict[str, _Usage] = {}
@@ -123,13 +124,13 @@ class _Sample(msgspec.Struct, frozen=True):
 
 
 class _Attached(msgspec.Struct, frozen=True):
-    """A sample once more, for its attachments: they are decoded only where a text refers to them."""
+    """The attachments of a sample, which are decoded only if a text refers to them."""
 
     attachments: dict[str, str] = {}
 
 
 class _Header(msgspec.Struct, frozen=True, kw_only=True):
-    """What a log says of the whole."""
+    """A log's data about the whole run."""
 
     status: str = "started"
     eval: JsonObject
@@ -139,7 +140,7 @@ class _Header(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Samples(msgspec.Struct, frozen=True):
-    """A .json log once more, for its samples."""
+    """The samples of a .json log."""
 
     samples: list[msgspec.Raw] | None = None
 
@@ -159,14 +160,14 @@ def _decode(decoder: msgspec.json.Decoder[_Decoded], data: bytes | msgspec.Raw) 
         raise
     except ValueError:
         text = bytes(data)
-        if len(text) > _LARGEST_ODD:
+        if len(text) > _LARGEST_ODD or has_too_many_nan(text):
             raise
         text = text if text.isascii() else text.decode("utf-8", "replace").encode()
         return decoder.decode(_ODD.sub(_standard, text))
 
 
-def _standard(found: re.Match[bytes]) -> bytes:
-    fine, odd = found.groups()
+def _standard(match: re.Match[bytes]) -> bytes:
+    fine, odd = match.groups()
     if odd.endswith((b"NaN", b"Infinity")):
         return fine + b"null"
     if b"\\u" in odd:
@@ -178,7 +179,7 @@ class Inspect:
     """Logs of Inspect AI (.eval and .json): a run for each task; models or task arguments are its conditions."""
 
     class Options(BaseModel):
-        """There is nothing to set."""
+        """No options."""
 
         model_config = ConfigDict(extra="forbid")
 
@@ -187,7 +188,7 @@ class Inspect:
 
     @staticmethod
     def recognizes(path: Path, head: bytes) -> bool:
-        """A zip archive named .eval, or JSON that begins as a log does."""
+        """A zip archive named .eval, or JSON that begins like a log."""
         if path.suffix == ".eval":
             return head.startswith(b"PK")
         keys = b'"version"', b'"eval"', b'"task"'
@@ -203,7 +204,7 @@ class Inspect:
 
 
 class _Log:
-    """One file: what it says of the whole, and its samples, read one at a time."""
+    """One file: its data about the run, and its samples, read one at a time."""
 
     def __init__(self, path: Path, findings: Findings) -> None:
         self.path, self._findings = path, findings
@@ -220,7 +221,7 @@ class _Log:
         except OSError as error:
             raise bad_file(path, f"cannot be read: {unreadable(error)}") from error
         except (ValueError, RecursionError) as error:
-            raise bad_file(path, f"is no log of Inspect that can be read: {error}") from error
+            raise bad_file(path, f"is not a readable log of Inspect:  {error}") from error
         self.spec, self.plan = Json(self.header.eval), Json(self.header.plan)
         self.task, self.created = self.spec.text("task") or "task", _utc(self.spec.text("created"))
         self.model, self.dataset = self.spec.text("model"), self.spec.at("dataset").text("name", "location") or ""
@@ -232,8 +233,8 @@ class _Log:
     def _note_state(self) -> None:
         status, name = self.header.status, self.path.name
         if status == "started":
-            planned = f" of {len(self.places)} × {self.epochs} planned answers" if self.places else ""
-            self._findings.note(f"{name} was never finished: it has what had been written{planned}")
+            planned = f" of {len(self.places)} × {self.epochs} planned answers" if self.places else " of its answers"
+            self._findings.note(f"{name} was never finished: it contains only part{planned}")
         elif status != "success":
             why = f" ({excerpt(self.header.error.message, 120)})" if self.header.error else ""
             self._findings.note(f"{name} ended with the status {status}{why}")
@@ -242,7 +243,7 @@ class _Log:
             self._findings.note(f"{name} reduces epochs by {_written(reducers)}; karat takes their mean")
 
     def samples(self) -> Iterator[tuple[_Sample, Callable[[], bytes | msgspec.Raw]]]:
-        """Each sample, and what reads its JSON once more; of an archive in the order of the dataset."""
+        """Each sample, and a function that reads its JSON again; from an archive in dataset order."""
         with open_regular(self.path) as file:
             for name, read in self._sources(file):
                 try:
@@ -316,7 +317,7 @@ def _condition(log: _Log) -> ImportedCondition:
 
 
 def _settings(log: _Log) -> JsonObject:
-    """What decides the answers besides the model, flat: keys that differ between logs name their conditions."""
+    """Settings other than the model that affect the answers, flat; those that differ name the conditions."""
     spec, steps = log.spec, [(step.text("solver") or "", step.at("params").raw) for step in log.plan.list("steps")]
     limits = {key: value for key, value in spec.at("config").raw.items() if key in _LIMITS and value is not None}
     return {
@@ -333,7 +334,7 @@ def _settings(log: _Log) -> JsonObject:
 
 
 def _conditions(logs: Sequence[_Log], findings: Findings) -> dict[str, list[_Log]]:
-    """Name → its logs, the newest first. One evaluation that was retried has several."""
+    """Condition → its logs, the newest first: an evaluation that was retried has several."""
     attempts: dict[tuple[str, str | None], list[_Log]] = {}
     for log in logs:
         attempts.setdefault((log.spec.text("task_id") or str(log.path), log.model), []).insert(0, log)
@@ -345,7 +346,7 @@ def _conditions(logs: Sequence[_Log], findings: Findings) -> dict[str, list[_Log
         for setting in settings
     ]
     if len({_written(setting) for setting in settings}) < len(settings):
-        findings.note("logs of the same configuration are conditions of their own: an A/A comparison")
+        findings.note("logs with the same configuration become separate conditions: an A/A comparison")
     named = dict(zip(unique(names), attempts.values(), strict=True))
     for name, same in named.items():
         if len(same) > 1:
@@ -367,7 +368,7 @@ def _trials(conditions: Mapping[str, Sequence[_Log]], findings: Findings) -> Ite
 
 
 class _Trial:
-    """One sample in one epoch, as karat has it."""
+    """Converts one sample in one epoch."""
 
     def __init__(
         self, sample: _Sample, read: Callable[[], bytes | msgspec.Raw], place: str, findings: Findings
@@ -396,7 +397,7 @@ class _Trial:
         )
 
     def _failure(self) -> ImportedFailure | None:
-        """Why there is no answer. Whatever Inspect scored counts in its numbers, and so it does here."""
+        """Why there is no answer. Whatever Inspect scored counts, as it does in Inspect's own numbers."""
         sample, error = self._sample, self._sample.error
         if sample.invalidation is not None:
             self._findings.changed("a sample that was invalidated is read like any other", self._place)
@@ -481,14 +482,16 @@ class _Trial:
         )
 
     def _number(self, value: object) -> float | bool | None:
-        """As Inspect's `value_to_float` has it, but where that warns and counts 0 the score is missing."""
+        """As by Inspect's `value_to_float`, except that a score for which it warns and uses 0 is missing."""
         if value is None or isinstance(value, (bool, float)) or (isinstance(value, int) and abs(value) < 2**63):
             return value
         if isinstance(value, str):
             number = _NUMBERS.get(value, _NUMBERS.get(value.lower()))
             if number is not None or re.fullmatch(r"\s*[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?\s*", value, re.IGNORECASE):
                 return float(value) if number is None else number
-        self._findings.changed("a score that is no number is missing; Inspect's metrics may count it as 0", self._place)
+        self._findings.changed(
+            "a score that is not a number is missing; Inspect's metrics may count it as 0", self._place
+        )
         return None
 
     def _detail(self) -> JsonObject:
@@ -511,7 +514,7 @@ class _Trial:
         return {key: value for key, value in detail.items() if value}
 
     def _text(self, content: str | Sequence[_Part] | None) -> str:
-        """The text of a message; a part that is no text is named: [image]."""
+        """The text of a message; parts other than text are replaced by their type: [image]."""
         if content is None:
             return ""
         if not isinstance(content, str):
@@ -548,7 +551,7 @@ def _usage(uses: Sequence[_Usage]) -> Usage:
 
 
 def _input_tokens(use: _Usage) -> int:
-    """With those of the cache, which Inspect counts apart; some of its old providers did not."""
+    """Input tokens including cached ones, which Inspect counts separately (some of its old providers did not)."""
     if use.total_tokens == use.input_tokens + use.output_tokens:
         return use.input_tokens
     return use.input_tokens + (use.input_tokens_cache_read or 0) + (use.input_tokens_cache_write or 0)
@@ -559,7 +562,7 @@ def _written(value: object) -> str:
 
 
 def _utc(text: object) -> str | None:
-    """A time of the log in UTC; None where it has none."""
+    """A time from the log in UTC; None if it has none."""
     try:
         moment = datetime.fromisoformat(str(text))
     except ValueError:

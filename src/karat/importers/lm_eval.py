@@ -39,14 +39,16 @@ class LmEval:
         return named is not None and _HEAD.match(head) is not None
 
     def runs(self, paths: Sequence[Path], findings: Findings) -> Iterable[ImportedRun]:
-        """One run a task. A results file stands for the samples files beside it with its time, and the other way."""
+        """One run per task. A results file also means the samples files of the same time, and the other way round."""
         tasks: dict[str, list[_Samples]] = {}
         for path in paths:
             stamp = _RESULTS.fullmatch(path.name)
             beside = sorted(path.parent.glob("samples_*.jsonl")) if stamp else [path]
             of_this = [file for file in beside if not stamp or file.stem.endswith(f"_{stamp[1]}")]
             if not of_this:
-                raise bad_file(path, "has no samples_*.jsonl of its time beside it: run lm_eval with --log_samples")
+                raise bad_file(
+                    path, "has no samples_*.jsonl of the same time next to it: run lm_eval with --log_samples"
+                )
             for samples in map(_Samples, of_this):
                 if all(known.path != samples.path for known in tasks.setdefault(samples.task, [])):
                     tasks[samples.task].append(samples)
@@ -73,7 +75,7 @@ class LmEval:
 
 
 class _Samples:
-    """A samples file, and what the results file of the same time says of it."""
+    """A samples file, and its data in the results file of the same time."""
 
     def __init__(self, path: Path) -> None:
         named = _SAMPLES.fullmatch(path.name)
@@ -99,7 +101,7 @@ class _Samples:
 
 
 class _Trials:
-    """One trial a document and model, with the scores of all filters."""
+    """One trial per document and model, with the scores of all filters."""
 
     def __init__(self, files: dict[str, _Samples], findings: Findings) -> None:
         self._files, self._findings = files, findings
@@ -132,7 +134,7 @@ class _Trials:
                 values[name] = value
             elif name not in _NOT_METRICS:
                 parts[name] = row.raw.get(name)
-                self._findings.changed(f"{name} is no mean over samples: what the file has of it is in detail", place)
+                self._findings.changed(f"{name} is not a mean over samples: its values are in detail", place)
         filtered = {} if scorer == _SCORER else {"filtered": row.raw.get("filtered_resps")}
         return ImportedScore(scorer=scorer, values=values, detail={**filtered, **parts}, offline=True)
 
@@ -170,14 +172,14 @@ def _trial(condition: str, sample: str, row: Json, scores: Sequence[ImportedScor
 
 
 def _requests(value: object) -> list[list[object]]:
-    """The arguments of each request: an object of objects, before version 0.4.5 a list of lists."""
+    """The arguments of each request: an object of objects; before version 0.4.5, a list of lists."""
     requests = list(value.values()) if isinstance(value, dict) else value if isinstance(value, list) else []
-    found = [list(one.values()) if isinstance(one, dict) else one for one in requests]
+    found = [list(request.values()) if isinstance(request, dict) else request for request in requests]
     return [one for one in found if isinstance(one, list) and one]
 
 
 def _log_likelihood(response: object) -> float | None:
-    """Of one choice: the pair of a number, as text in newer versions, and whether it was the likeliest text."""
+    """The log-likelihood of a choice, from a pair: the number (a text in newer versions), and whether it was greedy."""
     if not isinstance(response, list) or len(response) != 2 or str(response[1]) not in ("True", "False"):
         return None
     try:

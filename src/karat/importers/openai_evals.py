@@ -36,7 +36,7 @@ class OpenaiEvals:
         return _LOG.match(head) is not None or _ITEM in head
 
     def runs(self, paths: Sequence[Path], findings: Findings) -> Iterable[ImportedRun]:
-        """One run an eval, with a condition for each log of it; one run of all files of output items."""
+        """One run per eval, with its logs as conditions; all files of output items together are one run."""
         logs: dict[str, list[_Log]] = {}
         pages: dict[Path, bytes] = {}
         for path in paths:
@@ -152,7 +152,7 @@ def _metrics(metrics: Mapping[str, object]) -> ImportedScore:
 
 
 def _output_items(pages: Mapping[Path, bytes], findings: Findings) -> Iterator[ImportedTrial]:
-    """The output items of runs of the API: a run is a condition, by its model."""
+    """The output items of runs of the API: each run is a condition, named after its model."""
     names: dict[str, str] = {}  # run → condition
     seen: dict[tuple[str, str], int] = {}
     for path, head in pages.items():
@@ -208,5 +208,5 @@ def _of_item(row: Json, item: Json, at: tuple[str, str, int]) -> ImportedTrial:
 
 
 def _utc(text: str | None) -> str | None:
-    """A time of oaieval, which writes UTC without saying so."""
+    """A time written by oaieval, which is UTC without a marker."""
     return text if text is None or text.endswith("+00:00") else f"{text.replace(' ', 'T')}+00:00"

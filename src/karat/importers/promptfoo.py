@@ -14,6 +14,7 @@ from karat.formats import clean, excerpt
 from karat.importers import Findings, ImportedCondition, ImportedFailure, ImportedRun, ImportedScore, ImportedTrial
 from karat.importers._reading import Json, asked, bad_file, digest, document, failure, items, unique
 from karat.records import Metric, Reply
+from karat.sums import exact_sum
 
 __all__ = ["Promptfoo"]
 
@@ -25,7 +26,7 @@ _BY_RULE = re.compile(
 )
 _VARIABLE = re.compile(r"\{\{\s*(\w+)\s*\}\}")
 _WHOLE = "promptfoo"  # the scorer of a whole test case: all its assertions together
-_ERROR = 2  # failureReason of a test that could not be carried out
+_ERROR = 2  # failureReason of a test that could not be run
 
 
 class Promptfoo:
@@ -36,7 +37,7 @@ class Promptfoo:
         return _HEAD.match(head) is not None
 
     def runs(self, paths: Sequence[Path], findings: Findings) -> Iterable[ImportedRun]:
-        """One run. The conditions of several files have the name of their file before their own."""
+        """One run. With several files, the name of the file precedes that of the condition."""
         stems = unique([path.name.partition(".")[0] for path in paths])
         files = [_File(path, f"{stem}: " if len(paths) > 1 else "") for path, stem in zip(paths, stems, strict=True)]
         first = files[0]
@@ -56,7 +57,7 @@ class Promptfoo:
 
 
 class _File:
-    """All that a file says besides its results."""
+    """Everything in a file except its results."""
 
     def __init__(self, path: Path, prefix: str) -> None:
         self.path, self._prefix = path, prefix
@@ -85,14 +86,14 @@ class _File:
         return known or self._prefix + _name(*pair, True, True)
 
     def metric(self, assertion: Json) -> str:
-        """The `metric` of an assertion, else its type; with its value where every test has several of the type."""
+        """The `metric` of an assertion, else its type; with its value if every test has several of that type."""
         kind = assertion.text("type") or "assertion"
         value = assertion.shown("value") if kind in self._repeated else None
         return assertion.text("metric") or (f"{kind}: {excerpt(clean(value), 60)}" if value else kind)
 
 
 def _provider(value: Json) -> str:
-    """Of a prompt or a result: the provider's label, else its id."""
+    """The provider of a prompt or result: its label, else its id."""
     return value.text("provider") or value.at("provider").text("label", "id") or ""
 
 
@@ -106,7 +107,7 @@ def _name(provider: str, label: str, many_labels: bool, many_providers: bool) ->
 
 
 class _Trials:
-    """The results of the files, in their order."""
+    """The results of the files, in order."""
 
     def __init__(self, files: Sequence[_File], findings: Findings) -> None:
         self._files, self._findings = files, findings
@@ -118,7 +119,7 @@ class _Trials:
                 test, condition = row.at("testCase"), file.condition(row)
                 variables = test.at("vars") if test.at("vars").raw else row.at("vars")
                 identity = digest(variables.raw or [test.raw.get("assert"), test.raw.get("description")])
-                # A test that is repeated has an index of its own each time, the same under every condition.
+                # A repeated test has a different index each time, the same under every condition.
                 index = row.count("testIdx")
                 places = earlier.setdefault((identity, condition if index is None else ""), {})
                 repetition = places.setdefault(number if index is None else index, len(places))
@@ -192,14 +193,14 @@ class _Trials:
             yield ImportedScore(scorer=name, values={"score": self._value(named, name, place)})
 
     def _score(self, name: str, group: Sequence[Json], place: str) -> ImportedScore:
-        """Assertions of one name in one test: all must pass; the score is their mean by weight, as promptfoo's."""
+        """Assertions of one name in one test: all must pass; the score is their weighted mean, as in promptfoo."""
         assertions = [part.at("assertion") for part in group]
         weights = [1.0 if one.number("weight") is None else one.number("weight", low=0) or 0.0 for one in assertions]
         weights = weights if sum(weights) else [1.0] * len(group)
         passes = [part.flag("pass") for part in group]
         known = [score for part in group if (score := self._value(part, "score", place)) is not None]
         whole = len(known) == len(group)
-        mean = sum(score * weight for score, weight in zip(known, weights, strict=whole)) / sum(weights)
+        mean = exact_sum(score * weight for score, weight in zip(known, weights, strict=whole)) / exact_sum(weights)
         judged = [part.at("tokensUsed") for part in group if part.at("tokensUsed").count("total")]
         reasons = "\n".join(reason for part in group if (reason := part.text("reason")))
         return ImportedScore(
@@ -214,19 +215,19 @@ class _Trials:
     def _value(self, of: Json, key: str, place: str) -> float | None:
         value = of.number(key)
         if value is None and of.raw.get(key) is not None:
-            self._findings.unreadable("score that is no number", place)
+            self._findings.unreadable("score that is not a number", place)
         return value
 
 
 def _components(grading: Json) -> Iterator[Json]:
-    """The result of each assertion; for a set of assertions without a metric of its own those in the set."""
+    """The result of each assertion; a set of assertions without its own metric is replaced by its members."""
     for result in grading.list("componentResults"):
         inner = result.list("componentResults")
         yield from inner if inner and not result.at("assertion").text("metric") else [result]
 
 
 def _failure(row: Json, *, answered: bool) -> ImportedFailure | None:
-    """Why a test could not be carried out; that an assertion failed is no failure of this kind."""
+    """Why a test could not be run; a failed assertion is not such a failure."""
     message = row.text("error") or row.at("response").text("error")
     if message is None or (answered and row.at("gradingResult").raw and row.count("failureReason") != _ERROR):
         return None
@@ -236,7 +237,7 @@ def _failure(row: Json, *, answered: bool) -> ImportedFailure | None:
 
 
 def _question(variables: Json, row: Json) -> tuple[str, str | None]:
-    """The question of a test case, and the variable that it is. Prompts differ between conditions; it does not."""
+    """The question of a test case, and its variable: unlike prompts, questions are the same in all conditions."""
     used = asked(variables) or (next(iter(variables.raw)) if len(variables.raw) == 1 else None)
     if used is not None:
         return variables.shown(used) or "", used
@@ -245,7 +246,7 @@ def _question(variables: Json, row: Json) -> tuple[str, str | None]:
 
 
 def _golden(assertions: Sequence[Json], variables: Json) -> str | None:
-    """What an assertion compares the answer with, with variables in their places."""
+    """What an assertion compares the answer with, with variables filled in."""
     for assertion in assertions:
         if assertion.raw.get("type") in _GOLDEN and (text := assertion.text("value")):
             return _VARIABLE.sub(lambda found: variables.shown(found[1]) or found[0], text)

@@ -38,7 +38,7 @@ class SkillEvals:
         return _PLUGIN.match(head) is not None or _BENCHMARK.match(head) is not None
 
     def runs(self, paths: Sequence[Path], findings: Findings) -> Iterable[ImportedRun]:
-        """One run of all files. The conditions of several files have the name of their file before their own."""
+        """One run of all files. With several, the name of the file precedes that of the condition."""
         stems = unique([path.name.partition(".")[0] for path in paths])
         prefixes = [f"{stem}: " if len(paths) > 1 else "" for stem in stems]
         heads = []
@@ -74,7 +74,7 @@ class SkillEvals:
 
 
 def _arms(head: Json) -> list[str]:
-    """The conditions of a file, what is compared with first."""
+    """The conditions of a file, the baseline first."""
     arms = dict.fromkeys(run.text("configuration") or "" for run in head.list("runs"))
     known = list(arms) or (["with"] if head.at("suite").text("ablation") == "none" else ["with", "without"])
     return sorted(known, key=lambda arm: not arm.startswith(("without", "old")))
@@ -130,10 +130,10 @@ def _of_case(
 
 def _of_benchmark(run: Json, sample: str, condition: str) -> ImportedTrial:
     result = run.at("result")
-    seconds = result.number("time_seconds", low=0) or None  # it writes 0 where no time is known
+    seconds = result.number("time_seconds", low=0) or None  # 0 if no time is known
     expectations = run.list("expectations")
     reasons = [f"{one.raw.get('passed')}: {one.text('text')} ({one.text('evidence')})" for one in expectations]
-    rate = result.number("pass_rate") if result.count("total") else None  # it writes 0 where nothing was graded
+    rate = result.number("pass_rate") if result.count("total") else None  # 0 if nothing was graded
     return ImportedTrial(
         sample=sample,
         question=run.text("eval_name") or f"eval {sample}",
@@ -152,6 +152,6 @@ def _of_benchmark(run: Json, sample: str, condition: str) -> ImportedTrial:
 
 
 def _not_recorded(dollars: float | None, seconds: float | None, model: str | None) -> Reply:
-    """In the place of an answer whose text is not in the file."""
+    """A stand-in for an answer whose text is not in the file."""
     milliseconds = None if seconds is None else 1000 * seconds
     return Reply(text="", stop_reason="not_recorded", dollars=dollars, milliseconds=milliseconds, model=model)

@@ -1,9 +1,9 @@
-"""Files in the user's cache about large runs that have ended: what was computed once need not be computed again.
+"""Files in the user's cache about large runs that have ended, so that nothing is computed twice.
 
-They are in `$XDG_CACHE_HOME/karat/` or `~/.cache/karat/`, never in a run folder: nothing that comes with a run is
-believed. A file's name is a digest of what it is about (path, inodes, sizes and times of the run's files, head and tail
-of the journal) and of the code that made it, so another state or another version is simply not found. Files are whole,
-read-only and never changed; the oldest go once all take more than 2 GB. Who deletes them loses nothing but time.
+They are in `$XDG_CACHE_HOME/karat/` or `~/.cache/karat/`, never in a run folder, because files that come with a run are
+not trusted. A file's name is a digest of the run's state (path, inodes, sizes and times of its files, head and tail of
+the journal) and of the code that made it, so files for another state or version are never found. Files are complete,
+read-only and never changed; above 2 GB in all, the oldest are removed. Deleting them costs nothing but time.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ FORMAT_VERSION = 1
 """1: 2026-11, the first."""
 
 LARGE = 64 * 2**20
-"""Bytes of a journal: smaller ones are read within a second, and nothing is kept of them."""
+"""Bytes of a journal: smaller ones are read within a second, and nothing is cached for them."""
 
 _MOST_BYTES = 2 * 2**30  # of all files
 _LARGEST = 256 * 2**20  # of one file
 _ENDS = 2**16  # bytes of the journal's head and tail that are digested
-_SETTLED = 2 * 10**9  # nanoseconds: a file that changed just now may change once more within its file system's clock
-_ABANDONED_SECONDS = 3600  # after which nobody is still writing a temporary file
+_SETTLED = 2 * 10**9  # nanoseconds: a file changed more recently may change again within one tick of its file system
+_ABANDONED_SECONDS = 3600  # after which a temporary file counts as abandoned
 _CONTENT = ("run.json", "samples.jsonl")  # and the journal, and the studies that the run keeps
 _LIBRARIES = ("msgspec", "numpy", "pydantic", "pyyaml", "scipy")
 
 
 def is_large(run: RunFolder, *, at_least: int = LARGE) -> bool:
-    """Whether a run takes long enough to read that what it says is kept."""
+    """Whether a run takes so long to read that its index is worth caching."""
     try:
         return run.journal_size >= at_least
     except (BadRun, OSError):
@@ -52,7 +52,7 @@ def is_large(run: RunFolder, *, at_least: int = LARGE) -> bool:
 
 
 class CacheFile:
-    """What is kept of a run in its present state, under a name such as `summary`. Opening it reads nothing."""
+    """A cached file about a run in its present state, with a name such as `summary`. Creating this reads nothing."""
 
     def __init__(self, run: RunFolder, name: str, *, at_least: int = LARGE) -> None:
         self._run, self._name, self._at_least = run, name, at_least
@@ -60,11 +60,11 @@ class CacheFile:
 
     @property
     def possible(self) -> bool:
-        """Whether anything is kept of the run in its present state."""
+        """Whether the run in its present state can have a cached file."""
         return self._path is not None
 
     def read(self) -> bytes | None:
-        """What is kept; None where nothing is, or nothing that is whole."""
+        """The cached data; None if there is none, or it is incomplete."""
         if self._path is None:
             return None
         try:
@@ -75,7 +75,7 @@ class CacheFile:
         return data if hashlib.sha256(data).digest() == digest else None
 
     def write(self, data: bytes) -> None:
-        """Keeps data, unless the run or the code has changed since this was made, or the cache cannot be written to."""
+        """Stores data, unless the run or the code has changed since this was created, or the cache is not writable."""
         path = self._path
         if path is None or len(data) + 32 > _LARGEST or self._find() != path:
             return
@@ -90,12 +90,12 @@ class CacheFile:
                 file.write(data)
             part.rename(path)
             _remove_oldest(path.parent)
-        except OSError:  # a disk that is full, a cache that is read-only: the next one computes again
+        except OSError:  # a full disk or a read-only cache: the next process computes again
             with suppress(OSError):
                 part.unlink()
 
     def _find(self) -> Path | None:
-        """Where the file is, or would be; None for a small run, one that is running, and where there is no cache."""
+        """The path of the file, existing or not; None for a small or running run, or without a cache."""
         try:
             if not is_large(self._run, at_least=self._at_least) or RunLock(self._run.path).held():
                 return None
@@ -110,7 +110,7 @@ class CacheFile:
 
 
 def cache_folder() -> Path | None:
-    """The user's cache, made where it is missing; None where it would not be this user's alone: under `sudo`, say."""
+    """The user's cache, created if missing; None if it would not belong to this user alone, e.g. under `sudo`."""
     given = os.environ.get("XDG_CACHE_HOME", "")
     base = Path(given) if os.path.isabs(given) else Path.home() / ".cache"
     if not base.is_absolute():
@@ -126,13 +126,13 @@ def cache_folder() -> Path | None:
 
 
 def _content(run: RunFolder) -> list[Path]:
-    """Every file that the numbers of a run are made of."""
+    """Every file from which a run's numbers are computed."""
     studies = (path for path in (run.path / "studies").glob("*") if path.suffix in (".yaml", ".yml"))
     return [*(run.path / name for name in _CONTENT), run.journal, *sorted(studies)]
 
 
 def _state(run: RunFolder) -> str:
-    """Changes when the run is written to, whatever its times are set to. Raises OSError."""
+    """A digest that changes when the run is written to, even if file times are reset. Raises OSError."""
     lines = [str(run.path.resolve())]
     for path in _content(run):
         found = path.lstat()
@@ -146,9 +146,9 @@ def _state(run: RunFolder) -> str:
 
 
 def _code(root: Path, *, started: int) -> str:
-    """Changes with the files below `root`: a version says nothing of a checkout that somebody works in.
+    """A digest of the files below `root`: a version number is not enough for a checkout under development.
 
-    Empty where a file has changed since the process started, in nanoseconds since 1970: what runs may be older.
+    Empty if a file has changed since the process `started` (nanoseconds since 1970): the running code may be older.
     """
     lines = [karat.__version__, sys.version, *(f"{name} {_version(name)}" for name in _LIBRARIES)]
     for file in sorted(root.rglob("*.py")):
@@ -169,7 +169,7 @@ def _version(name: str) -> str:
 
 
 def _remove_oldest(folder: Path) -> None:
-    """Removes what killed writers left, and the oldest files beyond 2 GB."""
+    """Removes files that killed writers left, and the oldest files beyond 2 GB."""
     files = sorted(((path.lstat(), path) for path in folder.iterdir()), key=lambda file: -file[0].st_mtime_ns)
     total = 0
     for found, path in files:

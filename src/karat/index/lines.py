@@ -1,4 +1,4 @@
-"""The lines of a journal, with only those fields that make numbers: texts stay undecoded."""
+"""The lines of a journal with only the fields behind numbers: texts are not decoded."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ __all__ = [
     "ScoreLine",
 ]
 
-_BLOCK = 2**17  # bytes that are read at a time
+_BLOCK = 2**17  # bytes to read at a time
 _BEGINNING = b'{"event":"'
 
 
 class CallLine(msgspec.Struct, gc=False):
-    """A tool call; of its result only the size is used, of its input the name of a skill."""
+    """A tool call; only the size of its result, and a skill's name in its input, are used."""
 
     tool: str = ""
     server: str | None = None
@@ -41,7 +41,7 @@ class CallLine(msgspec.Struct, gc=False):
 
 
 class ReplyLine(msgspec.Struct, gc=False):
-    """A reply, without its words."""
+    """A reply, without its text."""
 
     tool_calls: tuple[CallLine, ...] = ()
     usage: Usage | None = None
@@ -51,7 +51,7 @@ class ReplyLine(msgspec.Struct, gc=False):
 
 
 class AnswerLine(msgspec.Struct, gc=False):
-    """An answer, without its words."""
+    """An answer, without its text."""
 
     trial: str
     sample: str
@@ -63,7 +63,7 @@ class AnswerLine(msgspec.Struct, gc=False):
 
 
 class ScoreLine(msgspec.Struct, gc=False):
-    """A score row, without its words."""
+    """A score row, without its texts."""
 
     trial: str
     scorer: str
@@ -124,14 +124,14 @@ class EndLine(msgspec.Struct, gc=False):
 
 
 class LineReader:
-    """Reads single lines of a run's journal again, by the byte where each begins: quickest in ascending order."""
+    """Reads single lines of a run's journal again, by the byte where each starts; fastest in ascending order."""
 
     def __init__(self, run: RunFolder, file: BinaryIO) -> None:
         self._run, self._file = run, file
         self._block, self._start = b"", 0
 
     def line(self, at: int) -> bytes:
-        """The line without its newline. Raises BadRun where it is not the one that was read before."""
+        """The line without its newline. Raises BadRun if it is not the line that was read before."""
         start = at - self._start
         end = self._block.find(b"\n", start) if 0 <= start < len(self._block) else -1
         size = _BLOCK

@@ -1,11 +1,11 @@
 """What counts: the rules by which the lines of a journal become numbers, each in one place.
 
-* Of a trial's answers the first one counts. Its place is (sample, condition, repetition).
-* Of the score rows at one place (trial, turn, judge, repeat) the last one counts.
-* A scoring of several rows counts once all its rows are there: a kill may fall between two of them.
+* A trial's first answer counts. Its place is (sample, condition, repetition).
+* The last score row at a place (trial, turn, judge, repeat) counts.
+* A scoring of several rows counts once all of them exist: the process may be killed between two.
 * Each scorer's newest scoring is shown, unless another one is named.
 * A trial's number is the mean over the repeats of each judge, then over judges, then over turns.
-* Of an unfinished conversation the replies count that the next attempt resumes from.
+* In an unfinished conversation, the replies count from which the next attempt resumes.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ _Reply = TypeVar("_Reply")
 
 
 class PartialScorings(Generic[_Scoring, _Place]):
-    """The scorings that lack rows. A row's place is its turn, judge and repeat.
+    """The scorings with missing rows. A row's place is its turn, judge and repeat.
 
-    A scoring that was cut short may be made again from its first row, so distinct places are counted, not lines.
+    An interrupted scoring may start again from its first row, so this counts distinct places, not lines.
 
     >>> partial = PartialScorings()
     >>> partial.completes("equals of q1", (0, None, 0), rows=2), partial.completes("equals of q1", (0, None, 0), rows=2)
@@ -44,10 +44,10 @@ class PartialScorings(Generic[_Scoring, _Place]):
     __slots__ = ("places",)
 
     def __init__(self) -> None:
-        self.places: dict[_Scoring, set[_Place]] = {}  # scoring → its rows, where some are missing
+        self.places: dict[_Scoring, set[_Place]] = {}  # incomplete scoring → its rows so far
 
     def completes(self, scoring: _Scoring, place: _Place, *, rows: int) -> bool:
-        """Whether this row completes its scoring of so many rows. Not to be called for one that is complete."""
+        """Whether this row completes its scoring of `rows` rows. Do not call it for a complete scoring."""
         if rows <= 1:
             return True
         seen = self.places.setdefault(scoring, set())
@@ -59,11 +59,11 @@ class PartialScorings(Generic[_Scoring, _Place]):
 
 
 class PartialConversation(Generic[_Reply]):
-    """The replies of a trial of several turns that has no answer yet; of each reply whatever the reader keeps.
+    """The replies of a trial of several turns without an answer yet; `_Reply` is whatever the reader keeps of each.
 
-    A `reply` line is a turn that was answered and paid for. An attempt that follows a failed one, or a kill, resumes
-    behind those turns where its agent can (its next line has the next turn), or starts again (its next line has
-    turn 0). So a reply replaces whatever was at its turn and behind, in any journal of any age.
+    A `reply` line is a turn that was answered and paid for. After a failed or killed attempt, the next one resumes
+    after those turns if its agent can (its next line has the next turn), or starts again (its next line has turn 0).
+    So a reply replaces everything at its turn and later, in journals of any version.
     """
 
     __slots__ = ("_missed_gate", "journalled", "replies")
@@ -78,20 +78,20 @@ class PartialConversation(Generic[_Reply]):
         self.journalled += 1
         self._missed_gate = False
         replaced = self.replies[turn:]
-        if turn > len(self.replies):  # its beginning is lost, by nothing that karat does
+        if turn > len(self.replies):  # the start is lost, which karat itself never causes
             replaced, self.replies = [*self.replies, reply], []
         else:
             self.replies[turn:] = [reply]
         return replaced
 
     def end_attempt(self, kind: str) -> int:
-        """An attempt failed: how many of its replies had lines of their own. They come first among its replies."""
+        """Ends a failed attempt; returns how many of its replies had separate lines. They come first."""
         journalled, self.journalled = self.journalled, 0
         self._missed_gate = self._missed_gate or kind.startswith(MISSED_GATE)
         return journalled
 
     def end_process(self) -> None:
-        """The process ended: what follows is another attempt."""
+        """Records the end of a process: what follows is another attempt."""
         self.journalled = 0
 
     @property
@@ -110,7 +110,7 @@ def counting_rows(
 ) -> NDArray[np.int64]:
     """Positions of the rows that count, ordered by cell, turn, judge and repeat.
 
-    The last row at a place counts; the cells of `partial` lack rows, and none of theirs count.
+    The last row at a place counts. Cells in `partial` lack rows, so none of theirs count.
     """
     import numpy as np
 
@@ -129,9 +129,9 @@ def shown_scorings(
     newest: Mapping[str, str], announced: Iterable[tuple[str, str]], scored: Iterable[tuple[str, str]],
     wanted: Mapping[str, str],
 ) -> dict[str, str]:  # fmt: skip
-    """Scorer → scoring: the newest of each, unless `wanted` names another by its beginning.
+    """Scorer → scoring: the newest of each, unless `wanted` names another one by its first characters.
 
-    `announced`, `scored`: (scorer, scoring), as the run's scorers say and as its score rows say. Raises BadOption.
+    `announced`, `scored`: (scorer, scoring) in the run's list of scorers and in its score rows. Raises BadOption.
     """
     announced = list(announced)
     order = dict.fromkeys([*(name for name, _ in announced), *sorted(newest)])
@@ -142,14 +142,14 @@ def shown_scorings(
         known = {scoring for scorer, scoring in (*announced, *scored) if scorer == name}
         matches = sorted(scoring for scoring in known if scoring.startswith(prefix))
         if len(matches) != 1:
-            problem = "is not a scoring of" if not matches else "begins several scorings of"
+            problem = "is not a scoring of" if not matches else "matches several scorings of"
             raise BadOption("--scoring", f"'{prefix}' {problem} '{name}' (known: {', '.join(sorted(known))})")
         shown[name] = matches[0]
     return shown
 
 
 def turn_values(rows: Iterable[tuple[_Turn, str | None, float | bool | None]]) -> list[float]:
-    """One number for each turn, of rows (turn, judge, value): the mean over the judge's repeats, then over judges.
+    """One number per turn from rows (turn, judge, value): the mean over each judge's repeats, then over judges.
 
     >>> turn_values([(0, "a", 1.0), (0, "a", 3.0), (0, "b", 4.0), (1, "a", None)])
     [3.0]
@@ -162,6 +162,6 @@ def turn_values(rows: Iterable[tuple[_Turn, str | None, float | bool | None]]) -
 
 
 def trial_value(rows: Iterable[tuple[_Turn, str | None, float | bool | None]]) -> float | None:
-    """A trial's number: the mean over its turns; None without any."""
+    """A trial's number: the mean over its turns; None if it has none."""
     values = turn_values(rows)
     return fmean(values) if values else None

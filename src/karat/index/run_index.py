@@ -1,7 +1,7 @@
 """The index of one run in memory: columns by trial and by score row, and where each line is in the journal.
 
-A *cell* is a planned trial: (sample · conditions + condition) · repetitions + repetition, so that numbers are added up
-in the plan's order and never in the order of completion. Without scores nothing here imports numpy.
+A *cell* is a planned trial: (sample · conditions + condition) · repetitions + repetition. Numbers are thus added up in
+the plan's order, never in the order of completion. Without scores nothing here imports numpy.
 """
 
 from __future__ import annotations
@@ -51,16 +51,16 @@ __all__ = [
 _Line = TypeVar("_Line")
 
 _MOST_GROUPS = 1000
-"""Groups are few unless a plug-in puts a number or a path into a kind; what comes then is one group, "other"."""
+"""Groups are few unless a plug-in puts a number or a path into a kind; further ones join one group, "other"."""
 
 _MOST_ERRORS = 50
-"""Names of exceptions that tell crashes apart."""
+"""Names of exceptions, to tell crashes apart."""
 
 MOST_REPETITIONS = 100_000  # as the experiment file allows
 MOST_CONDITIONS = 500  # every two of them are compared on every metric
 _CLASS_NAME = re.compile(r"[A-Za-z_][\w.]{0,99}")
 _MOST = 2**31 - 1  # of a turn and a repeat
-_LARGEST = 1e100  # of a score: the squares of larger ones, added up, are no numbers any more
+_LARGEST = 1e100  # largest score: sums of squares of larger ones overflow
 
 _answer = msgspec.json.Decoder(AnswerLine).decode
 _score = msgspec.json.Decoder(ScoreLine).decode
@@ -74,7 +74,7 @@ _decided = msgspec.json.Decoder(Decided).decode
 
 
 class FailureGroup(msgspec.Struct, frozen=True):
-    """Which failures are alike."""
+    """A group of similar failures."""
 
     cls: str
     stage: str
@@ -84,7 +84,7 @@ class FailureGroup(msgspec.Struct, frozen=True):
 
 
 class FailureCount(msgspec.Struct):
-    """How often failures of a group came."""
+    """How often failures of a group occurred."""
 
     code: int  # from 1
     example: str  # message of the newest, whether or not its trial failed in the end
@@ -92,7 +92,7 @@ class FailureCount(msgspec.Struct):
 
 
 class OpenTrial(msgspec.Struct):
-    """What was spent on a trial that has no answer so far, and its conversation."""
+    """A trial without an answer so far: what was spent on it, and its conversation."""
 
     cell: int = -1  # once a failure names it
     failed_attempts: int = 0
@@ -103,7 +103,7 @@ class OpenTrial(msgspec.Struct):
     conversation: PartialConversation[tuple[int, ReplyLine]] = msgspec.field(default_factory=PartialConversation)
 
     def end_attempt(self) -> None:
-        """The attempt that is under way ended without a word."""
+        """Ends the current attempt, which left no line of its own."""
         self.unfinished_attempts += self.underway
         self.underway = False
 
@@ -112,37 +112,37 @@ class ScoreRows:
     """Every row of one scorer under one scoring, as columns in the journal's order."""
 
     def __init__(self) -> None:
-        self.at = array("q")  # where the line begins, in bytes
+        self.at = array("q")  # where the line starts, in bytes
         self.cells = array("q")
         self.turns = array("i")  # −1: the whole answer
         self.judges = array("i")  # codes; −1: not named
         self.repeats = array("i")
-        self.values: dict[str, array[float]] = {}  # metric → NaN where there is none
+        self.values: dict[str, array[float]] = {}  # metric → NaN if there is none
         self.names: dict[str, int] = {}  # judge → code
-        self.numbers: set[str] = set()  # metrics that were ever more than true or false
+        self.numbers: set[str] = set()  # metrics with any value other than true or false
         self.labels: dict[tuple[str, str], array[int]] = {}  # name and value → positions of the rows that have it
         self.claims = array("q")  # positions of the rows with unverified claims
         self.offline = False
-        self.too_large = 0  # values that are left out: beyond `_LARGEST`
+        self.too_large = 0  # values left out because they exceed `_LARGEST`
         self.uneven = False  # whether rows differ in their metrics, or in whether a rule gave them
         self.incomplete: PartialScorings[int, tuple[int, int, int]] = PartialScorings()  # by cell
-        self._complete: set[int] = set()  # cells of several rows that are all there
+        self._complete: set[int] = set()  # cells whose several rows are all there
         self._order: NDArray[np.int64] | None = None
-        self._ordered = 0  # rows that `_order` is of
+        self._ordered = 0  # rows covered by `_order`
         self._by_cell: tuple[NDArray[np.int64], ...] | None = None  # `_order`; cells and places in that order
 
     @property
     def partial(self) -> Mapping[int, set[tuple[int, int, int]]]:
-        """The cells with too few rows, and the rows that are there: turn, judge's code, repeat."""
+        """The cells with too few rows, and the rows they have: turn, judge's code, repeat."""
         return self.incomplete.places
 
     @property
     def exact(self) -> bool:
-        """Whether each row has the metrics, their values and `offline` as its line has them."""
+        """Whether each row's metrics, values and `offline` are exactly those of its line."""
         return not self.too_large and not self.uneven
 
     def add(self, cell: int, at: int, row: ScoreLine) -> None:
-        """Raises OverflowError, and adds nothing, for numbers that no scorer of karat's gives."""
+        """Adds a row. Raises OverflowError, and adds nothing, for numbers that karat never writes."""
         if not (-_MOST <= (row.turn or 0) <= _MOST and -_MOST <= row.repeat <= _MOST):
             raise OverflowError
         count = len(self.cells)
@@ -179,7 +179,7 @@ class ScoreRows:
                 column.extend([nan] * (count + 1 - len(column)))
 
     def _gather(self, cell: int, rows: int) -> None:
-        """A scoring of several rows counts once all are there; later rows then replace them one by one."""
+        """Counts a scoring of several rows once all are there; later rows then replace them one by one."""
         place = self.turns[-1], self.judges[-1], self.repeats[-1]
         if cell not in self._complete and self.incomplete.completes(cell, place, rows=rows):
             self._complete.add(cell)
@@ -197,7 +197,7 @@ class ScoreRows:
         return self._order
 
     def places_of(self, cell: int) -> list[int]:
-        """Where the rows of a cell that count begin in the journal, by turn, judge and repeat."""
+        """Where the counting rows of a cell start in the journal, by turn, judge and repeat."""
         import numpy as np
 
         order = self.counting()
@@ -209,7 +209,7 @@ class ScoreRows:
         return [int(place) for place in at[first:after]]
 
     def judge_ranks(self) -> NDArray[np.int32]:
-        """Of every row the place of its judge among the judges by name; −1: not named."""
+        """For every row, its judge's rank among the judges by name; −1: not named."""
         import numpy as np
 
         ranks = {name: rank for rank, name in enumerate(sorted(self.names))}
@@ -218,11 +218,11 @@ class ScoreRows:
 
 
 class Places(msgspec.Struct):
-    """Lines of one kind: the byte where each begins, and its cell; −1 where no trial of the plan is known."""
+    """Lines of one kind: the byte where each starts, and its cell; −1: no planned trial is known."""
 
     at: Ints = msgspec.field(default_factory=lambda: array("q"))
     cells: Ints = msgspec.field(default_factory=lambda: array("q"))
-    codes: Ints = msgspec.field(default_factory=lambda: array("H"))  # of the group of a failure
+    codes: Ints = msgspec.field(default_factory=lambda: array("H"))  # a failure's group
 
     def add(self, at: int, cell: int, code: int) -> None:
         self.at.append(at)
@@ -234,9 +234,9 @@ class Places(msgspec.Struct):
 
 
 class TrialCells:
-    """Trial id → cell of very many trials, in a quarter of a dict's memory: the newest in a dict, the others sorted.
+    """Trial id → cell for very many trials, in a quarter of a dict's memory: the newest in a dict, the others sorted.
 
-    An id that karat does not write, longer than 24 ASCII characters or with a NUL at its end, stays in a dict.
+    An id that karat never writes (longer than 24 ASCII characters, or ending in NUL) stays in a dict.
     """
 
     _LENGTH = 24
@@ -256,7 +256,7 @@ class TrialCells:
             self._sort()
 
     def get(self, trial: str, default: int = -1) -> int:
-        """The cell that was set last; `default` where none was."""
+        """The cell set last; `default` if none was."""
         cell = self._new.get(trial, self._odd.get(trial) if self._odd else None)
         if cell is None and self._sorted is not None and trial.isascii():
             names, cells = self._sorted
@@ -272,29 +272,29 @@ class TrialCells:
         names = np.array(list(self._new), dtype=f"S{self._LENGTH}")
         cells = np.fromiter(self._new.values(), dtype=np.int64)
         self._new = {}
-        if self._sorted is not None:  # the first of equal ids is found: the newest
+        if self._sorted is not None:  # finds the first of equal ids, which is the newest
             names, cells = np.concatenate((names, self._sorted[0])), np.concatenate((cells, self._sorted[1]))
         order = np.argsort(names, kind="stable")
         self._sorted = names[order], cells[order]
 
 
 class RunIndex:
-    """What a journal says of each planned trial, before any statistics."""
+    """The journal's data for each planned trial, before any statistics."""
 
     def __init__(self, run: RunFolder, *, plan: PlanInfo | None = None, scorers: Sequence[ScorerInfo] | None = None):
-        """With a plan and scorers an index without samples and lines: what `stored` fills.
+        """With a plan and scorers, an index without samples and lines, for `stored` to fill.
 
-        Raises BadRun for a plan, or samples, that karat does not write.
+        Raises BadRun for a plan or samples that karat would not write.
         """
         self.run = run
-        self.end = 0  # bytes of the journal that are read
-        self.damaged = 0  # lines that `follow` passed over
-        self.outgrown = False  # the run was resumed with a larger plan: the cells are other ones
+        self.end = 0  # bytes of the journal read so far
+        self.damaged = 0  # lines that `follow` skipped
+        self.outgrown = False  # whether the run was resumed with a larger plan, which changes the cells
         self.plan = plan_of(run) if plan is None else plan
         known = run.scorers() if scorers is None else scorers
         self.scorers = {scorer.scoring: scorer for scorer in known}  # as `RunFolder.scorers`
         self.samples: dict[str, int] = {}  # id → row
-        self.positions, self.sample_lines = array("q"), array("q")  # of each row: in the dataset, in samples.jsonl
+        self.positions, self.sample_lines = array("q"), array("q")  # per row: in the dataset, in samples.jsonl
         self.digests: list[str] = []
         if plan is None:
             self._read_samples()
@@ -303,12 +303,12 @@ class RunIndex:
         self.repetitions = plan.repetitions
         self.planned = len(self.samples) * len(self.conditions) * plan.repetitions
         self.answered = bytearray(self.planned)
-        self.answers = array("q", bytes(8 * self.planned))  # by cell: where the answer's line begins, once answered
+        self.answers = array("q", bytes(8 * self.planned))  # by cell: where the answer's line starts, once answered
         self.retried = bytearray(self.planned)
-        self.failed = array("H", bytes(2 * self.planned))  # code of the last failure, while there is no answer
+        self.failed = array("H", bytes(2 * self.planned))  # code of the last failure, until there is an answer
         self.score_failed: dict[tuple[int, str | None], tuple[str | None, int]] = {}
         self.failures = Places()
-        self.attempts = Places()  # the failed ones; complete once everything is read
+        self.attempts = Places()  # failed ones; complete once everything is read
         self.groups: dict[FailureGroup, FailureCount] = {}
         self.completed: dict[str, bool] = {}  # scoring → whether its last part ran to its end
         self.tallies = [Tally() for _ in self.conditions]
@@ -318,21 +318,19 @@ class RunIndex:
         self.newest = {scorer.name: scorer.scoring for scorer in run.info.scorers}  # scorer → its newest scoring
         self.open_trials: dict[str, OpenTrial] = {}  # by id; an answer removes its trial
         self.recorded = run.info.agent_type == "replay"
-        """Answers were made elsewhere: how long it took to read them back is no latency."""
+        """Whether answers were made elsewhere: the time to read them back is not a latency."""
         self.duplicates = 0
-        self.outside_plan = 0  # answers and failures of trials that no plan holds
+        self.outside_plan = 0  # answers and failures of trials that are in no plan
         self.foreign_lines = 0  # lines that karat did not write
-        self.orphan_scores = 0  # scores of trials that have no answer
+        self.orphan_scores = 0  # scores of trials without an answer
         self.horizon: Horizon | None = None  # of a run that may stop early
         self.decisions: dict[tuple[str, str], Decided] = {}  # by comparison; the first one counts
         self._free_scoring = bool(scorers) and all(scorer.offline for scorer in scorers)  # failed attempts cost nothing
         self._cells: dict[str, int] | TrialCells | None = {} if scorers else None  # trial id → cell, of answered trials
         self._attempted: dict[str, int] = {}  # trial id → cell, of trials with failed attempts
         self._attempt_trials: list[str] = []
-        self._run_scorings = self._part_scorings = tuple(
-            self.newest.values()
-        )  # `_part`: of the part that is being read
-        self._unnamed: dict[str, list[AttemptLine]] = {}  # attempts of a scorer: the trial's next row says of which
+        self._run_scorings = self._part_scorings = tuple(self.newest.values())  # `_part`: of the part being read
+        self._unnamed: dict[str, list[AttemptLine]] = {}  # attempts of a scorer: the trial's next row names it
         self._errors: set[str] = set()
 
     def _read_samples(self) -> None:
@@ -348,7 +346,7 @@ class RunIndex:
             self.digests = [self.digests[line] for line in order]
         self.samples = {ids[line]: row for row, line in enumerate(order)}
         if len(self.samples) < len(ids):
-            raise BadRun(str(self.run.path), "samples.jsonl is damaged: it holds a sample twice")
+            raise BadRun(str(self.run.path), "samples.jsonl is damaged: a sample appears twice")
         if len(ids) < (planned := self.run.plan().samples):  # cut off between two lines
             message = f"samples.jsonl holds {len(ids)} of {planned} samples; restore it from a copy"
             raise BadRun(str(self.run.path), message)
@@ -369,16 +367,16 @@ class RunIndex:
 
     @property
     def all_tallies(self) -> tuple[Tally, ...]:
-        """Those of the conditions, and of trials whose condition is not known."""
+        """The tallies of all conditions, and of trials whose condition is not known."""
         return (*self.tallies, self.unassigned)
 
     @property
     def out(self) -> frozenset[str]:
-        """Conditions that are not asked any more, because every comparison with them is decided."""
+        """Conditions no longer asked, because every comparison with them is decided."""
         return frozenset(name for one in self.decisions.values() for name in one.out if name in self.conditions)
 
     def not_needed(self) -> bytearray | None:
-        """Of each cell whether it was not run because it was decided; None where nothing was."""
+        """For each cell, whether it was not run because its comparison was decided; None if none was."""
         columns = [self.conditions[name] for name in self.out]
         if not columns:
             return None
@@ -406,12 +404,12 @@ class RunIndex:
         return self.run.samples(lines={self.sample_lines[row] for row in rows})
 
     def shown(self, wanted: Mapping[str, str]) -> dict[str, str]:
-        """Scorer → scoring that counts: the newest, unless another is wanted. Raises BadOption."""
+        """Scorer → scoring that counts: the newest, unless `wanted` names another. Raises BadOption."""
         announced = [(scorer.name, scorer.scoring) for scorer in (*self.run.info.scorers, *self.scorers.values())]
         return shown_scorings(self.newest, announced, self.scores, wanted)
 
     def scored(self, scoring: str) -> bytearray:
-        """Of each cell whether it has all rows of a scoring."""
+        """For each cell, whether it has all rows of a scoring."""
         scored = bytearray(self.planned)
         for (_, digest), rows in self.scores.items():
             if digest == scoring:
@@ -422,7 +420,7 @@ class RunIndex:
         return scored
 
     def lacks_other_answer(self, cell: int, scoring: str) -> bool:
-        """Whether a scoring compares the answer of a cell with one that is missing."""
+        """Whether a scoring compares a cell's answer with another one that is missing."""
         info, each = self.scorers.get(scoring), self.repetitions * len(self.conditions)
         if info is None or info.compared_with not in self.conditions:
             return False
@@ -430,7 +428,7 @@ class RunIndex:
         return not self.answered[other]
 
     def partial_rows(self, scoring: str) -> dict[int, set[tuple[int | None, str | None, int]]]:
-        """Cell → turn, judge and repeat of the rows that are there, where a scoring lacks some."""
+        """For cells that lack rows of a scoring: cell → turn, judge and repeat of the rows they have."""
         found: dict[int, set[tuple[int | None, str | None, int]]] = {}
         for (_, digest), rows in self.scores.items():
             names = [*rows.names, None]  # −1: not named
@@ -445,7 +443,7 @@ class RunIndex:
             yield LineReader(self.run, file)
 
     def lines(self, places: Iterable[int]) -> Iterator[bytes]:
-        """The lines that begin at these bytes. Raises BadRun where the journal is another one by now."""
+        """The lines that start at these bytes. Raises BadRun if the journal has been replaced."""
         with self.reader() as reader:
             yield from map(reader.line, places)
 
@@ -455,12 +453,12 @@ class RunIndex:
         return zip(cells, map(decode, self.lines(self.answers[cell] for cell in cells)), strict=True)
 
     def score_lines(self, scoring: tuple[str, str], decode: Callable[[bytes], _Line]) -> Iterator[tuple[int, _Line]]:
-        """Cell and line of every row of a scoring, in the journal's order: those that do not count as well."""
+        """Cell and line of every row of a scoring, in the journal's order, including rows that do not count."""
         rows = self.scores.get(scoring) or ScoreRows()
         return zip(rows.cells, map(decode, self.lines(rows.at)) if rows.at else (), strict=True)
 
     def group(self, line: FailureLine | AttemptLine, scorer: str | None) -> FailureCount:
-        """The group of a failure, new or known."""
+        """The group of a failure, existing or new."""
         scorer = scorer if line.stage == "score" else None
         group = FailureGroup(line.cls, line.stage, line.kind, self._error(line), scorer)
         if group not in self.groups and len(self.groups) >= _MOST_GROUPS:
@@ -492,17 +490,17 @@ class RunIndex:
                     self.foreign_lines += 1
                 self.end += len(line) + 1
         except (msgspec.DecodeError, UnicodeDecodeError):
-            # Counting lines would slow down the thousands of journals that are whole.
+            # Lines are not counted above: that would slow down the many undamaged journals.
             for _ in self.run.events():
                 pass
             raise
         self._settle()
 
     def follow(self, *, at_most: int = sys.maxsize) -> bool:
-        """Reads what the journal has gained, about `at_most` bytes of it; whether there was anything.
+        """Reads about `at_most` bytes of what the journal has gained; returns whether there was anything.
 
-        For who shows a run while it runs, and calls this again. Damaged lines are counted and passed over; nothing
-        behind a line that is too long is read. What open trials cost is not booked, as they may still be answered.
+        To show a run while it runs, call this repeatedly. Damaged lines are counted and skipped; nothing after a line
+        that is too long is read. The cost of open trials is not booked, as they may still be answered.
         """
         if not isinstance(self._cells, TrialCells):
             self._cells = TrialCells()
@@ -525,23 +523,23 @@ class RunIndex:
                     self.damaged += 1
                 if self.end - start >= at_most:
                     break
-        except BadRun:  # a line that is too long
+        except BadRun:  # the line is too long
             return False
         return self.end > start
 
     def cell_of(self, trial: str) -> int | None:
-        """The cell of a trial that has an answer, or some turns of one. Only of an index that follows its run."""
+        """The cell of a trial with an answer, or some turns of one. Only for an index that follows its run."""
         pending = self.open_trials.get(trial)
         cell = (self._cells or {}).get(trial, pending.cell if pending is not None else -1)
         return cell if cell >= 0 else None
 
     def attempts_of(self, cell: int) -> list[int]:
-        """Where the failed attempts of a cell begin. Only of an index that follows its run."""
+        """Where the failed attempts of a cell start. Only for an index that follows its run."""
         trials = {trial for trial, of in self._attempted.items() if of == cell}
         return [at for at, trial in zip(self.attempts.at, self._attempt_trials, strict=True) if trial in trials]
 
     def _handlers(self) -> dict[bytes, Callable[[int, bytes], None]]:
-        """By the five bytes that follow `{"event":"`."""
+        """Functions by the five bytes that follow `{"event":"`."""
         return {
             b"answe": self._add_answer,
             b"score": self._add_score,
@@ -691,7 +689,7 @@ class RunIndex:
         self.decisions.setdefault((decided.a, decided.b), decided)
 
     def _settle(self) -> None:
-        """Books what led to no answer: as unassigned where no line names the trial's condition."""
+        """Books costs without an answer; as unassigned if no line names the trial's condition."""
         for pending in self.open_trials.values():
             pending.end_attempt()
             pending.lost_replies += (reply for _, reply in pending.conversation.replies)
@@ -702,7 +700,7 @@ class RunIndex:
         self._cells, self._attempted, self._attempt_trials = None, {}, []
 
     def _close(self, trial: str, cell: int) -> bool:
-        """Books what a trial used up besides its answer; whether an attempt failed."""
+        """Adds what a trial used in addition to its answer; returns whether an attempt failed."""
         pending = self.open_trials.pop(trial, None)
         if pending is None:
             return False
@@ -712,7 +710,7 @@ class RunIndex:
         return failed
 
     def _book(self, pending: OpenTrial) -> None:
-        """Replies that an answer may still include are not booked."""
+        """Books the cost of a trial, except replies that an answer may still include."""
         tally = self.tally(pending.cell)
         for dollars, usage in pending.calls:
             tally.pay(dollars)
@@ -743,23 +741,23 @@ class RunIndex:
 
 @contextmanager
 def trusted(run: RunFolder) -> Iterator[None]:
-    """Around whatever uses a run's values: what no run of karat's holds becomes BadRun.
+    """Wraps code that uses a run's values: turns errors from values that karat never writes into BadRun.
 
-    A run folder may come from anywhere. Some of its lines are read in part only, and sizes and
-    depths show only in use.
+    A run folder may come from a stranger. Some lines are only partly decoded, so excessive sizes and
+    depths show only when values are used.
     """
     try:
         yield
     except RecursionError as error:
-        raise BadRun(str(run.path), "holds values that are nested too deeply to be read") from error
+        raise BadRun(str(run.path), "holds values nested too deeply to be read") from error
     except (MemoryError, OverflowError) as error:
-        raise BadRun(str(run.path), "holds numbers that are too large to be worked with") from error
+        raise BadRun(str(run.path), "holds numbers that are too large to compute with") from error
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise BadRun(str(run.path), f"the journal is damaged: {error}") from error
 
 
 def plan_of(run: RunFolder) -> PlanInfo:
-    """The run's plan. Raises BadRun where it is none that karat writes."""
+    """The run's plan. Raises BadRun if karat would not write such a plan."""
     with trusted(run):
         plan = run.plan()
     fault = None

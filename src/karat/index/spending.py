@@ -1,4 +1,4 @@
-"""What adds up while a journal is read: money, tokens, time and MCP calls of each condition."""
+"""Totals while a journal is read: money, tokens, time and MCP calls of each condition."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ __all__ = ["CallRows", "Calls", "Doubles", "Ints", "Tally"]
 if TYPE_CHECKING:
     Doubles = array[float]
     Ints = array[int]
-else:  # as msgspec finds them: without parameters
+else:  # msgspec needs them without parameters
     Doubles = Ints = array
 
 _LONGEST_MESSAGE = 1000
-_MOST_MESSAGES = 50  # of errors that are told apart, of one server under one condition
+_MOST_MESSAGES = 50  # distinct error messages per server and condition
 _NUMBERS = re.compile(r"\d+")
 
 
@@ -36,9 +36,9 @@ class Calls(msgspec.Struct):
     calls: int = 0
     errors: int = 0
     trials: int = 0
-    characters: int = 0  # of results and errors, as the journal writes them
+    characters: int = 0  # of results and errors, as in the journal
     milliseconds: Doubles = msgspec.field(default_factory=_doubles)
-    # Error without its digits → the first error that was so, and how many were.
+    # Error without its digits → the first such error, and their number.
     messages: dict[str, tuple[str, int]] = {}
 
     def add(self, call: CallLine) -> None:
@@ -61,11 +61,11 @@ class Calls(msgspec.Struct):
 
 
 class CallRows(msgspec.Struct):
-    """Which tools the answers that count called, as columns: a row an answer and tool."""
+    """The tools called by the answers that count, as columns: one row per answer and tool."""
 
     cells: Ints = msgspec.field(default_factory=lambda: array("q"))
     tools: Ints = msgspec.field(default_factory=lambda: array("i"))  # codes
-    succeeded: Ints = msgspec.field(default_factory=lambda: array("b"))  # 1: a call of it did; 0: every one failed
+    succeeded: Ints = msgspec.field(default_factory=lambda: array("b"))  # 1: a call succeeded; 0: all failed
     codes: dict[CalledTool, int] = {}
 
     def add(self, cell: int, replies: Iterable[ReplyLine]) -> None:
@@ -82,7 +82,7 @@ class CallRows(msgspec.Struct):
 
 
 class Tally(msgspec.Struct):
-    """What the trials of one condition have used up, or trials whose condition is not known."""
+    """What the trials of one condition, or of an unknown one, have used."""
 
     answered: int = 0
     failed_attempts: int = 0
@@ -108,7 +108,7 @@ class Tally(msgspec.Struct):
             self.dollars.append(dollars)
 
     def lose(self, dollars: float | None) -> None:
-        """Notes that money which is paid went into an attempt without an answer."""
+        """Records money spent on an attempt without an answer."""
         if dollars is None:
             self.lost_unknown += 1
         elif dollars:
@@ -121,7 +121,7 @@ class Tally(msgspec.Struct):
             self.judge_dollars.append(dollars)
 
     def add_reply(self, reply: ReplyLine) -> None:
-        """Books a reply. A turn that was not asked used nothing: it makes no unknown number of tokens a known one."""
+        """Books a reply. A turn that was not asked used nothing, and does not make an unknown token count known."""
         if (dollars := reply.dollars) is None:
             self.unknown += 1
             self.unpriced_replies += 1
@@ -150,7 +150,7 @@ class Tally(msgspec.Struct):
                 sums[place] = (sums[place] or 0) + tokens
 
     def count_calls(self, replies: Iterable[ReplyLine], *, answered: bool) -> None:
-        """Books the MCP calls of some replies. `answered`: the replies are the answer of a trial."""
+        """Books the MCP calls of some replies. `answered`: whether the replies are a trial's answer."""
         servers = set()
         for reply in replies:
             for call in reply.tool_calls:

@@ -1,4 +1,4 @@
-"""The index of a large run that has ended, as a file in the user's cache: its columns as they are in memory."""
+"""Stores the index of a large run that has ended in the user's cache: its columns as they are in memory."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class _Stored(msgspec.Struct):
 
 
 def read_index(run: RunFolder, *, at_least: int = LARGE) -> RunIndex:
-    """The index of a run, read in one pass; of a run that has ended, and has `at_least` bytes, from the user's cache.
+    """The index of a run, read in one pass, or from the user's cache if the run has ended and has `at_least` bytes.
 
     Raises BadRun at a damaged line.
     """
@@ -94,7 +94,7 @@ def _stored(index: RunIndex) -> _Stored:
 
 
 def _restored(run: RunFolder, data: bytes | None) -> RunIndex | None:
-    """The index that was stored; None where there is none, or none that can be read."""
+    """The stored index; None if there is none, or it cannot be read."""
     if data is None:
         return None
     try:
@@ -121,7 +121,7 @@ def _encode(value: Any) -> bytes:
 
 
 def _decode(wanted: Any, value: Any) -> Any:
-    del wanted  # no other type is unknown to msgspec
+    del wanted  # msgspec knows every other type
     values: array[Any] = array(chr(value[0]))
     values.frombytes(memoryview(value)[1:])
     return values

@@ -1,6 +1,6 @@
-"""The journal: what happened, one event a line, on disk before anything builds on it.
+"""The journal: what happened in a run, one event per line, on disk before anything depends on it.
 
-`Journal` writes (one process at a time, from a thread of its own); `RunFolder` reads,
+`Journal` writes (one process at a time, on its own thread). `RunFolder` reads; it
 never repairs, and never runs code that a folder names.
 """
 

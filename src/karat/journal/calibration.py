@@ -1,7 +1,7 @@
-"""Draws of answers for people and the scores they gave: `calibration.jsonl` in the run folder, only appended to.
+"""Answers drawn for people and the scores they gave: `calibration.jsonl` in the run folder, only appended to.
 
-The first line is the head, every other one a draw or a person's scores of one drawn answer. The newest score of a
-person on a metric of an answer counts. Apart from `labels.jsonl`, whose reviewers see the judge's score.
+The first line is the head, every other line is a draw or a person's scores of one drawn answer. The newest score of
+a person on a metric of an answer counts. Separate from `labels.jsonl`, whose reviewers see the judge's score.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ _MOST_BYTES = 64 * 2**20
 
 
 class Stratum(msgspec.Struct, frozen=True, kw_only=True):
-    """Answers of one condition with the same score, or neighbouring ones, of which each had the same chance."""
+    """Answers of one condition with the same or neighbouring scores, all with the same chance to be drawn."""
 
     condition: str
     low: float  # the judge's lowest and highest score in it
     high: float
-    trials: tuple[str, ...]  # every answer of it, drawn or not
+    trials: tuple[str, ...]  # all its answers, drawn or not
 
 
 class Draw(msgspec.Struct, frozen=True, kw_only=True, tag="draw", tag_field="event"):
@@ -47,20 +47,20 @@ class Draw(msgspec.Struct, frozen=True, kw_only=True, tag="draw", tag_field="eve
 
     id: str
     at: str  # UTC, ISO 8601
-    metric: str  # whose scores made the strata, as reports name it
+    metric: str  # whose scores define the strata, as named in reports
     seed: int
     strata: tuple[Stratum, ...]
-    drawn: tuple[str, ...]  # trials in the order of the sheet, whose rows are called ID-1, ID-2, …
+    drawn: tuple[str, ...]  # trials in the order of the sheet, with rows ID-1, ID-2, …
 
 
 class PersonScores(msgspec.Struct, frozen=True, kw_only=True, tag="scores", tag_field="event"):
-    """What one person says of one drawn answer."""
+    """One person's scores of one drawn answer."""
 
     at: str
     who: str
     draw: str  # Draw.id
     trial: str
-    scores: dict[str, float]  # metric, as reports name it → the person's score
+    scores: dict[str, float]  # metric, as named in reports → the person's score
 
 
 class _Head(msgspec.Struct, frozen=True, kw_only=True, tag="head", tag_field="event"):
@@ -73,7 +73,7 @@ Scores = dict[str, dict[str, dict[str, float]]]
 
 
 class Calibrations(msgspec.Struct, frozen=True, kw_only=True):
-    """Every draw of a run, the oldest first, and what counts of the scores."""
+    """Every draw of a run, the oldest first, and the scores that count."""
 
     draws: dict[str, Draw] = {}
     scores: dict[str, Scores] = {}  # by draw
@@ -108,12 +108,12 @@ def read_calibrations(run: RunFolder) -> Calibrations:
                     raise BadRun(where, f"holds labels of run {event.run}, this is run {run.info.run}")
         except (LineDamaged, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             number = error.number if isinstance(error, LineDamaged) else count
-            remedy = "restore it from a copy, or delete that line: what people say in it is then lost"
+            remedy = "restore it from a copy, or delete that line and lose the scores in it"
             raise BadRun(where, f"line {number} is not as karat wrote it; {remedy}") from error
     return Calibrations(draws=draws, scores=scores, lines=count)
 
 
 def add_calibration(run: RunFolder, events: Sequence[Draw | PersonScores]) -> None:
     """Appends draws and scores; they are on disk when this returns. Raises BadRun as `read_calibrations`."""
-    read_calibrations(run)  # what is no file of this run is not written to
+    read_calibrations(run)  # never write to a file of another run
     append_events(run, CALIBRATION_FILE, _Head(format=FORMAT_VERSION, run=run.info.run), events)

@@ -1,8 +1,8 @@
-"""The journal of a run that has ended, compressed: `journal.jsonl.zst`, which `zstd -d` reads as well.
+"""The journal of a run that has ended, compressed: `journal.jsonl.zst`, which `zstd -d` also reads.
 
-The bytes of the journal in frames of 1 MB each, and behind them a table of the frames' sizes, as zstd's seekable format
-has it: so a reader still begins at any byte. Where there is a `journal.jsonl`, it is the journal, and the compressed
-file is what a kill left: each file is whole and on disk before the other is deleted.
+The bytes of the journal in frames of 1 MB each, followed by a table of the frames' sizes, as in zstd's seekable format:
+a reader can still start at any byte. If there is a `journal.jsonl`, it is the journal, and the compressed
+file is left over from a kill: each file is complete and on disk before the other is deleted.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ __all__ = ["COMPRESSED", "JOURNAL", "compress_journal", "expand_journal", "open_
 
 JOURNAL, COMPRESSED = "journal.jsonl", "journal.jsonl.zst"
 
-_FRAME = 2**20  # bytes of the journal in each frame but the last; also the most that a frame may need as its window
+_FRAME = 2**20  # bytes of the journal in each frame but the last; also the largest window of a frame
 _MOST_TIMES = 1000
 """How much longer than its file a journal may be, beyond its first 64 MB: ids and checksums, which do not compress,
 keep real ones below 50 times. So a small file from a stranger cannot take hours to read."""
@@ -48,10 +48,10 @@ _WINDOW: dict[int, int] = {zstd.DecompressionParameter.window_log_max: _FRAME.bi
 
 
 def open_compressed(folder: Path) -> io.BufferedReader:
-    """The lines of a compressed journal, to be read and sought in as those of a plain one.
+    """The lines of a compressed journal, readable and seekable like those of a plain one.
 
-    Raises OSError as `open_regular` does, and BadRun for a file that karat did not write, or that is damaged where it
-    is read.
+    Raises OSError as `open_regular` does, and BadRun for a file that karat did not write, or that is damaged at the
+    position read.
     """
     path = folder / COMPRESSED
     return io.BufferedReader(_Frames(open_regular(path, within=folder), path), _FRAME)
@@ -62,7 +62,7 @@ class _Frames(io.RawIOBase):
 
     def __init__(self, file: io.BufferedReader, path: Path) -> None:
         self._file, self._path, self._at = file, path, 0
-        self._number, self._frame = -1, b""  # the frame that was read last
+        self._number, self._frame = -1, b""  # the last frame read
         try:
             packed, sizes = self._table()
         except (struct.error, ValueError, OSError) as error:
@@ -110,7 +110,7 @@ class _Frames(io.RawIOBase):
         self._at = max(0, offset + {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self._starts[-1]}[whence])
         return self._at
 
-    def readinto(self, buffer: bytearray | memoryview, /) -> int:  # type: ignore[override]  # any buffer there is
+    def readinto(self, buffer: bytearray | memoryview, /) -> int:  # type: ignore[override]  # any buffer type
         number = bisect_right(self._starts, self._at) - 1
         if number >= len(self._starts) - 1:
             return 0
@@ -129,13 +129,13 @@ class _Frames(io.RawIOBase):
         decompressor = zstd.ZstdDecompressor(options=_WINDOW)
         try:
             frame = decompressor.decompress(packed, max_length=size + 1)
-            # A further call: the checksum may be left to read where the output was exactly filled.
+            # A further call: the checksum may still be unread if the output was exactly filled.
             if not decompressor.eof and len(frame) == size:
                 frame += decompressor.decompress(b"", max_length=1)
         except zstd.ZstdError as error:
             raise self._bad(f"frame {number + 1} is damaged ({error})") from error
         if len(frame) != size or not decompressor.eof or decompressor.unused_data:
-            raise self._bad(f"frame {number + 1} is damaged (it has another size than the table says)")
+            raise self._bad(f"frame {number + 1} is damaged (its size differs from the table)")
         return frame
 
     def close(self) -> None:
@@ -144,10 +144,10 @@ class _Frames(io.RawIOBase):
 
 
 def compress_journal(folder: Path, *, checksums: bool) -> None:
-    """Puts the compressed journal in the place of the plain one. For the holder of the run's lock alone.
+    """Replaces the plain journal by the compressed one. Only for the holder of the run's lock.
 
-    `checksums`: whether each line must have one. Raises BadRun where the run has not ended or is damaged. A kill at
-    any time leaves a whole journal: the plain one goes last.
+    `checksums`: whether each line must have one. Raises BadRun if the run has not ended or is damaged. A kill at
+    any time leaves a whole journal: the plain one is deleted last.
     """
     plain, path = _without_leftovers(folder)
     if path.exists() and not plain.exists():
@@ -159,7 +159,7 @@ def compress_journal(folder: Path, *, checksums: bool) -> None:
             file.seek(0)
             write_durably(path, _packed(file))
             try:
-                _require_alike(folder, file, whole=True)  # what is on disk is read back
+                _require_alike(folder, file, whole=True)  # read back from disk
             except BadRun:
                 path.unlink()
                 raise
@@ -170,7 +170,7 @@ def compress_journal(folder: Path, *, checksums: bool) -> None:
 
 
 def expand_journal(folder: Path) -> None:
-    """Puts the plain journal back, to be written to. For the holder of the run's lock alone. Raises BadRun."""
+    """Restores the plain journal for writing. Only for the holder of the run's lock. Raises BadRun."""
     plain, path = _without_leftovers(folder)
     try:
         if not path.exists():
@@ -187,7 +187,7 @@ def expand_journal(folder: Path) -> None:
 
 
 def _without_leftovers(folder: Path) -> tuple[Path, Path]:
-    """Where the plain and the compressed journal are; removes the beginnings of them that a killed process left."""
+    """Paths of the plain and the compressed journal; removes partial files left by a killed process."""
     for name in (JOURNAL, COMPRESSED):
         (folder / f".{name}.part").unlink(missing_ok=True)
     return folder / JOURNAL, folder / COMPRESSED
@@ -205,7 +205,7 @@ def _packed(file: BinaryIO) -> Iterator[bytes]:
 
 
 def _require_whole(file: BinaryIO, folder: Path, *, checksums: bool) -> None:
-    """Raises BadRun unless every line is as karat wrote it and the last one says that the run ended."""
+    """Raises BadRun unless every line is as karat wrote it and the last one records the end of the run."""
     read, last = 0, b""
     try:
         for last in checked_lines(file, required=checksums):
@@ -217,7 +217,7 @@ def _require_whole(file: BinaryIO, folder: Path, *, checksums: bool) -> None:
 
 
 def _require_alike(folder: Path, plain: BinaryIO, *, whole: bool = False) -> None:
-    """Raises BadRun unless the plain journal begins with what the compressed one holds. `whole`: and holds no more."""
+    """Raises BadRun unless the plain journal begins with the compressed content. `whole`: and has nothing more."""
     plain.seek(0)
     if not (folder / COMPRESSED).exists():
         return

@@ -1,8 +1,8 @@
-"""What a journal is made of: one event a line, its kind under the first key, `event`.
+"""The contents of a journal: one event per line, its kind under the first key, `event`.
 
-`answer`, `score` and `failure` are the records of the same names; what is only ever
-journalled is defined here. Unknown keys of a line are ignored and missing ones take
-their defaults, so older journals are read forever.
+`answer`, `score` and `failure` are the records of the same names; types that occur only
+in journals are defined here. Unknown keys of a line are ignored and missing ones take
+their defaults, so older journals stay readable forever.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ MISSED_GATE = "gate_"
 
 
 class PlanInfo(msgspec.Struct, frozen=True, kw_only=True):
-    """What is to be run. A resumed run's plan is the union of its parts."""
+    """The planned trials. A resumed run's plan is the union of its parts."""
 
     samples: int
     conditions: tuple[str, ...]
@@ -72,7 +72,7 @@ class Head(msgspec.Struct, frozen=True, kw_only=True, tag="head", tag_field="eve
 
 
 class Resume(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="resume", tag_field="event"):
-    """The run goes on, in another process."""
+    """The run continues, in another process."""
 
     at: str  # UTC, ISO 8601
     versions: dict[str, str]
@@ -85,9 +85,9 @@ class Resume(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag=
     condition_servers: dict[str, tuple[str, ...]] = {}
     condition_offers: dict[str, tuple[Offered, ...]] = {}  # skills and plug-ins
     command: Literal["run", "score"] = "run"
-    scorers: tuple[ScorerInfo, ...] = ()  # command "score": what is scored with now
-    studies: tuple[StudyCopy, ...] = ()  # human studies that are new, or whose file is another one now
-    servers: tuple[ServerInfo, ...] = ()  # MCP servers that are new, or offer something else than at the start
+    scorers: tuple[ScorerInfo, ...] = ()  # command "score": the scorers in use now
+    studies: tuple[StudyCopy, ...] = ()  # human studies that are new, or whose file has changed
+    servers: tuple[ServerInfo, ...] = ()  # MCP servers that are new, or whose offer has changed since the start
 
 
 class ReplyEvent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="reply", tag_field="event"):
@@ -109,29 +109,29 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag
     message: str
     retriable: bool = False
     stage: Literal["agent", "score"] = "agent"
-    usage: Usage | None = None  # of the call that failed; what was said before it stands in `replies`
+    usage: Usage | None = None  # of the failed call; earlier replies are in `replies`
     dollars: float | None = None
     seconds: float | None = None
-    replies: tuple[Reply, ...] = ()  # what the attempt itself was told, and paid for; those of `reply` lines first
+    replies: tuple[Reply, ...] = ()  # the attempt's own paid replies; those of `reply` lines first
 
 
 class End(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="end", tag_field="event"):
-    """The process that wrote the run ended on purpose."""
+    """The process that wrote the run ended in order."""
 
     at: str  # UTC, ISO 8601
     reason: Literal["done", "interrupted", "max_failures", "budget"]
-    seconds: float | None = None  # of this part of the run; None: not recorded, of an imported run
+    seconds: float | None = None  # of this part of the run; None: not recorded, in an imported run
     command: Literal["run", "score"] = "run"
 
 
 class Horizon(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="horizon", tag_field="event"):
-    """The plan of a run that may stop early, before its first answer. None of it can change afterwards."""
+    """The plan of a run that may stop early, before its first answer. It cannot change afterwards."""
 
     questions: int
-    order: str  # digest of their ids, in the order in which they are asked
+    order: str  # digest of their ids, in the order they are asked
     seed: int  # of that order
     repetitions: int
-    pairs: tuple[tuple[str, str], ...]  # the comparisons: the baseline, and a condition that is held against it
+    pairs: tuple[tuple[str, str], ...]  # the comparisons: the baseline, and a condition compared with it
     metric: str
     scorer: str
     scoring: str
@@ -141,16 +141,16 @@ class Horizon(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag
 
 
 class Decided(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="decided", tag_field="event"):
-    """A look that decided a comparison. It is not looked at again."""
+    """A look that decided a comparison. It is final."""
 
     a: str
     b: str
     verdict: Literal["better", "worse", "higher", "lower", "equivalent", "futile"]  # of b; higher: neither is better
-    questions: int  # of the order that had ended; the look is at these
+    questions: int  # of the order, ended: those in the look
     n: int  # of them: answered under both
     value: float  # mean difference, b - a, in points of the metric
-    p: float  # the least sequential p-value so far, not adjusted
-    out: tuple[str, ...] = ()  # conditions that are not asked from here on
+    p: float  # the smallest sequential p-value so far, not adjusted
+    out: tuple[str, ...] = ()  # conditions not asked from here on
 
 
 Event = Head | Resume | ReplyEvent | Attempt | Answer | Score | Failure | End | Horizon | Decided
@@ -164,27 +164,27 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DatasetInfo(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Which data, exactly."""
+    """Exactly which data."""
 
     kind: str
     path: str
     sha256: str  # hex, of the raw bytes
     samples: int  # in the file, before limits
-    commit: str | None = None  # of the repository that the file is from; None: it was a file of the machine
+    commit: str | None = None  # of the file's repository; None: a local file
 
 
 class StudyCopy(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A human study as the run folder keeps it: with this file its analysis needs nothing from outside."""
+    """A human study in the run folder: with this file its analysis needs nothing else."""
 
     study: str
     file: str  # its study.yaml, below `studies/` of the run folder
     sha256: str  # hex, of that file
-    digest: str  # hex, of the study as it was shown: study.yaml, materials and persons
-    columns: dict[str, str] = {}  # what persons of a list have: attribute → number or text
-    wording: str | None = None  # of the materials; None: as they stand
+    digest: str  # hex, of the study as shown: study.yaml, materials and persons
+    columns: dict[str, str] = {}  # attributes of listed persons: attribute → number or text
+    wording: str | None = None  # of the materials; None: unchanged
     relabel: bool = False  # other names and amounts were shown
-    reorder: bool = False  # options were shown the last one first
-    folder: str | None = None  # where it lay, if it has code of its own: `reducer` is looked for there
+    reorder: bool = False  # options were shown in reverse order
+    folder: str | None = None  # its original folder, if it has its own code: `reducer` is searched there
     code: dict[str, str] | None = None  # that code: file in `folder` → sha256, hex; None: no code, or not recorded
 
 
@@ -196,11 +196,11 @@ class ServerInfo(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     tools: tuple[str, ...] = ()
     tools_digest: str | None = None  # of names, descriptions and schemas; None: it did not answer
     fault: str | None = None
-    protocol: str | None = None  # the version of MCP that was negotiated; None: not recorded
+    protocol: str | None = None  # the negotiated version of MCP; None: not recorded
 
 
 class ScorerInfo(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A scorer, and what its numbers mean."""
+    """A scorer, and the meaning of its numbers."""
 
     name: str
     type: str
@@ -210,19 +210,19 @@ class ScorerInfo(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     options: JsonObject = {}
     rubric: str | None = None  # name or file
     rubric_digest: str | None = None
-    provenance: JsonObject = {}  # what else its scores depend on: models, parameters, digest of the prompt, prices
+    provenance: JsonObject = {}  # further inputs of its scores: models, parameters, digest of the prompt, prices
     compared_with: str | None = None  # a condition whose answer to the same question each score needs; None: none
 
 
 class Merged(msgspec.Struct, frozen=True, kw_only=True):
-    """The runs that a run was made of."""
+    """The runs that a run was merged from."""
 
     runs: tuple[str, ...]  # their ids, sorted
-    journal: str  # sha256, hex, of the journal that was made: with another one the run has gone on
+    journal: str  # sha256, hex, of the merged journal: another one means that the run has continued
 
 
 class RunInfo(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """`run.json`: everything needed to know what was run, written once before the first call."""
+    """`run.json`: everything that defines the run, written once before the first call."""
 
     format: int
     run: str  # run id, 8 hex digits
@@ -243,15 +243,15 @@ class RunInfo(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     servers: tuple[ServerInfo, ...] = ()
     condition_servers: dict[str, tuple[str, ...]] = {}
     condition_offers: dict[str, tuple[Offered, ...]] = {}  # skills and plug-ins
-    reports_tool_calls: bool = False  # whether the agent says that it reports every tool call; False: not known
+    reports_tool_calls: bool = False  # whether the agent claims to report every tool call; False: not known
     versions: dict[str, str] = {}  # karat, python, and the SDKs in use
-    rehearsed: bool = False  # whether scripts on this machine played its models: no number means anything
+    rehearsed: bool = False  # whether scripts on this machine acted as its models: no number means anything
     host: str = ""
     shard: str | None = None  # "2/4": the run asks the second quarter of its plan's trials; None: all of them
-    merged: Merged | None = None  # of what other runs it was made; None: of none
-    source: dict[str, str] = {}  # of answers made elsewhere: file, sha256; of one row a turn, the faults too
+    merged: Merged | None = None  # the runs it was merged from; None: not merged
+    source: dict[str, str] = {}  # for answers made elsewhere: file, sha256; with one row per turn, also the faults
 
     @property
     def imported(self) -> bool:
-        """Whether its answers and scores are results of another tool, which nobody can ask for again here."""
+        """Whether its answers and scores are results of another tool, which cannot be requested again here."""
         return "format" in self.source

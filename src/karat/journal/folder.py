@@ -1,4 +1,4 @@
-"""The run folder: `experiment.yaml`, `run.json`, `samples.jsonl`, `journal.jsonl`, or this one compressed."""
+"""The run folder: `experiment.yaml`, `run.json`, `samples.jsonl`, `journal.jsonl`, possibly compressed."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ _Kind = TypeVar("_Kind", Resume, Answer, Score, Failure, Attempt, End)
 
 
 def slugged(name: str) -> str:
-    """A name as a folder can carry it: lower case, letters, digits and dashes, at most 60 characters.
+    """A name usable for a folder: lower case, letters, digits and dashes, at most 60 characters.
 
     >>> slugged("Support KB (v2)")
     'support-kb-v2'
@@ -79,8 +79,8 @@ def create_run(
 ) -> RunFolder:
     """A new run folder with everything but its journal.
 
-    It is filled under a temporary name and then renamed, so that a folder that is there is
-    whole. `info.run` is replaced by the folder's own 8 hex digits. `studies`: the files of
+    It is filled under a temporary name and then renamed, so a folder that exists is
+    complete. `info.run` is replaced by the folder's own 8 hex digits. `studies`: the files of
     `info.studies`, by name. `shared`: the group may read the folder, as far as the umask allows; else only its owner.
     """
     try:
@@ -113,12 +113,12 @@ def create_run(
 
 
 class RunFolder:
-    """A run on disk. Reading takes no lock and repairs nothing: a torn last line is not there yet."""
+    """A run on disk. Reading takes no lock and repairs nothing: an incomplete last line is ignored."""
 
     def __init__(self, path: Path, info: RunInfo) -> None:
         self.path = path
         self.info = info
-        self._checked: tuple[int, ...] | None = None  # the journal whose lines all fit their checksums
+        self._checked: tuple[int, ...] | None = None  # the journal whose lines all match their checksums
         self._resumed: tuple[tuple[int, ...], tuple[Resume, ...]] | None = None  # of a journal in that state
 
     def __repr__(self) -> str:
@@ -146,7 +146,7 @@ class RunFolder:
 
     @classmethod
     def open(cls, path: str | os.PathLike[str], *, look: bool = True) -> RunFolder:
-        """`look`: also into the journal. Raises BadRun: no run there, or one of a newer format."""
+        """`look`: also read the journal. Raises BadRun if there is no run, or one of a newer format."""
         folder = Path(path)
         if folder.name in RUN_FILES:
             folder = folder.parent
@@ -155,7 +155,7 @@ class RunFolder:
                 raw = file.read()
         except (FileNotFoundError, NotADirectoryError) as error:
             found = "is not a run folder (it has no run.json)" if folder.is_dir() else "there is no such folder"
-            raise BadRun(str(path), f"{found}; `karat run FILE` makes one under results/") from error
+            raise BadRun(str(path), f"{found}; `karat run FILE` creates one under results/") from error
         except OSError as error:
             raise _unreadable(path, "run.json", error) from error
         try:
@@ -186,13 +186,13 @@ class RunFolder:
 
     @property
     def journal(self) -> Path:
-        """The file that holds the journal: `journal.jsonl`, or where only this is there, `journal.jsonl.zst`."""
+        """The file of the journal: `journal.jsonl`, or `journal.jsonl.zst` if only that exists."""
         plain, compressed = self.path / _JOURNAL, self.path / _COMPRESSED
         return compressed if compressed.exists() and not plain.exists() else plain
 
     @property
     def journal_size(self) -> int:
-        """Bytes of the journal's lines, compressed or not; 0 where there is none."""
+        """Bytes of the journal's lines, compressed or not; 0 if there is none."""
         with self.open_journal() or io.BytesIO() as file:
             return file.seek(0, os.SEEK_END)
 
@@ -201,8 +201,8 @@ class RunFolder:
     ) -> Iterator[bytes]:
         """Every complete line from byte `start` up to byte `stop`, without its newline.
 
-        Each is held against its checksum, once for as long as the file does not change. Raises BadRun at a damaged
-        line unless `on_damage` returns, which leaves that line out, and where the journal is not a regular file.
+        Each is checked against its checksum, once while the file does not change. Raises BadRun at a damaged
+        line unless `on_damage` returns, which skips that line, and if the journal is not a regular file.
         """
         file = self.open_journal()
         if file is None:
@@ -232,7 +232,7 @@ class RunFolder:
         return self.info.format >= CHECKSUMS_SINCE
 
     def open_journal(self) -> io.BufferedReader | None:
-        """The journal's lines, open for reading, compressed or not; None where there are none. Raises BadRun."""
+        """The journal's lines, open for reading, compressed or not; None if there are none. Raises BadRun."""
         if (file := self.open_file(_JOURNAL)) is not None:
             return file
         from karat.journal.compressed import open_compressed  # milliseconds, for zstd
@@ -240,14 +240,14 @@ class RunFolder:
         try:
             return open_compressed(self.path)
         except FileNotFoundError:
-            return self.open_file(_JOURNAL)  # it may have been expanded just now
+            return self.open_file(_JOURNAL)  # it may have just been expanded
         except OSError as error:
             raise _unreadable(self.path, _COMPRESSED, error) from error
 
     def open_file(self, name: str, *, at_most: int | None = None) -> io.BufferedReader | None:
-        """A file of the folder, open for reading; None where there is none.
+        """A file of the folder, open for reading; None if there is none.
 
-        Raises BadRun for what is not a regular file in the folder itself, or is longer than `at_most` bytes.
+        Raises BadRun if it is not a regular file in the folder itself, or longer than `at_most` bytes.
         """
         try:
             return open_regular(self.path / name, within=self.path, at_most=at_most)
@@ -257,12 +257,12 @@ class RunFolder:
             raise _unreadable(self.path, name, error) from error
 
     def events(self) -> Iterator[Event]:
-        """Every event, in the order in which it was written. Raises BadRun at a damaged line."""
+        """Every event, in the order written. Raises BadRun at a damaged line."""
         for number, line in enumerate(self.lines(), start=1):
             yield decode(line, path=str(self.path), number=number)
 
     def events_of(self, kind: type[_Kind], *, stop: int | None = None) -> Iterator[_Kind]:
-        """The events of one kind up to byte `stop`; other lines are passed over undecoded."""
+        """The events of one kind up to byte `stop`; other lines are skipped undecoded."""
         head = b'{"event":"%s"' % str(kind.__struct_config__.tag).encode()
         for number, line in enumerate(self.lines(stop=stop), start=1):
             if line.startswith(head):
@@ -271,7 +271,7 @@ class RunFolder:
                 yield event
 
     def _resumes(self) -> tuple[Resume, ...]:
-        """Every `resume`. The journal is searched for them once, for as long as it does not change."""
+        """Every `resume`. The journal is searched for them once, while it does not change."""
         file = self.open_journal()
         if file is None:
             return ()
@@ -282,7 +282,7 @@ class RunFolder:
         return self._resumed[1]
 
     def _resumes_in(self, file: BinaryIO) -> list[Resume]:
-        """Searches the bytes: six times as fast as reading every line. The others are checked when they are read."""
+        """Searches the bytes: six times as fast as reading every line. Other lines are checked when read."""
         resumes: list[Resume] = []
         rest = b"\n"
         while block := file.read(max(_BLOCK, len(rest))):
@@ -291,7 +291,7 @@ class RunFolder:
             while 0 <= start < end:
                 line = block[start + 1 : block.index(b"\n", start + 1)]
                 if checksum_fault(line, required=self.has_checksums) is not None:
-                    return list(self.events_of(Resume))  # raises, with the number of the line
+                    return list(self.events_of(Resume))  # raises, with the line number
                 try:
                     resumes.append(_resume.decode(line))
                 except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -320,14 +320,14 @@ class RunFolder:
             raise BadRun(str(self.path), f"samples.jsonl, line {at}: {error}; restore the file from a copy") from error
 
     def studies(self) -> tuple[StudyCopy, ...]:
-        """The human studies that the run keeps, each as it was when it was last run."""
+        """The human studies that the run keeps, each as last run."""
         found = {copy.study: copy for copy in self.info.studies}
         for resume in self._resumes():
             found.update({copy.study: copy for copy in resume.studies})
         return tuple(found.values())
 
     def write_studies(self, files: Mapping[str, bytes]) -> None:
-        """Adds files of studies. For the holder of the lock alone."""
+        """Adds files of studies. Only for the holder of the lock."""
         if not files:
             return
         make_folder(self.path / "studies")
@@ -336,23 +336,23 @@ class RunFolder:
         sync_folder(self.path)
 
     def study(self, copy: StudyCopy) -> bytes:
-        """The study.yaml that the run keeps of a study. Raises BadRun where it is not the one that was run."""
+        """The study.yaml that the run keeps of a study. Raises BadRun if it is not the one that was run."""
         name = f"studies/{copy.file}"
         if _STUDY_FILE.fullmatch(copy.file) is None:
-            raise BadRun(str(self.path), f"run.json is damaged: '{copy.file}' is no file of a study")
+            raise BadRun(str(self.path), f"run.json is damaged: '{copy.file}' is not the file of a study")
         with self.open_file(name, at_most=_LARGEST_STUDY) or io.BytesIO() as file:
             data = file.read(_LARGEST_STUDY + 1)
         if sha256(data).hexdigest() != copy.sha256:
-            raise BadRun(str(self.path), f"{name} is missing, or not as it was when the run began")
+            raise BadRun(str(self.path), f"{name} is missing, or has changed since the run began")
         return data
 
     def write_samples(self, samples: Iterable[Sample], *, redact: Redactor) -> None:
-        """Replaces samples.jsonl, atomically. For the holder of the lock alone."""
+        """Replaces samples.jsonl, atomically. Only for the holder of the lock."""
         codec = Codec(redact)
         write_durably(self.path / "samples.jsonl", (codec.line(sample) for sample in samples))
 
     def plan(self) -> PlanInfo:
-        """What is to be run: the first plan, widened by every resume."""
+        """The planned trials: the first plan, extended by every resume."""
         plan = self.info.plan
         for resume in self._resumes():
             if resume.plan is not None:
@@ -360,16 +360,16 @@ class RunFolder:
         return plan
 
     def widened_info(self) -> RunInfo:
-        """`run.json`, with the conditions and MCP servers that were added when the run was resumed."""
+        """`run.json`, with the conditions and MCP servers that were added by resuming the run."""
         return reduce(with_conditions_of, self._resumes(), self.info)
 
     def digests(self) -> dict[str, tuple[str, str]]:
-        """Condition → its digest and its agent's, as they were when it was first planned."""
+        """Condition → its digest and its agent's, as first planned."""
         info = self.widened_info()
         return {name: (digest, info.agents.get(name, "")) for name, digest in info.conditions.items()}
 
     def scorers(self) -> tuple[ScorerInfo, ...]:
-        """Every scoring there is: of the run, then of each `karat score`; the newest last."""
+        """All scorings: of the run, then of each `karat score`; the newest last."""
         found = {scorer.scoring: scorer for scorer in self.info.scorers}
         for resume in self._resumes():
             for scorer in resume.scorers:
@@ -378,13 +378,13 @@ class RunFolder:
         return tuple(found.values())
 
     def changed_servers(self) -> tuple[ServerInfo, ...]:
-        """MCP servers as they were when the run was resumed: those that were new, or offered something else."""
+        """MCP servers at each resume: those that were new, or whose offer had changed."""
         return tuple(server for resume in self._resumes() for server in resume.servers)
 
     def status(self) -> Status:
-        """How the run stands. "crashed": its process ended without saying so; resume it.
+        """The status of the run. "crashed": its process ended without an `end` event; resume it.
 
-        `karat score` does not change it: a run that was stopped is not done because it was scored.
+        `karat score` does not change it: scoring a stopped run does not make it done.
         """
         if RunLock(self.path).held():
             return "running"
@@ -399,7 +399,7 @@ class RunFolder:
         return status
 
     def _ends(self) -> Iterator[End | Resume]:
-        """Begins and ends of the run's own parts."""
+        """Starts and ends of the run's own parts."""
         for number, line in enumerate(self.lines(), start=1):
             if line.startswith((b'{"event":"end"', b'{"event":"resume"')):
                 event = decode(line, path=str(self.path), number=number)
@@ -407,7 +407,7 @@ class RunFolder:
                     yield event
 
     def last_line(self) -> bytes:
-        """The journal's last complete line if it is short, else its end. Raises BadRun where it is damaged."""
+        """The journal's last complete line if it is short, else its end. Raises BadRun if it is damaged."""
         file = self.open_journal()
         if file is None:
             return b""
@@ -440,7 +440,7 @@ class _Format(msgspec.Struct):
 
 
 def with_conditions_of(info: RunInfo, part: Resume | RunInfo) -> RunInfo:
-    """The first, with the conditions and MCP servers that only the other part of the run has."""
+    """The first, plus the conditions and MCP servers that only the other part of the run has."""
 
     def union(field: str) -> dict[str, Any]:
         known: dict[str, Any] = getattr(info, field)
@@ -463,7 +463,7 @@ def widened(first: PlanInfo, second: PlanInfo) -> PlanInfo:
 
 
 def server_changes(before: Iterable[ServerInfo], after: Iterable[ServerInfo]) -> Iterator[tuple[ServerInfo, str]]:
-    """Servers that offer other tools, or speak another version of the protocol, than before; each with a sentence."""
+    """Servers whose tools or protocol version have changed; each with a sentence."""
     first = {server.name: server for server in before}
     for server in after:
         old = first.get(server.name)

@@ -1,8 +1,8 @@
-"""Reviews of answers by people: `labels.jsonl` in the run folder, which is only appended to.
+"""Reviews of answers by people: `labels.jsonl` in the run folder, append-only.
 
-The first line is the head, every other one a label. The newest label of a person on a trial
-counts, whole: one that says nothing withdraws what they had said. What is said of a turn stands apart
-from what is said of the whole.
+The first line is the head, every other line is a label. The newest label of a person on a trial
+counts as a whole: an empty one withdraws the earlier one. Labels of a turn are separate
+from labels of the whole answer.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _CHECKSUMS_SINCE = 2
 LONGEST_NOTE = 10_000
 """Characters."""
 
-_MOST_BYTES = 64 * 2**20  # of the file: what people write in years is far below
+_MOST_BYTES = 64 * 2**20  # of the file: far more than people write in years
 _PATIENCE_SECONDS = 10.0  # another writer holds the lock for one line
 
 Verdict = Literal["confirmed", "rejected"]
@@ -52,23 +52,23 @@ Judged = Literal["right", "wrong", "cannot_tell"]
 
 
 class Label(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="label", tag_field="event"):
-    """What one person says of one answer, or of one of its turns."""
+    """One person's label of one answer, or of one of its turns."""
 
     at: str  # UTC, ISO 8601
     who: str
     trial: str
-    turn: Annotated[int, msgspec.Meta(ge=0, le=1_000_000)] | None = None  # from 0; None: of the whole answer
-    scores: dict[str, float] = {}  # metric, as reports name it → the person's own score
+    turn: Annotated[int, msgspec.Meta(ge=0, le=1_000_000)] | None = None  # from 0; None: for the whole answer
+    scores: dict[str, float] = {}  # metric, as named in reports → the person's own score
     claims: dict[str, Verdict] = {}  # an unverified claim, word for word → whether it holds
     note: str = ""
-    verdict: Judged | None = None  # of a turn, against its golden answer
-    diagnosis: str = ""  # of a turn that is wrong: why, in the words of `karat.numeric`
-    answers: dict[str, float | str | list[str]] = {}  # of a turn of a study: field → the answer that the person reads
-    unread: dict[str, str] = {}  # the same: field → why there is no answer in it, in the words of the journal
+    verdict: Judged | None = None  # for a turn, compared with its golden answer
+    diagnosis: str = ""  # for a wrong turn: why, in the terms of `karat.numeric`
+    answers: dict[str, float | str | list[str]] = {}  # for a turn of a study: field → the answer that the person reads
+    unread: dict[str, str] = {}  # the same: field → why it has no answer, in the terms of the journal
 
     @property
     def empty(self) -> bool:
-        """Whether nothing is said: what was said before is withdrawn."""
+        """Whether it is empty: the earlier label is withdrawn."""
         return not (
             self.scores or self.claims or self.note or self.verdict or self.diagnosis or self.answers or self.unread
         )
@@ -82,17 +82,17 @@ class _Head(msgspec.Struct, frozen=True, kw_only=True, tag="head", tag_field="ev
 class Labels(msgspec.Struct, frozen=True, kw_only=True):
     """Every label that counts."""
 
-    newest: dict[str, tuple[Label, ...]]  # trial → one a person and turn, the oldest first
+    newest: dict[str, tuple[Label, ...]]  # trial → one per person and turn, the oldest first
     lines: int = 0
     damaged_lines: tuple[int, ...] = ()  # from 1; not as karat wrote them
 
     @property
     def damaged(self) -> int:
-        """How many lines are not as karat wrote them."""
+        """The number of lines that are not as karat wrote them."""
         return len(self.damaged_lines)
 
     def of(self, trial: str) -> tuple[Label, ...]:
-        """Of one trial."""
+        """The labels of one trial."""
         return self.newest.get(trial, ())
 
 
@@ -100,12 +100,12 @@ _decode = msgspec.json.Decoder(_Head | Label).decode
 
 
 def labels_path(run: RunFolder) -> Path:
-    """Where they stand, or would."""
+    """The path of the file, existing or not."""
     return run.path / "labels.jsonl"
 
 
 def read_labels(run: RunFolder) -> Labels:
-    """Raises BadRun for a file of a newer format, of another run, or of a size that no people write."""
+    """Raises BadRun for a file of a newer format, of another run, or too large to be written by people."""
     file = run.open_file("labels.jsonl", at_most=_MOST_BYTES)
     if file is None:
         return Labels(newest={})
@@ -149,18 +149,18 @@ def _gathered(run: RunFolder, lines: Iterable[bytes]) -> Labels:
 
 
 def add_label(run: RunFolder, label: Label) -> None:
-    """Appends a label; it is on disk when this returns. Writers of any process wait for each other.
+    """Appends a label; it is on disk when this returns. Writers in different processes wait for each other.
 
-    Raises BadRun where it cannot be written.
+    Raises BadRun if it cannot be written.
     """
-    read_labels(run)  # what is no file of this run's labels is not written to
+    read_labels(run)  # never write to anything but this run's labels
     append_events(run, labels_path(run).name, _Head(format=FORMAT_VERSION, run=run.info.run), [label])
 
 
 def append_events(run: RunFolder, name: str, head: object, events: Iterable[object]) -> None:
-    """Appends events to a file of the run folder, durably; a file that is new or empty gets the head first.
+    """Appends events to a file of the run folder, durably; a new or empty file gets the head first.
 
-    Raises BadRun where it cannot be written.
+    Raises BadRun if it cannot be written.
     """
     path = run.path / name
     new = not path.exists()
@@ -171,7 +171,7 @@ def append_events(run: RunFolder, name: str, head: object, events: Iterable[obje
         end = end_of_lines(fd)
         lines = b"" if end else codec.line(head)
         lines += b"".join(map(codec.line, events))
-        os.ftruncate(fd, end)  # what a killed writer left of a line
+        os.ftruncate(fd, end)  # an incomplete line left by a killed writer
         try:
             write_whole(fd, lines)
         except OSError:
@@ -193,7 +193,7 @@ def _lock(fd: int, path: Path) -> None:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             if time.monotonic() > give_up:
-                raise BadRun(str(path), "another process is writing to it and does not end; try again") from error
+                raise BadRun(str(path), "another process keeps writing to it; try again") from error
             time.sleep(0.01)
         else:
             return

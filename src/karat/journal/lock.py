@@ -1,4 +1,4 @@
-"""One writer a run: an advisory lock that dies with its process, and a note of who holds it."""
+"""One writer per run: an advisory lock released when its process ends, and a note of its holder."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from karat.files import new_file_mode, open_regular
 
 __all__ = ["Holder", "RunLock", "open_own"]
 
-_LARGEST_NOTE = 4096  # bytes of the note of who holds the lock
-_PATIENCE_SECONDS = 0.5  # a reader that looks whether a run goes on holds the lock for microseconds
+_LARGEST_NOTE = 4096  # bytes of the note of the lock's holder
+_PATIENCE_SECONDS = 0.5  # a reader that checks the lock holds it for microseconds
 
 
 class Holder(msgspec.Struct, frozen=True, kw_only=True):
-    """Who writes to a run."""
+    """The process that writes to a run."""
 
     pid: int
     host: str
 
 
 class RunLock:
-    """Held by `run` and `score` for as long as they may write; flock, so kill −9 releases it.
+    """Held by `run` and `score` while they may write; flock, so kill −9 releases it.
 
-    On a file of its own: closing any other handle on the journal must not release it.
+    On a separate file: closing any other handle on the journal must not release it.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -77,7 +77,7 @@ class RunLock:
             raise BadRun(str(self._path), error.strerror or str(error)) from error
 
     def holder(self) -> Holder | None:
-        """Who took the lock last, whether or not it is still held."""
+        """The last holder of the lock, whether or not it is still held."""
         try:
             with open_regular(self._path, within=self._path.parent, at_most=_LARGEST_NOTE) as file:
                 return msgspec.json.decode(file.read(), type=Holder)
@@ -86,7 +86,7 @@ class RunLock:
 
 
 def open_own(path: Path) -> int:
-    """A file of the run folder, for writing. Raises BadRun for a link: the folder may come from somebody else."""
+    """A file of the run folder, for writing. Raises BadRun for a link: the folder may come from someone else."""
     try:
         flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
         fd = os.open(path, flags, new_file_mode(path.parent))

@@ -1,4 +1,4 @@
-"""Reads every file of a run folder and names what is not as karat wrote it. Changes nothing."""
+"""Reads every file of a run folder and reports everything that is not as karat wrote it. Changes nothing."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ __all__ = ["Damage", "Verified", "verify"]
 _EVENT = re.compile(rb'\{"event":"([a-z]{3,7})"')
 _REMEDIES = {
     "head": "restore the journal from a copy",
-    "resume": "restore the journal from a copy: without this line the plan and the scorers of that part are not known",
+    "resume": "restore the journal from a copy: without this line the plan and the scorers of that part are unknown",
     "end": "delete the line: the run then counts as one that was killed",
     "answer": "delete the line: `karat run FILE --resume RUN` asks its trial again",
     "reply": "delete the line: its turn is asked again, unless the trial has an answer",
     "score": "delete the line: `karat run FILE --resume RUN` scores the answer again",
     "attempt": "delete the line: what the failed attempt cost is then missing from every total",
     "failure": "delete the line: the trial then counts as not run",
-    "horizon": "restore the journal from a copy: without this line nobody knows when the run may stop",
-    "decided": "restore the journal from a copy: without this line conditions that are out are asked again",
+    "horizon": "restore the journal from a copy: without this line karat cannot know when the run may stop",
+    "decided": "restore the journal from a copy: without this line decided conditions are asked again",
 }
 _ANY_EVENT = "delete the line: a lost answer is then asked again, a lost score made again, a lost cost stays missing"
 
 
 class Damage(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing that is not as karat wrote it."""
+    """One place that is not as karat wrote it."""
 
     file: str  # in the run folder
     line: int | None  # from 1; None: the whole file
@@ -48,12 +48,12 @@ class Damage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Verified(msgspec.Struct, frozen=True, kw_only=True):
-    """What was found in one run folder."""
+    """The findings in one run folder."""
 
     folder: str
     run: str | None  # run id; None: run.json cannot be read
     lines: int  # of journal.jsonl, samples.jsonl, labels.jsonl and calibration.jsonl together
-    unprotected: int  # of these, lines of an older karat: they have no checksum and could only be parsed
+    unprotected: int  # of these, lines of an older karat: without a checksum, only parsed
     damages: tuple[Damage, ...]
     notes: tuple[str, ...] = ()
 
@@ -64,16 +64,16 @@ class Verified(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def deletion(self) -> str | None:
-        """The command that deletes the damaged lines of the journal; None where there are none, or no line may go."""
-        lines = [one for one in self.damages if one.file == "journal.jsonl" and one.line is not None]
-        if not lines or any(not one.remedy.startswith("delete") for one in lines):
+        """The command that deletes the damaged lines of the journal; None if there are none, or none may be deleted."""
+        lines = [damage for damage in self.damages if damage.file == "journal.jsonl" and damage.line is not None]
+        if not lines or any(not damage.remedy.startswith("delete") for damage in lines):
             return None
-        numbers = ";".join(f"{one.line}d" for one in lines)
+        numbers = ";".join(f"{damage.line}d" for damage in lines)
         return f"sed -i.damaged -e '{numbers}' {shlex.quote(f'{self.folder}/journal.jsonl')}"
 
 
 def verify(folder: Path) -> Verified:
-    """Raises BadRun where there is no run folder, or one of a newer karat."""
+    """Raises BadRun if there is no run folder, or one of a newer karat."""
     if not (folder / "run.json").exists():
         RunFolder.open(folder, look=False)
     found = _Found(folder)
@@ -107,7 +107,7 @@ class _Found:
         except BadRun as error:
             if "update karat" in error.problem:
                 raise
-            remedy = "restore it from a copy; the journal can be read with it only"
+            remedy = "restore it from a copy; the journal cannot be read without it"
             self._add("run.json", None, error.problem.partition("; ")[0], remedy)
             return None
 
@@ -131,7 +131,7 @@ class _Found:
             with file or BytesIO() as opened:
                 if file and hashlib.sha256(opened.read()).hexdigest() == changes.sha256:
                     return
-                reason = "it is not as it was when the answer was given" if file else reason
+                reason = "it has changed since the answer was given" if file else reason
         except BadRun as error:
             reason = error.problem
         self._add(name, None, reason, "restore it from a copy: without it this workspace is neither shown nor scored")
@@ -169,7 +169,7 @@ class _Found:
                 self._add(f"studies/{copy.file}", None, error.problem, "restore it from a copy")
 
     def _events(self, run: RunFolder, name: str, kind: object) -> Iterator[tuple[int, object]]:
-        """Each line that is whole, with its number; what is wrong with the others is added."""
+        """Each complete line, with its number; faults of the others are added."""
         decode = msgspec.json.Decoder(kind).decode
         try:
             file = run.open_journal() if name == run.journal.name else run.open_file(name)
@@ -204,7 +204,7 @@ class _Found:
                 return
             self.lines += max([number, *damaged])
             self._name(file, name, damaged)
-            if not _ends_with_newline(file):
+            if name == "journal.jsonl" and not _ends_with_newline(file):
                 self.notes.append(
                     f"{name}: the last line is incomplete, as a killed run leaves it; a resume removes it"
                 )

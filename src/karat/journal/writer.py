@@ -1,8 +1,8 @@
-"""The one writer of a journal, on a thread of its own.
+"""The only writer of a journal, on its own thread.
 
-`await append(event)` returns when the event is on disk. The thread writes whatever
-gathered while the last sync ran: no timer, so a lone event waits for nothing and a
-crowd shares one sync.
+`await append(event)` returns when the event is on disk. The thread writes all events
+that arrived during the last sync: no timer, so a single event does not wait, and
+many share one sync.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ _Item = tuple[bytes, "asyncio.Future[None]"]
 class Journal:
     """An open journal: holds the run's lock from entry to exit.
 
-    Entering truncates the torn line that kill −9 can leave; no reader ever repairs.
+    Entering truncates the incomplete line that kill −9 can leave; readers never repair.
     """
 
     def __init__(self, folder: Path, *, redact: Redactor | None = None, sync: Callable[[int], None] = _sync) -> None:
-        """`sync`: makes what was written to a descriptor durable."""
+        """`sync`: makes data written to a descriptor durable."""
         self.path = folder / "journal.jsonl"
         self._lock = RunLock(folder)
         self.redact = redact or Redactor({})
@@ -85,7 +85,7 @@ class Journal:
 
     @property
     def empty(self) -> bool:
-        """Whether nothing was ever written."""
+        """Whether nothing has been written yet."""
         return self._size == 0
 
     async def __aexit__(
@@ -99,15 +99,15 @@ class Journal:
         self._lock.release()
 
     def append(self, *events: Event) -> asyncio.Future[None]:
-        """A future that is done when the events, side by side, are on disk.
+        """A future that is done when the events, written together, are on disk.
 
-        It raises BadRun when the disk refuses.
+        It raises BadRun if the disk refuses.
         """
         lines = self._codec.line(events[0]) if len(events) == 1 else b"".join(map(self._codec.line, events))
         return self.append_lines(lines)
 
     def append_lines(self, lines: bytes) -> asyncio.Future[None]:
-        """As `append`, of whole lines that a `Codec` with the same secrets has written elsewhere."""
+        """As `append`, for whole lines that a `Codec` with the same secrets has written elsewhere."""
         done: asyncio.Future[None] = self._loop.create_future()
         if self._broken is not None:
             _settle([done], self._broken, str(self.path))
@@ -148,16 +148,16 @@ class Journal:
             try:
                 self._sync(self._fd)
             except BaseException as error:  # noqa: BLE001 -- every waiting caller gets it
-                # A sync that failed once may succeed the next time without having written: nothing of it counts.
+                # After a failed sync, the next one may succeed without having written: nothing of the batch counts.
                 self._broken, kept = self._broken or error, 0
             self._size += sum(len(line) for line, _ in batch[:kept])
             if self._broken is not None:
-                # What follows the last full sync is unknown: cut it off, and write no more. If that fails too, the
-                # next writer cuts it when it opens the journal.
+                # The content after the last full sync is unknown: truncate it, and stop writing. If that fails too, the
+                # next writer truncates it when it opens the journal.
                 with suppress(OSError):
                     os.ftruncate(self._fd, self._size)
         waiting = [done for _, done in batch]
-        # The loop may be closed already: then there is no caller left.
+        # The loop may already be closed: then there is no caller left.
         with suppress(RuntimeError):
             if kept:
                 self._loop.call_soon_threadsafe(_settle, waiting[:kept], None, str(self.path))
@@ -165,7 +165,7 @@ class Journal:
                 self._loop.call_soon_threadsafe(_settle, waiting[kept:], self._broken, str(self.path))
 
     def _that_fitted(self, batch: list[_Item]) -> int:
-        """How many events of a batch are in the file as a whole, where the disk refused to take them all."""
+        """How many events of a batch are completely in the file, if the disk refused some."""
         with suppress(OSError):
             room = os.fstat(self._fd).st_size - self._size
             for number, (line, _) in enumerate(batch):
@@ -182,10 +182,10 @@ def _settle(waiting: list[asyncio.Future[None]], problem: BaseException | None, 
         if problem is None:
             done.set_result(None)
         else:
-            remedy = "what was journalled before is safe: make room, then go on with --resume"
+            remedy = "everything journalled before is safe: free some space, then continue with --resume"
             why = getattr(problem, "strerror", None) or repr(problem)
             done.set_exception(BadRun(path, f"the disk refused to write ({why}); {remedy}"))
-            done.exception()  # who waits for a later event only gets it there: Python need not warn of this one
+            done.exception()  # callers waiting for later events get it too, so Python need not warn about this one
 
 
 def write_whole(fd: int, data: bytes) -> None:
@@ -196,7 +196,7 @@ def write_whole(fd: int, data: bytes) -> None:
 
 
 def end_of_lines(fd: int) -> int:
-    """The offset behind the last newline of a file; 0 if it has none."""
+    """The offset after the last newline of a file; 0 if it has none."""
     end = os.fstat(fd).st_size
     while end > 0:
         start = max(0, end - _BLOCK)

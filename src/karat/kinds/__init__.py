@@ -1,4 +1,4 @@
-"""What a dataset kind is. One file a kind; each name is the file's name."""
+"""What a dataset kind is. One file per kind, with the kind's name."""
 
 from __future__ import annotations
 
@@ -62,8 +62,8 @@ class Dataset(msgspec.Struct, frozen=True, kw_only=True):
     path: Path
     sha256: str  # hex, of the file's raw bytes
     samples: Sequence[Sample]
-    commit: str | None = None  # hex, of the repository that the file is from; None: it is from this machine
-    studies: tuple[object, ...] = ()  # human studies: those that are run, as they are shown
+    commit: str | None = None  # hex, of the file's repository; None: a local file
+    studies: tuple[object, ...] = ()  # human studies: those to run, as shown
 
     def __iter__(self) -> Iterator[Sample]:
         return iter(self.samples)
@@ -73,16 +73,16 @@ class Dataset(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Doubted(msgspec.Struct, frozen=True, kw_only=True):
-    """One golden answer that is not to be trusted, and why."""
+    """One doubtful golden answer, and why."""
 
     id: str  # of the sample
-    turn: int | None  # from 0; None: of the sample as a whole
+    turn: int | None  # from 0; None: the whole sample
     reasons: tuple[str, ...]  # slugs
-    evidence: dict[str, Any]  # reason → what shows it
+    evidence: dict[str, Any]  # reason → its evidence
 
 
 class Linted(msgspec.Struct, frozen=True, kw_only=True):
-    """What a dataset says against itself."""
+    """Contradictions in a dataset."""
 
     kind: str
     path: Path
@@ -90,19 +90,19 @@ class Linted(msgspec.Struct, frozen=True, kw_only=True):
     samples: int  # that could be read
     turns: int  # of these
     doubted: tuple[Doubted, ...]  # in the order of the file
-    meanings: dict[str, str]  # reason → what it says
-    faults: tuple[Fault, ...] = ()  # for which a run would refuse the file
+    meanings: dict[str, str]  # reason → its meaning
+    faults: tuple[Fault, ...] = ()  # faults that make a run refuse the file
 
 
 class AnswerFile(msgspec.Struct, frozen=True, kw_only=True):
     """The files of answers that `karat score FILE --kind NAME` takes for datasets of the kind NAME."""
 
-    rows: str  # what a row holds, in words
-    option: str  # of the agent `replay`, which says what the file's columns are called
+    rows: str  # a description of a row
+    option: str  # of the agent `replay`, for the names of the file's columns
 
 
 class DatasetPart(msgspec.Struct, frozen=True, kw_only=True):
-    """How much of one part of a dataset is asked: of one study of several."""
+    """How much of one part of a dataset is asked, such as one of several studies."""
 
     name: str
     participants: int
@@ -112,11 +112,11 @@ class DatasetPart(msgspec.Struct, frozen=True, kw_only=True):
 class DatasetKind(Protocol):
     """Reads one kind of file. Raises BadDataset with every fault of the file at once.
 
-    `judged` (class attribute): whether answers need a judge when the file names no scorer.
-    A kind may also have `scorer` (class attribute), the name of what scores it then;
-    `lint(path) -> Linted`, which `karat lint` calls; `locate(text, folders)` (static), where what
-    `dataset.path` says is not always a file; and `attributes(path)`, what is known of participants,
-    whose system prompts may then say `{{ profile.… }}`.
+    `judged` (class attribute): whether answers need a judge if the file names no scorer.
+    A kind may also have `scorer` (class attribute), the name of its default scorer;
+    `lint(path) -> Linted`, which `karat lint` calls; `locate(text, folders)` (static), if
+    `dataset.path` is not always a file; and `attributes(path)`, the attributes of participants,
+    whose system prompts may then contain `{{ profile.… }}`.
     """
 
     judged: bool
@@ -133,7 +133,7 @@ class Preset(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Column(msgspec.Struct, frozen=True, kw_only=True):
-    """A column of a table that `karat query` asks. NULL: not known or not applicable, as `meaning` says; never 0."""
+    """A column of a table for `karat query`. NULL: not known or not applicable, see `meaning`; never 0."""
 
     name: str
     type: str  # of karat.sql.TYPES
@@ -141,7 +141,7 @@ class Column(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TableInfo(msgspec.Struct, frozen=True, kw_only=True):
-    """A table that `karat query` asks: what a row is, and its columns in order."""
+    """A table for `karat query`: the meaning of a row, and its columns in order."""
 
     name: str
     rows: str
@@ -153,7 +153,7 @@ class TableInfo(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ReplyValues(Protocol):
-    """What was read in a reply."""
+    """The parsed fields of a reply."""
 
     @property
     def values(self) -> Mapping[str, Any]: ...  # field → answer
@@ -162,14 +162,14 @@ class ReplyValues(Protocol):
 
 
 class RecordedFaults(Protocol):
-    """What is wrong with a file of recorded answers, for the command that scores it."""
+    """The faults of a file of recorded answers, for the command that scores it."""
 
     @property
     def rows(self) -> int: ...  # in the file
     @property
     def used(self) -> int: ...  # rows that answer a turn
     @property
-    def columns(self) -> Mapping[str, str]: ...  # what each column was taken for
+    def columns(self) -> Mapping[str, str]: ...  # the meaning of each column
     @property
     def counts(self) -> Mapping[str, int]: ...  # kind of fault → rows or turns
     @property
@@ -177,11 +177,11 @@ class RecordedFaults(Protocol):
     @property
     def faults(self) -> Sequence[RecordedFault]: ...
     @property
-    def hint(self) -> str | None: ...  # what may be the reason for the faults
+    def hint(self) -> str | None: ...  # the possible reason for the faults
 
 
 class RecordedFault(Protocol):
-    """One thing that is wrong with a file of recorded answers."""
+    """One fault of a file of recorded answers."""
 
     @property
     def kind(self) -> str: ...
@@ -192,10 +192,10 @@ class RecordedFault(Protocol):
 
 
 class RecordedAnswers(Protocol):
-    """Answers that were made elsewhere, in a file whose rows are of a form that only one kind knows."""
+    """Answers made elsewhere, in a file with a row format of one kind."""
 
     path: Path
-    repetitions: int  # the most answers of one sample under one condition
+    repetitions: int  # the maximum number of answers to a sample under one condition
 
     @property
     def conditions(self) -> Collection[str]: ...  # in the order of the file
@@ -210,28 +210,28 @@ class RecordedAnswers(Protocol):
 
 
 class Kind:
-    """What the house asks of a kind of dataset, with what it gets from a kind that says nothing.
+    """The interface of a dataset kind, with the defaults.
 
-    A kind's class need not inherit from this: `of` lays it behind. Nothing here depends on the options of a dataset.
+    A kind's class need not inherit from this: `of` adds the defaults. Nothing here depends on the options of a dataset.
     """
 
-    is_installed = True  # else only what every run has is known: scores, ledger, cost
-    noun = "dataset"  # one of its files, in words
-    unit = "question"  # what is paired, in words
+    is_installed = True  # False: only common results are known: scores, ledger, cost
+    noun = "dataset"  # the word for one of its files
+    unit = "question"  # the word for the paired unit
     by_turn = False  # whether rates are over turns, clustered by sample
     compared = True  # whether conditions are compared on the scores themselves
-    loss_bounds = True  # whether means come with worst- and best-case bounds for what is missing
+    loss_bounds = True  # whether means have worst- and best-case bounds for missing values
     unscored = "the experiment names no scorer"  # why nothing was scored
-    parts: tuple[type[Part], ...] = ()  # classes of what it adds to a Summary and to a Comparison
+    parts: tuple[type[Part], ...] = ()  # classes of its additions to a Summary and to a Comparison
 
     tables: tuple[TableInfo, ...] = ()
     """Tables of `karat query` that only its runs have, without the columns that say where a row belongs:
     `run`, `trial`, `sample`, `condition`, `repetition` and `line`. `fill` gives the rows."""
 
-    content = ""  # what its datasets hold, in words; empty: only the kind's name is known
-    doubted = "sample"  # what `karat lint` counts, in words
+    content = ""  # a description of its datasets; empty: only the kind's name is known
+    doubted = "sample"  # the word for what `karat lint` counts
 
-    answer_file: AnswerFile | None = None  # None: no files of answers but those with one answer a row
+    answer_file: AnswerFile | None = None  # None: only files of answers with one answer per row
     commands: Mapping[str, str] = {}
     """Of `karat score FILE --kind NAME`, for files that become no run: NAME → "module:command".
 
@@ -239,53 +239,53 @@ class Kind:
     is called, by the command line alone, which it may import.
     """
 
-    listed = ""  # what `karat list` calls the datasets that come with the kind; empty: none come with it
+    listed = ""  # the name in `karat list` for the datasets included with the kind; empty: none
 
-    compared_by = "question by question"  # how two conditions are compared, in words
+    compared_by = "question by question"  # a description of how conditions are compared
     by_session = False  # whether a sample is a session of tasks, shown one by one
-    has_quarantine = False  # whether `dataset.quarantine` may name a file that `karat lint` writes
+    has_quarantine = False  # whether `dataset.quarantine` may name a file from `karat lint`
 
     @staticmethod
     def looks_like(path: Path) -> bool:
-        """Whether a file looks like a dataset of this kind. Raises BadDataset where it cannot be read."""
+        """Whether a file looks like a dataset of this kind. Raises BadDataset if it cannot be read."""
         del path
         return False
 
     @staticmethod
     def recorded_columns() -> type[BaseModel]:
-        """What can be said of the columns of a file with answers that were made elsewhere, one row a turn or a part.
+        """The options for columns of a file with answers made elsewhere, one row per turn or part.
 
-        Raises ValueError where the kind has no such files.
+        Raises ValueError if the kind has no such files.
         """
         raise ValueError("answers of this kind of dataset have one row a sample")
 
     @staticmethod
     def recorded(path: Path, columns: BaseModel) -> RecordedAnswers:
-        """Answers that were made elsewhere. Raises BadDataset with what is wrong with the file."""
+        """Answers made elsewhere. Raises BadDataset with the faults of the file."""
         raise ValueError(f"answers of this kind of dataset have one row a sample: {path}, {columns}")
 
     has_random_replies = False  # whether `random_reply` gives any
-    turns_say_what_is_asked = False  # whether the detail of a turn is for agents; else golden answers follow from it
+    turns_say_what_is_asked = False  # whether the detail of a turn is for agents; else it reveals golden answers
 
     @staticmethod
     def next_turn(sample: Sample, turn: int, replies: Sequence[str | None]) -> str | None:
         """What is sent in an open turn (from 0), given the replies to all turns before it (None: there is none).
 
-        None: nothing; neither this turn nor a later one of its session is asked any more. A function of its
-        arguments alone, so that a run that goes on asks what it would have asked.
+        None: nothing; neither this turn nor a later one of its session is asked. A function of only its
+        arguments, so a resumed run asks the same.
         """
         del replies
         return sample.turns[turn].question
 
     @staticmethod
     def prompt(condition: Condition, sample: Sample, session: int | None) -> str | None:
-        """The condition's system prompt as it is sent in one session of a trial."""
+        """The condition's system prompt as sent in one session of a trial."""
         del sample, session
         return condition.system_prompt
 
     @staticmethod
     def presets() -> Mapping[str, Preset]:
-        """System prompts that come with the kind, by name, from the one that says least to the one that says most."""
+        """The kind's preset system prompts, by name, from the least to the most detailed."""
         return {}
 
     @staticmethod
@@ -294,14 +294,14 @@ class Kind:
     ) -> tuple[list[str], list[str]]:
         """Faults and warnings of a system prompt, or of that of a preset.
 
-        `attributes`: what the instance's `attributes` gives. Asked only where a kind has that.
+        `attributes`: the result of the instance's `attributes`. Called only if a kind has that.
         """
         del text, preset, attributes
         return [], []
 
     @staticmethod
     def read(sample: Sample, turn: int, text: str) -> ReplyValues:
-        """What a reply says in one turn (from 0): each field read, or with the reason why it is not.
+        """The fields of a reply in one turn (from 0): each parsed, or with the reason why not.
 
         Raises ValueError for a sample without fields.
         """
@@ -309,7 +309,7 @@ class Kind:
 
     @staticmethod
     def random_reply(sample: Sample, turn: int, dice: Random) -> str:
-        """A reply to one turn (from 0) in the form asked for, every answer as likely as any other.
+        """A reply to one turn (from 0) in the requested form, all answers equally likely.
 
         Raises ValueError for a sample without fields.
         """
@@ -317,36 +317,36 @@ class Kind:
 
     @staticmethod
     def keep(dataset: Dataset, *, redact: Redactor) -> Sequence[tuple[StudyCopy, bytes]]:
-        """What a run folder keeps of the dataset: what `run.json` says of each part, and its file."""
+        """What a run folder keeps of the dataset: the entry of each part in `run.json`, and its file."""
         del dataset, redact
         return ()
 
     @staticmethod
     def shipped(name: str | None) -> object:
-        """The page of one dataset that comes with the kind, or of all: a value whose `str` is for people."""
+        """The page of one dataset included with the kind, or of all: a value whose `str` is for people."""
         raise BadOption("NAME", f"no dataset is called '{name}'")
 
     @staticmethod
     def parts_asked(dataset: Dataset, samples: Sequence[Sample]) -> tuple[DatasetPart, ...]:
-        """How much of each part of a dataset these samples are; none where it has no parts."""
+        """How much of each part of a dataset these samples are; none if it has no parts."""
         del dataset, samples
         return ()
 
     @staticmethod
     def own_scorer(dataset: Dataset) -> str | None:
-        """The scorer of a dataset for which none is named; None: the kind's `scorer`."""
+        """The scorer of a dataset if none is named; None: the kind's `scorer`."""
         del dataset
         return None
 
     @staticmethod
     def judge(dataset: Dataset) -> dict[str, object] | None:
-        """The `judge` of recorded answers for which no scorer is named; None: the kind's `scorer` suffices."""
+        """The `judge` of recorded answers if no scorer is named; None: the kind's `scorer` suffices."""
         del dataset
         return None
 
     @staticmethod
     def check_target(path: Path) -> Path | None:
-        """What `karat check` checks as a dataset of the kind, of a path or name; None: it is no such dataset.
+        """What `karat check` checks as a dataset of the kind, for a path or name; None: not such a dataset.
 
         Raises BadOption for a name that seems to mean one.
         """
@@ -355,7 +355,7 @@ class Kind:
 
     @staticmethod
     def right_rule(run: RunFolder, wanted: str | None) -> tuple[str, str | None]:
-        """The match that makes a turn right: the one wanted, else the run's own; a warning where that is unknown."""
+        """The match that makes a turn right: the requested one, else the run's own; a warning if that is unknown."""
         del run
         if wanted is not None:
             raise BadOption("--right", "is for runs over conversations")
@@ -375,7 +375,7 @@ class Kind:
 
     @staticmethod
     def fill(table: str, sample: Sample, record: Answer | Score) -> Iterable[Mapping[str, object]]:
-        """Rows of one of `tables` for an answer or a score that counts, column → value; what is left out is NULL."""
+        """Rows of one of `tables` for an answer or a score that counts, column → value; omitted columns are NULL."""
         del table, sample, record
         return ()
 
@@ -395,7 +395,7 @@ class Kind:
         *,
         allow_code: AllowCode,
     ) -> Comparison | None:
-        """The whole comparison of two runs, where it is not by sample; None: by sample."""
+        """The whole comparison of two runs, if it is not by sample; None: by sample."""
         del runs, summaries, pairs, sides, allow_code
         return None
 
@@ -406,7 +406,7 @@ class _NotInstalled(Kind):
 
 @cache
 def of(name: str) -> type[Kind]:
-    """The kind that a run names, never imported from "module:Class"; the defaults where it is not installed."""
+    """The kind named in a run, never imported from "module:Class"; the defaults if it is not installed."""
     try:
         found = plugins.find("kinds", name, allow_code=False)
     except UnknownPlugin:
@@ -417,12 +417,12 @@ def of(name: str) -> type[Kind]:
 
 
 def completed(plugin: type[Any]) -> type[Kind]:
-    """The class of a kind, with the defaults of `Kind` behind its own."""
+    """The class of a kind, with missing members from `Kind`."""
     return plugin if issubclass(plugin, Kind) else type(plugin.__name__, (plugin, Kind), {})
 
 
 def of_sample(sample: Sample) -> type[Kind]:
-    """The kind that a sample is of; the defaults where it names none, or one that is not installed."""
+    """The kind of a sample; the defaults if it names none, or one that is not installed."""
     return of(sample.kind)
 
 
@@ -433,26 +433,26 @@ def installed() -> Mapping[str, type[Kind]]:
 
 
 def sample_digest(parts: Any) -> str:
-    """A digest over whatever a sample consists of, keys sorted: 32 hex digits of blake2b."""
+    """A digest over a sample's content, keys sorted: 32 hex digits of blake2b."""
     from hashlib import blake2b
 
     return blake2b(msgspec.json.encode(parts, order="sorted"), digest_size=16).hexdigest()
 
 
 def kind_of(path: Path) -> str:
-    """Which kind of dataset a file looks like. Raises BadDataset where nothing can be read at all."""
+    """Which kind of dataset a file looks like. Raises BadDataset if nothing can be read."""
     return next((name for name, kind in installed().items() if kind.looks_like(path)), DEFAULT_KIND)
 
 
 def quarantine_text(doubted: Iterable[Doubted]) -> str:
-    """The text of a quarantine file, which `dataset.quarantine` can name: one line a turn."""
+    """The text of a quarantine file, which `dataset.quarantine` can name: one line per turn."""
     from karat.kinds._quarantine import written
 
     return written(doubted)
 
 
 def read_rows(path: Path) -> Rows:
-    """The rows of a file of any kind that datasets come in. Raises BadDataset where nothing can be read at all."""
+    """The rows of a file in any format of datasets. Raises BadDataset if nothing can be read."""
     from karat.documents.rows import read_rows as read_file_rows
 
     return read_file_rows(path)

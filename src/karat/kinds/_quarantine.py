@@ -1,4 +1,4 @@
-"""Turns whose golden answers are not to be trusted: JSON Lines that `karat lint` writes and a run can name."""
+"""Turns with doubtful golden answers: JSON Lines that `karat lint` writes and a run can name."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ Quarantine = Mapping[str, Mapping[int | None, tuple[str, ...]]]
 
 
 def read_quarantine(path: Path, turns: Mapping[str, int]) -> Quarantine:
-    """The marks of a quarantine file. `turns`: conversation → how many turns it has.
+    """The marks of a quarantine file. `turns`: conversation → its number of turns.
 
-    Raises BadDataset with every fault: what is no line of such a file, and what the dataset does not have.
+    Raises BadDataset with every fault: invalid lines, and turns that the dataset does not have.
     """
     rows = read_rows(path)
     found: dict[str, dict[int | None, tuple[str, ...]]] = {}
@@ -41,7 +41,7 @@ def read_quarantine(path: Path, turns: Mapping[str, int]) -> Quarantine:
 
 
 def written(doubted: Iterable[Doubted]) -> str:
-    """The file's text: one line a turn, `{"id", "turn", "reasons", "evidence"}`."""
+    """The file's text: one line per turn, `{"id", "turn", "reasons", "evidence"}`."""
     lines = (
         {"id": found.id, "turn": found.turn, "reasons": found.reasons, "evidence": found.evidence} for found in doubted
     )
@@ -65,4 +65,4 @@ def _wrong(row: Mapping[str, Any], turns: Mapping[str, int]) -> str | None:
     return None
 
 
-_MANY = 2_000  # names; looking for the nearest among more takes longer than it helps
+_MANY = 2_000  # names; searching more for the nearest takes too long

@@ -1,7 +1,7 @@
-"""Samples: kept in blocks of bytes, and drawn by a seed, the same ones on every machine.
+"""Samples: kept in blocks of bytes, and drawn with a seed, identically on every machine.
 
-The order in which samples are drawn depends on nothing but the seed and their ids, so that a larger `sample_size` keeps
-all that a smaller one had, and a row that is added to the file leaves the others where they are.
+The order of the draw depends only on the seed and the samples' ids, so a larger `sample_size` keeps
+all samples of a smaller one, and adding a row to the file does not move the others.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _BLOCK = 64  # samples: decoding one block takes some 60 µs, and trials come sa
 
 
 class Packed(Sequence[Sample]):
-    """A sequence that decodes its samples when they are asked for: equal each time, not the same objects."""
+    """A sequence that decodes its samples on access: equal each time, not the same objects."""
 
     def __init__(self) -> None:
         self._blocks: list[bytes] = []
@@ -69,9 +69,9 @@ class Packed(Sequence[Sample]):
 def draw(
     samples: Sequence[Sample], size: int | None, *, seed: int, stratum: Callable[[Sample], Hashable] | None = None
 ) -> Sequence[Sample]:
-    """`size` of the samples (all, where there are no more), in the order they came in.
+    """`size` of the samples (all, if there are fewer), in their original order.
 
-    With `stratum`, each stratum gives its share of them, to within one.
+    With `stratum`, each stratum gets its share of them, to within one.
     """
     if size is None or size >= len(samples):
         return samples
@@ -87,11 +87,11 @@ def draw(
 def draw_equally(
     samples: Sequence[Sample], size: int | None, *, seed: int, stratum: Callable[[Sample], Hashable]
 ) -> Sequence[Sample]:
-    """`size` of the samples, as many from each stratum as from any other, in the order they came in.
+    """`size` of the samples, equally many from each stratum, in their original order.
 
-    A stratum that has fewer gives all it has, and the others share the rest. The `weight` of a
-    sample is how many of its stratum it stands for, so that weighted means are those of the whole
-    file. Raises ValueError where some stratum would give none: no weight could make up for that.
+    A stratum with fewer gives all it has, and the others share the rest. The `weight` of a
+    sample is how many of its stratum it represents, so weighted means are those of the whole
+    file. Raises ValueError if a stratum would give none: no weight could correct that.
     """
     if size is None or size >= len(samples):
         return samples
@@ -112,10 +112,10 @@ def draw_equally(
 
 
 def _taking_turns(groups: Sequence[Sequence[int]], size: int) -> Iterator[int]:
-    """Members of all groups, so that after each step every group has had its share, to within one.
+    """Members of all groups, such that after each step every group has had its share, to within one.
 
     The j-th of a group may be taken from step (j - 1 + d) N / n on and is due by (j - d) N / n, where the
-    group has n of the N members, d = 1 / (2 G - 2) for G groups; whatever is due first is taken.
+    group has n of the N members, d = 1 / (2 G - 2) for G groups; the one due first is taken.
 
     Tijdeman (1980), The chairman assignment problem, Discrete Mathematics 32:323.
     """

@@ -7,11 +7,11 @@
         gates.check(condition.gate, tools.calls)
         toolbox.changes                                   # servers that changed their tools during the run
 
-With `cassettes` the toolbox records what servers are asked and answer, or replays it with no
-server at all (cassettes.py, taped.py); agents that start servers themselves get a proxy then
-(proxy.py), which calls in at karat's own process (hub.py).
+With `cassettes` the toolbox records the traffic with servers, or replays it without
+servers (cassettes.py, taped.py); agents that start servers themselves then get a proxy
+(proxy.py), which connects to karat's own process (hub.py).
 
-Importing this package loads neither the SDK nor anything else of weight, because every
+Importing this package loads neither the SDK nor other heavy modules, because every
 server process starts by importing it (`python -m karat.mcp.launch`).
 """
 

@@ -1,6 +1,6 @@
-"""The attempt of a trial that the current task works for: set by the trial, read by what records and replays.
+"""The attempt of a trial that the current task belongs to: set by the trial, read for recording and replay.
 
-A context variable, because the agent between a trial and an MCP session need not know it: sessions are opened in the
+A context variable, because the agent between a trial and an MCP session does not know it: sessions are opened in the
 task of the attempt.
 """
 
@@ -18,22 +18,22 @@ from karat.records import Elicited
 __all__ = ["WHOLE_RUN", "Attempt", "current"]
 
 WHOLE_RUN = "run"
-"""The name of what belongs to no trial: the preflight."""
+"""The name of the preflight, which belongs to no trial."""
 
 
 class Attempt:
     """`with Attempt("4f0e…-1"):` around one attempt of a trial.
 
-    Leaving it releases what was lent to the attempt, and raises a fault that karat itself met
-    if the agent did not pass it on.
+    Leaving it releases the attempt's resources, and raises a fault that karat itself met
+    if the agent did not raise it.
     """
 
     def __init__(self, name: str, *, elicit: Sequence[Elicited] = ()) -> None:
         self.name, self.elicit = name, elicit
-        self.lent = ExitStack()  # what ends with the attempt
+        self.lent = ExitStack()  # resources of the attempt
         self.fault: InfrastructureFault | None = None  # the first
-        self.begun: set[str] = set()  # cassettes that know of it
-        self.goes_on = False  # where an earlier part of the run broke off: what it was told there still counts
+        self.begun: set[str] = set()  # cassettes that include it
+        self.goes_on = False  # whether it resumes an interrupted attempt: earlier answers still count
         self._counts: Counter[tuple[str, str]] = Counter()
         self._before: Token[Attempt | None] | None = None
 
@@ -44,7 +44,7 @@ class Attempt:
         return n
 
     def elicited(self, server: str) -> Elicited:
-        """The answer to the server's next question to the user: the last one where there are no more."""
+        """The answer to the server's next question to the user: the last one if there are no more."""
         return self.elicit[min(self.next(server, "elicitation"), len(self.elicit) - 1)]
 
     def __enter__(self) -> Attempt:
@@ -57,7 +57,7 @@ class Attempt:
         if self._before is not None:
             _CURRENT.reset(self._before)
         self.lent.close()
-        # A cancellation is not an outcome of the attempt, and what the operator must fix comes first.
+        # A cancellation is not an outcome of the attempt, and an OperatorError comes first.
         outcome = error is None or (isinstance(error, Exception) and not isinstance(error, OperatorError))
         if self.fault is not None and error is not self.fault and outcome:
             if isinstance(error, TrialFault):
@@ -66,7 +66,7 @@ class Attempt:
 
 
 def current() -> Attempt | None:
-    """The attempt that this task works for; None outside of one."""
+    """The attempt that this task belongs to; None outside one."""
     return _CURRENT.get()
 
 

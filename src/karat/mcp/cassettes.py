@@ -1,17 +1,17 @@
-"""Cassettes: what MCP servers were asked and what they answered, in files, so that a run can be repeated without them.
+"""Cassettes: requests to MCP servers and their answers, in files, so a run can be repeated without the servers.
 
-One file a server, called after its name and the digest of its definition, one line an event:
+One file per server, named after it and the digest of its definition, one line per event:
 
     {"event":"head","format":1,"server":"docs","digest":"…"}
-    {"event":"begin","session":"<trial>-<attempt>"}          what this session said before counts no more
+    {"event":"begin","session":"<trial>-<attempt>"}          earlier lines of this session no longer count
     {"event":"asked","session":…,"method":"tools/call","arguments":{…},"n":0,"result":{…},"milliseconds":3.1}
 
 An answer is found by session, method, arguments in canonical form, and how often the same
-was asked before (`n`), so that repetitions that run at the same time stay apart. Instead of
+was asked before (`n`), so concurrent repetitions stay separate. Instead of
 `result` there may be an `error` of the protocol, a `fault` of the server, or `cut`: the trial
-was over first. `relayed` marks the requests of an agent that connects to the server itself, of
-any method. A long result that the file holds already is named by `same`, its digest.
-Every line is redacted before it is written, and so are the arguments that are looked for.
+ended first. `relayed` marks the requests of an agent that connects to the server itself, of
+any method. A long result that is already in the file is given by `same`, its digest.
+Every line is redacted before it is written, and so are the arguments of a lookup.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ __all__ = [
 FORMAT_VERSION = 1
 """1: 2026-11, the first."""
 
-_LONG = 256  # characters from which on a result that was written before is not written again
+_LONG = 256  # characters; a repeated result this long is not written again
 
 
 class RecordedFault(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -73,21 +73,21 @@ class RecordedFault(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
 
 
 class RecordedRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="asked", tag_field="event"):
-    """One request and what came of it."""
+    """One request and its outcome."""
 
     session: str
     method: str
     arguments: JsonObject = {}
     n: int = 0
     result: JsonObject | None = None
-    same: str | None = None  # digest of a result that stands further up
+    same: str | None = None  # digest of an earlier result
     error: str | None = None
     code: int | None = None
-    data: object = None  # of the error, as the server gave it
-    relayed: bool = False  # asked by an agent that connects to the server itself: result or error are the server's own
+    data: object = None  # of the error, as given by the server
+    relayed: bool = False  # asked by an agent that connects to the server itself: result or error come from the server
     fault: RecordedFault | None = None
     cut: bool = False
-    elicited: tuple[Elicited, ...] = ()  # what the server asked the user meanwhile, and the answers
+    elicited: tuple[Elicited, ...] = ()  # the server's questions to the user meanwhile, and the answers
     milliseconds: float | None = None
 
 
@@ -111,7 +111,7 @@ def cassette_path(folder: Path, server: McpServer) -> Path:
 
 
 class CassetteWriter:
-    """Adds to the cassette of one server. Raises BadOption where another process does."""
+    """Appends to the cassette of one server. Raises BadOption if another process does."""
 
     def __init__(self, path: Path, server: McpServer, redact: Redactor) -> None:
         self._redact = redact
@@ -134,7 +134,7 @@ class CassetteWriter:
         self._put(_Head(format=FORMAT_VERSION, server=server.name, digest=server.digest))
 
     def request(self, method: str, arguments: JsonObject) -> str:
-        """What is asked, in the spelling by which it is counted."""
+        """The request in the canonical form for counting."""
         return _request(method, arguments, self._redact)
 
     def add(self, attempt: Attempt, asked: RecordedRequest) -> None:
@@ -162,12 +162,12 @@ class CassetteWriter:
 
 
 class CassetteReader:
-    """The cassette of one server, read by place: memory grows by some bytes a request, not with the answers."""
+    """The cassette of one server, read by offset: memory grows by some bytes per request, not with the answers."""
 
     def __init__(self, path: Path, redact: Redactor) -> None:
         self.path, self._redact = path, redact
-        self._places: dict[bytes, int] = {}  # request → where its line begins
-        self._results: dict[str, int] = {}  # digest of a long result → the line that holds it
+        self._places: dict[bytes, int] = {}  # request → offset of its line
+        self._results: dict[str, int] = {}  # digest of a long result → its line
         self._takes: dict[str, int] = {}  # session → how often it began
         self._relayed: set[str] = set()  # sessions of agents that connect to the server themselves
         self._reading: set[str] = set()  # sessions that asked for resources or prompts
@@ -176,11 +176,11 @@ class CassetteReader:
             self._read()
 
     def request(self, method: str, arguments: JsonObject) -> str:
-        """What is asked, in the spelling by which it is looked for."""
+        """The request in the canonical form for lookup."""
         return _request(method, arguments, self._redact)
 
     def find(self, attempt: Attempt, method: str, arguments: JsonObject, n: int | None) -> RecordedRequest | None:
-        """What was answered the n-th time (from 0), or at last; None: it was never asked."""
+        """The n-th answer (from 0), or the last one; None: it was never asked."""
         place = self._places.get(self._key(attempt.name, _request(method, arguments, self._redact), n))
         if place is None:
             return None
@@ -190,11 +190,11 @@ class CassetteReader:
         return asked
 
     def relayed(self, attempt: Attempt) -> bool:
-        """Whether everything that the agent asked is in the recording, not the tools alone."""
+        """Whether the recording has all requests of the agent, not only tools."""
         return attempt.name in self._relayed
 
     def masked(self, value: JsonObject) -> JsonObject:
-        """As the recording has it: without secrets."""
+        """As in the recording: without secrets."""
         return _masked(value, self._redact)
 
     def reads(self, attempt: Attempt) -> bool:
@@ -227,7 +227,7 @@ class CassetteReader:
                     self._results.setdefault(digest.hex(), place)
 
     def _lines(self) -> Iterator[tuple[int, _Head | _Begin | RecordedRequest]]:
-        """Raises BadOption for a line that is none; a last line without its end is not there yet."""
+        """Raises BadOption for an invalid line; an incomplete last line is ignored."""
         place = 0
         with self.path.open("rb") as file:
             for number, data in enumerate(file, start=1):
@@ -253,18 +253,18 @@ def _masked(value: JsonObject, redact: Redactor) -> JsonObject:
 
 
 def _request(method: str, arguments: JsonObject, redact: Redactor) -> str:
-    """Method and arguments in one spelling: sorted keys, no secrets."""
+    """Method and arguments in canonical form: sorted keys, no secrets."""
     return f"{method} {msgspec.json.encode(_masked(arguments, redact), order='sorted').decode()}"
 
 
 def _digest(result: JsonObject) -> tuple[bytes, bool]:
-    """Of a result as it stands in the file, and whether it is long enough to be worth it."""
+    """The digest of a result as in the file, and whether it is long enough to need one."""
     data = msgspec.json.encode(result, order="sorted")
     return blake2b(data, digest_size=16).digest(), len(data) > _LONG
 
 
 def _capabilities(attempt: Attempt) -> JsonObject:
-    """What tells a handshake apart: a server that may ask the user can offer and answer otherwise."""
+    """What identifies a handshake: a server that may ask the user can offer and answer differently."""
     return {"capabilities": {"elicitation": {}}} if attempt.elicit else {}
 
 
@@ -273,7 +273,7 @@ UNREPEATABLE = frozenset({"subscriptions/listen"})
 
 
 class ServerConnection(Protocol):
-    """What can be asked as a server: a session with it, or a view that records or replays one."""
+    """Anything that can be called like a server: a session with it, or a view that records or replays one."""
 
     def offer(self) -> Coroutine[object, object, Offer]: ...
 
@@ -283,7 +283,7 @@ class ServerConnection(Protocol):
 
 
 class CassetteStore:
-    """The cassettes of a run, one a server, opened when first needed."""
+    """The cassettes of a run, one per server, opened when first needed."""
 
     def __init__(self, cassettes: Cassettes, redact: Redactor) -> None:
         self.replays = cassettes.mode == "replay"
@@ -297,7 +297,7 @@ class CassetteStore:
         return _Recorded(line, self.recording(server, attempt))
 
     def recording(self, server: McpServer, attempt: Attempt | None) -> Recording:
-        """Where the requests of this attempt to the server are written."""
+        """The recorder of this attempt's requests to the server."""
         return Recording(self._recorder(server), attempt or self._whole_run)
 
     def refused(self, server: McpServer, fault: InfrastructureFault, attempt: Attempt | None) -> None:
@@ -308,7 +308,7 @@ class CassetteStore:
         self._recorder(server).add(attempt or self._whole_run, asked)
 
     def replayed(self, server: McpServer, attempt: Attempt | None) -> Replayed:
-        """A connection that is answered from the recording alone."""
+        """A connection answered only from the recording."""
         path = cassette_path(self._folder, server)
         if path.name not in self._readers:
             self._readers[path.name] = CassetteReader(path, self._redact)
@@ -327,13 +327,13 @@ class CassetteStore:
 
 
 class Recording:
-    """The requests of one attempt to one server, and the cassette that they are written to (None: none is)."""
+    """The requests of one attempt to one server, and the cassette they are written to (None: not recorded)."""
 
     def __init__(self, recorder: CassetteWriter | None, attempt: Attempt) -> None:
         self._recorder, self.attempt = recorder, attempt
 
     def asking(self, method: str, arguments: dict[str, object], *, relayed: bool = False) -> OpenRequest:
-        """A request that is being made. `relayed`: by an agent that connects to the server itself."""
+        """A request in progress. `relayed`: by an agent that connects to the server itself."""
         recorder = self._recorder
         n = 0 if recorder is None else self.attempt.next(recorder.name, recorder.request(method, arguments))
         asked = RecordedRequest(session=self.attempt.name, method=method, arguments=arguments, n=n, relayed=relayed)
@@ -376,7 +376,7 @@ class _Recorded:
 
 
 class OpenRequest:
-    """A request under way, written down when it is over, however it ends."""
+    """A request in progress, recorded when it ends, in any way."""
 
     def __init__(self, asked: RecordedRequest, recorder: CassetteWriter | None, attempt: Attempt) -> None:
         self._asked, self._recorder, self._attempt = asked, recorder, attempt
@@ -401,17 +401,17 @@ class OpenRequest:
         if isinstance(error, InfrastructureFault):
             self.end(fault=RecordedFault.of(error))
         else:
-            self.end(cut=error is not None)  # if so, the trial was over first
+            self.end(cut=error is not None)  # if so, the trial ended first
 
     def end(self, **found: object) -> None:
-        """Writes the request down, with what came of it."""
+        """Records the request, with its outcome."""
         self.keep(**found)
         if self._recorder is not None:
             self._recorder.add(self._attempt, self._asked)
 
 
 class Replayed:
-    """The recording of one server, as one attempt asks it."""
+    """The recording of one server, as used by one attempt."""
 
     def __init__(self, server: McpServer, reader: CassetteReader, attempt: Attempt) -> None:
         self._server, self._reader, self._attempt = server, reader, attempt
@@ -419,11 +419,11 @@ class Replayed:
     async def offer(self) -> Offer:
         from mcp_types import Tool
 
-        # The list may be asked for more often than was recorded: that depends on the clock.
+        # The list may be requested more often than recorded: that depends on the clock.
         capabilities = _capabilities(self._attempt)
         introduction = _without_fault(await self._found("initialize", capabilities, or_last=True))
         listed = _without_fault(await self._found("tools/list", {}, or_last=True))
-        tools = [Tool.model_validate(one) for one in (listed.result or {})["tools"]]
+        tools = [Tool.model_validate(tool) for tool in (listed.result or {})["tools"]]
         return offer_of(self._server.name, introduction.result or {}, tools)
 
     async def ask(self, tool: str, arguments: JsonObject) -> Outcome:
@@ -443,7 +443,7 @@ class Replayed:
         )
 
     def _answered_alike(self, elicited: Sequence[Elicited]) -> bool:
-        """Whether today's script would answer the server's questions as they were answered."""
+        """Whether the current script would give the server the recorded answers."""
         if not self._attempt.elicit:
             return not elicited
         for was in elicited:
@@ -454,14 +454,14 @@ class Replayed:
 
     @property
     def reads(self) -> bool:
-        """Whether more than tools was asked for, by this attempt: else it was not offered, or not noticed."""
+        """Whether this attempt requested more than tools: otherwise it was not offered, or not noticed."""
         return self._reader.reads(self._attempt)
 
     async def answer(self, method: str, arguments: JsonObject) -> RecordedRequest | None:
-        """What an agent got that asked this itself; None if it was not recorded, and could not be.
+        """The recorded answer to an agent's own request; None if it was not recorded, and could not be.
 
-        The server's fault, if there was one, is in it. Raises InfrastructureFault for what should
-        be in the recording. In recordings of the tools alone, that is the handshake and the tools.
+        The server's fault, if there was one, is in it. Raises InfrastructureFault for requests
+        missing in the recording. In recordings of only tools, those are the handshake and the tools.
         """
         expected = method in ("initialize", "tools/list", "tools/call") or self._reader.relayed(self._attempt)
         if method in UNREPEATABLE or not (expected or self._reader.find(self._attempt, method, arguments, None)):
@@ -473,7 +473,7 @@ class Replayed:
         asked = self._reader.find(self._attempt, method, arguments, n)
         if asked is None and or_last:
             asked = self._reader.find(self._attempt, method, arguments, None)
-        if asked is not None and asked.cut:  # then the attempt ended at its own limit, and shall again
+        if asked is not None and asked.cut:  # then the attempt ended at its own limit, and does so again
             await asyncio.sleep(self._server.call_timeout_seconds)
             raise self._missing("was cut off before there was an answer to", method, arguments, n)
         if asked is None:

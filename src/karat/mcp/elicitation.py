@@ -21,7 +21,7 @@ _LONGEST = 2_000  # characters of a question
 
 
 def answers_from(value: object) -> tuple[Elicited, ...]:
-    """The answers that a key or a cell holds. Raises ValueError.
+    """The answers in a key or a cell. Raises ValueError.
 
     >>> answers_from(["decline", {"accept": {"copies": 3}}])
     (Elicited(action='decline', content={}, message=''), Elicited(action='accept', content={'copies': 3}, message=''))
@@ -39,7 +39,7 @@ def _answer(value: object) -> Elicited:
 
 
 def answers_for(condition: Condition, sample: Sample) -> tuple[Elicited, ...]:
-    """The answers of one trial; none where the sample's cell is empty. Raises AgentFault for another cell."""
+    """The answers of one trial; none if the sample's cell is empty. Raises AgentFault for an invalid cell."""
     if condition.elicit is None or condition.elicit.column is None:
         return condition.elicit.answers if condition.elicit is not None else ()
     cell = sample.metadata.get(condition.elicit.column)
@@ -54,14 +54,14 @@ def answers_for(condition: Condition, sample: Sample) -> tuple[Elicited, ...]:
 
 
 class Answering:
-    """Answers the questions of one session, and notes them for the call that is under way."""
+    """Answers the questions of one session, and records them for the call in progress."""
 
     def __init__(self, attempt: Attempt, server: str) -> None:
         self._attempt, self._server = attempt, server
         self._noted: list[Elicited] = []
 
     async def __call__(self, context: ClientRequestContext, params: ElicitRequestParams) -> ElicitResult:
-        """The SDK's callback, for requests of the server as for `input_required`."""
+        """The SDK's callback, for requests of the server and for `input_required`."""
         from mcp_types import ElicitRequestFormParams, ElicitResult
 
         answer = self._attempt.elicited(self._server)
@@ -71,6 +71,6 @@ class Answering:
         return ElicitResult(action=answer.action, content=content if form else None)
 
     def noted(self) -> tuple[Elicited, ...]:
-        """What was asked and answered since the last look."""
+        """The questions and answers since the last call."""
         noted, self._noted = tuple(self._noted), []
         return noted

@@ -1,17 +1,17 @@
-"""What an exception of the SDK and the evidence beside it mean: one InfrastructureFault, in a sentence that helps.
+"""Turns an exception of the SDK and the related evidence into one InfrastructureFault with a helpful message.
 
 kind                  retriable
 mcp_server_start      if it ran   the process could not be started, or ended before the handshake
 mcp_init_timeout      yes         no handshake within `init_timeout_seconds`
-mcp_handshake         no          what answers does not speak MCP
+mcp_handshake         no          the server does not speak MCP
 mcp_protocol          no          it speaks another version of the protocol than `protocol` pins
 mcp_unreachable       yes         connection refused, no such host, TLS
 mcp_unauthorized      no          HTTP 401, 403, or no token (retriable where the authorization server failed)
-mcp_login             no          nobody has logged in, or the login is over
+mcp_login             no          no login, or it has expired
 mcp_rate_limit        yes         HTTP 429, with Retry-After
 mcp_redirect          no          a redirect to another origin, not followed
 mcp_http_error        5xx         any other HTTP status
-mcp_server_down       yes         it was there, and is gone
+mcp_server_down       yes         it ran, and has ended
 mcp_call_timeout      yes         no result within `call_timeout_seconds`
 mcp_tool_list         no          a list of tools without end
 """
@@ -37,12 +37,12 @@ _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]
 
 
 def printable(text: str) -> str:
-    """Foreign text without escape sequences and control characters; line breaks and tabs stay."""
+    """Foreign text without escape sequences and control characters, except line breaks and tabs."""
     return _CONTROLS.sub("", _ESCAPES.sub("", text.replace("\r\n", "\n").replace("\r", "\n")))
 
 
 class Tail:
-    """The last of what a server wrote to stderr, in bounded memory."""
+    """The end of a server's stderr, in bounded memory."""
 
     KEPT_BYTES = 16_384
     SHOWN_CHARACTERS = 2_000
@@ -61,21 +61,22 @@ class Tail:
     def text(self, redact: Redactor) -> str:
         """Readable and free of secrets. Redacted before it is shortened: half a secret would not be recognised."""
         text = self._kept.decode("utf-8", "replace")
-        if self._cut:  # what comes before the first line break may begin in the middle of a secret
+        if self._cut:  # text before the first line break may start in the middle of a secret
             text = text.partition("\n")[2]
         lines = [line.rstrip() for line in redact(printable(redact(text))).splitlines() if line.strip()]
         return "\n".join(lines[-self.SHOWN_LINES :])[-self.SHOWN_CHARACTERS :]
 
 
 class Evidence(msgspec.Struct, kw_only=True):
-    """Gathered by a link while it is up; read once it is down."""
+    """Collected by a link while it is up; read once it is down."""
 
     stderr: Tail = msgspec.field(default_factory=Tail)
     exit_code: int | None = None  # None: still running, not a process, or ended by us; negative: killed by that signal
-    not_mcp: str | None = None  # the first line on stdout that is no message
+    not_mcp: str | None = None  # the first line on stdout that is not a message
     status: int | None = None  # the last HTTP status of 400 and above, or a redirect that was not followed
-    location: str | None = None  # where that redirect points
-    retry_after: float | None = None  # seconds that came with the status
+    lost: str | None = None  # since then, why a connection broke off during a request
+    location: str | None = None  # the target of that redirect
+    retry_after: float | None = None  # seconds given with the status
 
 
 def leaves(error: BaseException) -> Iterator[BaseException]:
@@ -92,14 +93,14 @@ def fault_of(
 ) -> InfrastructureFault:
     """Why a session could not be opened, or (`ready`) why it ended.
 
-    `error`: what the owner of the session died of; None if it did not finish its handshake in time.
+    `error`: the exception that ended the session's owner; None if it did not finish its handshake in time.
     """
     known = next((leaf for leaf in leaves(error) if isinstance(leaf, InfrastructureFault)), None) if error else None
     if known is not None:
         return known
     found = (
         _from_process(server, evidence, ready, redact)
-        or _from_status(evidence)
+        or _from_status(evidence, ready)
         or _from_error(server, error, evidence, ready)
     )
     kind, message, retriable = found
@@ -139,7 +140,7 @@ def _from_process(server: McpServer, evidence: Evidence, ready: bool, redact: Re
 
 
 def _program(server: McpServer, words: str) -> str:
-    """Which interpreter a server ran in that lacks a package: often another one than the user meant."""
+    """The interpreter of a server that lacks a package: often not the one the user intended."""
     command = server.command or ""
     if "ModuleNotFoundError" not in words and "ImportError" not in words and "No module named" not in words:
         return ""
@@ -152,8 +153,10 @@ def _program(server: McpServer, words: str) -> str:
     return f"; `{command}` is {found}" if found is not None else ""
 
 
-def _from_status(evidence: Evidence) -> _Found | None:
+def _from_status(evidence: Evidence, ready: bool) -> _Found | None:
     status = evidence.status
+    if evidence.lost is not None and ready:
+        return "mcp_server_down", f"broke off while in use: {printable(evidence.lost)}", True
     if status is None:
         return None
     if status in (401, 403):

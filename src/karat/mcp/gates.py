@@ -1,4 +1,4 @@
-"""What must have happened for an attempt to count: checked on the calls that really took place."""
+"""Conditions for an attempt to count, checked on the actual calls."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ __all__ = ["check"]
 
 
 def check(gate: Gate, calls: Sequence[ToolCall]) -> None:
-    """Raises a retriable AgentFault if the gate was missed; tools that are not MCP's do not count.
+    """Raises a retriable AgentFault if the gate was missed; tools other than MCP's do not count.
 
     `gate_tool_use`: an MCP call was required and none was made. `gate_tool_success`: there
-    were MCP calls and every one failed; no call at all misses only the first gate.
+    were MCP calls and all failed; without calls only the first gate is missed.
 
     >>> check(Gate(require_mcp_tool_use=True), [ToolCall(server="docs", tool="search", result="found")])
     """

@@ -1,12 +1,12 @@
-"""Where karat's proxies call in: MCP for agents that start or reach their servers themselves.
+"""The endpoint of karat's proxies: MCP for agents that start or reach their servers themselves.
 
-Such an agent is handed `karat.mcp.proxy` in the place of a server. The proxy only carries
-bytes to a socket of karat's own process. There they are passed on to a server of the agent's
-own and recorded (relay.py), or answered here: from a recording, or from a server that all
-trials share. So the server is started by karat with the environment of every server, its key
+Such an agent gets `karat.mcp.proxy` in place of a server. The proxy only carries
+bytes to a socket of karat's own process. There they are passed on to the agent's
+own server and recorded (relay.py), or answered here: from a recording, or from a server that all
+trials share. So karat starts the server with the usual environment, its key
 and address never reach the agent, and one process writes cassettes.
 
-Of a server that is asked by karat's own session (a shared one, or one with `protocol`, `auth` or
+For a server with karat's own session (a shared one, or one with `protocol`, `auth` or
 `elicit`) a proxy offers tools, resources, prompts and instructions; not notifications.
 """
 
@@ -52,7 +52,7 @@ _Serve = Callable[
 
 
 class Hub:
-    """A socket in a folder of its own that only this user can enter. Each proxy shows a token to be let in."""
+    """A socket in a separate folder that only this user can enter. Each proxy authenticates with a token."""
 
     def __init__(self, serve: _Serve) -> None:
         self._serve = serve
@@ -63,11 +63,11 @@ class Hub:
         self._talks: set[asyncio.Task[None]] = set()
 
     async def start(self) -> None:
-        self._folder = self._undo.enter_context(temporary_folder("mcp", for_socket=True))
+        self._folder = self._undo.enter_context(temporary_folder("mcp", for_socket=3))
         self._server = await asyncio.start_unix_server(self._called, self._folder / "mcp", limit=LONGEST_MESSAGE)
 
     async def stop(self) -> None:
-        """Ends all talks; their sessions are closed then."""
+        """Ends all connections; their sessions are then closed."""
         if self._server is not None:
             self._server.close()
         talks = set(self._talks)
@@ -79,7 +79,7 @@ class Hub:
     def command(
         self, server: McpServer, attempt: Attempt | None, observed: Observed | None = None
     ) -> tuple[list[str], dict[str, str]]:
-        """What starts a proxy for this server. It is let in until the attempt is over."""
+        """The command that starts a proxy for this server. Its token is valid until the attempt ends."""
         assert self._folder is not None, "the toolbox is not open"
         token = secrets.token_hex(16)
         self._lent[token] = (server, attempt, observed)
@@ -108,7 +108,7 @@ class Hub:
         except (InfrastructureFault, ConnectionError, ValueError):
             pass  # the server was refused, the agent has ended, or a line was too long: the proxy sees the end
         except asyncio.CancelledError:
-            pass  # at the end of the attempt or of the run; asyncio would log what a callback is cancelled with
+            pass  # at the end of the attempt or of the run; asyncio would log the cancellation of a callback
         finally:
             self._talks.discard(task)
             writer.close()
@@ -131,7 +131,7 @@ class _Refused(Exception):
 
 
 class ProxySession:
-    """One client's requests, answered as they are done: calls do not wait for each other."""
+    """One client's requests, answered as they complete: calls do not wait for each other."""
 
     def __init__(
         self,
@@ -145,7 +145,7 @@ class ProxySession:
         self._tasks: dict[str, asyncio.Task[None]] = {}
 
     async def serve(self) -> None:
-        """Until the client has no more to say; then what is under way is cut off."""
+        """Until the client closes its side; then calls in progress are cut off."""
         try:
             while data := await self._reader.readline():
                 await self._take(data)
@@ -231,7 +231,7 @@ class ProxySession:
         return _introduction(result if line.reads else {**result, "capabilities": {}}, parameters)
 
     async def _offered(self) -> Offer:
-        """Requested once a connection, when it is first needed."""
+        """Requested once per connection, when first needed."""
         if self._offer is None:
             self._offer = asyncio.create_task(self._line.offer())
         return await asyncio.shield(self._offer)
@@ -251,7 +251,7 @@ def _passed_on(outcome: Outcome) -> JsonObject:
 
 
 def _introduction(about: dict[str, object], parameters: dict[str, object]) -> dict[str, object]:
-    """The result of `initialize`, without what is not passed on. `about`: what the server said of itself."""
+    """The result of `initialize`, without features that are not passed on. `about`: the server's introduction."""
     asked = parameters.get("protocolVersion")
     known = {key: about[key] for key in ("serverInfo", "instructions") if about.get(key) is not None}
     version = asked if asked in _VERSIONS else _VERSIONS[-1]

@@ -1,14 +1,14 @@
-"""Becomes an MCP server: clean environment, a session of its own. Run as ``python -m karat.mcp.launch``.
+"""Becomes an MCP server: clean environment, its own session. Run as ``python -m karat.mcp.launch``.
 
-Every stdio server of every agent starts through here. What to start comes as JSON in one
-environment variable, and the environment is replaced as a whole before the server sees
-it, so a secret stands neither in ``ps`` nor in a stranger's environment. The session keeps
-a terminal's Ctrl-C away: servers must outlive it until the trials in flight have finished.
+Every stdio server of every agent starts through here. The command comes as JSON in one
+environment variable, and the whole environment is replaced before the server sees
+it, so a secret is neither in ``ps`` nor in another process's environment. The session keeps
+a terminal's Ctrl-C away: servers must survive it until the trials in flight have finished.
 
     {"argv": [...], "env": {...}, "cwd": "/folder", "parent": 4711}
 
-`parent`, where given, is the process with which the server must end (Linux; elsewhere a
-server ends because its stdin closes). Standard library only, and little of it: each start
+`parent`, if given, is the process that the server must end with (Linux; elsewhere a
+server ends because its stdin closes). Only the standard library, and little of it: each start
 waits for this: 10 ms more than for a bare interpreter.
 """
 
@@ -24,11 +24,11 @@ __all__ = ["CANNOT_START", "EXIT_CANNOT_START", "VARIABLE", "main"]
 
 VARIABLE = "KARAT_MCP_LAUNCH"
 CANNOT_START = "karat: cannot start "
-EXIT_CANNOT_START = 127  # as shells have it
+EXIT_CANNOT_START = 127  # as in shells
 
 
 def main() -> None:
-    """Replaces this process by the server; comes back only to say why it could not."""
+    """Replaces this process by the server; returns only to report why it could not."""
     text = os.environ.get(VARIABLE)
     if text is None:
         sys.exit(
@@ -41,7 +41,7 @@ def main() -> None:
     except PermissionError:
         pass  # this process is a session leader already
     _end_with(definition.get("parent"))
-    # Python ignores these, and what is ignored stays so in the program that replaces it.
+    # Python ignores these signals, and the program that replaces it would inherit that.
     for name in ("SIGPIPE", "SIGXFSZ"):
         signal.signal(getattr(signal, name), signal.SIG_DFL)
     try:

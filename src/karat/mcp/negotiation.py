@@ -1,6 +1,6 @@
 """The handshake with a server whose version of the protocol the experiment pins.
 
-The SDK's own handshake offers its newest version, and takes what the server answers.
+The SDK's own handshake offers its newest version, and accepts the server's answer.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ __all__ = ["Introduction", "negotiate"]
 
 
 class Introduction(msgspec.Struct, frozen=True, kw_only=True):
-    """What the two sides are called, and whether the server may ask the user."""
+    """The names of both sides, and whether the server may ask the user."""
 
     server: str
     information: Implementation
@@ -31,7 +31,7 @@ class Introduction(msgspec.Struct, frozen=True, kw_only=True):
 async def negotiate(
     session: ClientSession, pinned: ProtocolVersion, about: Introduction, *, evidence: Evidence
 ) -> None:
-    """Agrees on exactly this version. Raises InfrastructureFault("mcp_protocol") where the server speaks another."""
+    """Agrees on exactly this version. Raises InfrastructureFault("mcp_protocol") if the server speaks another."""
     server = about.server
     if pinned == MODERN_PROTOCOL:
         await _discover(session, pinned, server=server, evidence=evidence)
@@ -50,7 +50,7 @@ async def negotiate(
         UrlElicitationCapability,
     )
 
-    # The session validates and writes messages as this version has them from here on.
+    # From here on the session validates and writes messages in this version.
     session.adopt(
         InitializeResult(protocol_version=pinned, capabilities=ServerCapabilities(), server_info=about.information)
     )
@@ -83,7 +83,7 @@ async def _discover(session: ClientSession, pinned: ProtocolVersion, *, server: 
             if error.code == REQUEST_TIMEOUT:
                 continue  # the SDK gives it ten seconds; the time for the handshake is the server's own limit
             if error.code == CONNECTION_CLOSED or evidence.status not in (None, 400, 404, 405):
-                raise  # a status such as 401 says nothing about versions
+                raise  # a status such as 401 is not about versions
             raise _another(server, pinned, _versions(error)) from error
         break
     if pinned not in result.supported_versions:
@@ -92,7 +92,7 @@ async def _discover(session: ClientSession, pinned: ProtocolVersion, *, server: 
 
 
 def _versions(error: MCPError) -> str:
-    """Which versions a server names that refuses one."""
+    """The versions that a server names when it refuses one."""
     data = error.error.data
     supported = data.get("supported") if isinstance(data, dict) else None
     named = [version for version in supported if isinstance(version, str)] if isinstance(supported, list) else []

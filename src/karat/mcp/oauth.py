@@ -1,7 +1,7 @@
-"""OAuth for MCP servers over HTTP: tokens that are got, renewed and kept by the SDK's own providers.
+"""OAuth for MCP servers over HTTP: tokens obtained, renewed and kept by the SDK's own providers.
 
-One `Tokens` a server, shared by all of its connections, so that a token that expires is renewed once, whoever meets it
-first. A request that is rejected for its token was not carried out by the server, and is sent again with the new one.
+One `Tokens` per server, shared by all its connections, so an expired token is renewed once. The server did not
+execute a request that it rejected for its token, so it is sent again with the new one.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ __all__ = ["LOGIN_HINT", "Person", "TokenAuth", "Tokens"]
 
 LOGIN_HINT = "run `karat login FILE {server}`"
 _QUIET = logging.NullHandler()  # the SDK logs what it also raises
-_SHOWN = 300  # characters of what an authorization server says
-_ROUNDS = 4  # of one request: a new token may be rejected, too, once others have used it up
-_KEPT = 8  # tokens of one server that are masked: the last ones
+_SHOWN = 300  # characters of an authorization server's message
+_ROUNDS = 4  # of one request: a new token may be rejected too, once others have used it up
+_KEPT = 8  # masked tokens per server: the last ones
 
 
 class Person:
-    """Somebody who can log in: is shown an address, and comes back to another by its browser."""
+    """A person who can log in: is shown an address, and returns to another in the browser."""
 
     def __init__(
         self,
@@ -60,10 +60,10 @@ class Person:
 
 
 class Tokens(TokenStorage):
-    """The tokens of one server. Those of `type: login` are in a file; others are in memory alone."""
+    """The tokens of one server. Those of `type: login` are in a file; others are only in memory."""
 
     def __init__(self, server: McpServer, *, redact: Redactor, person: Person | None = None) -> None:
-        """`person`: who logs in now; None: nobody, so that a login that is missing or over is a fault."""
+        """`person`: logs in now; None: nobody, so a missing or expired login is a fault."""
         assert server.auth is not None
         logging.getLogger("mcp").addHandler(_QUIET)
         self._server, self._auth, self._redact, self._person = server, server.auth, redact, person
@@ -82,7 +82,7 @@ class Tokens(TokenStorage):
     async def renewed(
         self, request: httpx2.Request, rejected: str | None
     ) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
-        """Sends what is needed for another token than the rejected one. Raises InfrastructureFault."""
+        """Sends the requests for another token than the rejected one. Raises InfrastructureFault."""
         async with self._lock, self._file.locked() if self._file is not None else nullcontext():
             if self._file is not None and self._person is None:
                 self._saved = self._file.read()  # another process may have renewed it
@@ -90,10 +90,10 @@ class Tokens(TokenStorage):
             if self.usable() not in (None, rejected):
                 return
             if self._file is not None and self._person is None and self._saved.access_token is None:
-                raise self._no_login()  # before the server registers a client for nothing
+                raise self._no_login()  # before the server registers a client in vain
             request.headers.pop("Authorization", None)
             self._restore()
-            # Where a connection breaks, the garbage collector ends the flow, in a task that may not release this.
+            # If a connection breaks, the garbage collector ends the flow, in a task that may not release this.
             self._provider.context.lock = anyio.Lock()
             flow = self._provider.async_auth_flow(request)
             try:
@@ -101,7 +101,7 @@ class Tokens(TokenStorage):
                 while outgoing is not request or self.usable() in (None, rejected):
                     outgoing = await flow.asend((yield outgoing))
             except StopAsyncIteration:
-                return  # the server wanted no token
+                return  # the server required no token
             except InfrastructureFault:
                 raise
             except (OAuthFlowError, PyJWTError, ValueError) as error:
@@ -111,7 +111,7 @@ class Tokens(TokenStorage):
                     await flow.aclose()
 
     def _restore(self) -> None:
-        """Gives the provider what is known, also where another process has renewed it; the token counts as expired."""
+        """Gives the provider the known tokens, also if another process renewed them; the token counts as expired."""
         context, saved = self._provider.context, self._saved
         context.current_tokens = _token(saved)
         context.token_expiry_time = 1.0
@@ -195,7 +195,7 @@ class Tokens(TokenStorage):
         self._mask()
 
     def _mask(self) -> None:
-        """Tokens are secrets, also where a server repeats them."""
+        """Tokens are secrets, even if a server repeats them."""
         client = self._saved.client or {}
         new = (self._saved.access_token, self._saved.refresh_token, client.get("client_secret"))
         self._seen = [*dict.fromkeys([*self._seen, *(text for text in new if isinstance(text, str))])][-_KEPT:]
@@ -203,7 +203,7 @@ class Tokens(TokenStorage):
 
 
 class TokenAuth(httpx2.Auth):
-    """Sends each request of one connection with the token, and again with a new one where that was rejected."""
+    """Sends each request of one connection with the token, and again with a new one if it was rejected."""
 
     def __init__(self, tokens: Tokens, evidence: Evidence) -> None:
         self._tokens, self._evidence = tokens, evidence
@@ -223,7 +223,7 @@ class TokenAuth(httpx2.Auth):
                 while True:
                     outgoing = await renewal.asend((yield outgoing))
             if self._tokens.usable() is None:
-                return  # the server wanted none
+                return  # the server required none
 
 
 def _rejected(response: httpx2.Response) -> bool:

@@ -1,4 +1,4 @@
-"""What one MCP server was asked and answered, seen on the way: the calls of agents that say little of them."""
+"""Observed traffic with one MCP server: the calls of agents that report little about them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Observed:
         self.fault: InfrastructureFault | None = None
 
     def answered(self, method: str, asked: JsonObject, outcome: Outcome | JsonObject) -> None:
-        """A request that has its answer: a result of the protocol, or an outcome without one."""
+        """A completed request: a result of the protocol, or an outcome without one."""
         if method == "tools/list" and isinstance(outcome, dict):
             self.tools.update(str(tool["name"]) for tool in outcome.get("tools") or () if isinstance(tool, dict))
             if not outcome.get("nextCursor"):
@@ -54,5 +54,5 @@ def _result(outcome: JsonObject) -> CallToolResult:
     try:
         return CallToolResult.model_validate(outcome)
     except ValidationError as error:
-        words = f"the server's result is none of the protocol: {error.errors()[0]['msg']}"
+        words = f"the server's result does not follow the protocol: {error.errors()[0]['msg']}"
         return CallToolResult(content=[TextContent(type="text", text=words)], is_error=True)

@@ -1,4 +1,4 @@
-"""What a server offers: its tools, listed and hashed, so that a change of the measured factor is seen."""
+"""What a server offers: its tools, listed and hashed, so a change of the measured factor is detected."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ MOST_TOOLS = 10_000
 
 
 class Tool(msgspec.Struct, frozen=True, kw_only=True):
-    """One tool of one server, as it is offered to a model."""
+    """One tool of one server, as offered to a model."""
 
     server: str
     name: str
@@ -49,22 +49,22 @@ class ToolList(msgspec.Struct, frozen=True, kw_only=True):
     server: str
     tools: tuple[Tool, ...]  # in the server's order
     digest: str  # hex, over names, descriptions and input schemas; the order does not matter
-    protocol: str | None = None  # the version that was negotiated; None: not known, of an old recording
+    protocol: str | None = None  # the negotiated version; None: not known, in an old recording
 
 
 class Offer(msgspec.Struct, frozen=True, kw_only=True):
-    """What a server says of itself and its tools, in karat's words and in the protocol's."""
+    """A server's description of itself and its tools, in karat's form and in the protocol's."""
 
     tools: ToolList
     introduction: dict[str, object]  # the result of `initialize`
-    as_listed: tuple[Any, ...]  # the SDK's tools, with all that they carry
+    as_listed: tuple[Any, ...]  # the SDK's tools, with all their fields
 
 
 class ServerFault(msgspec.Struct, frozen=True, kw_only=True):
     """A server that could not be reached or listed; the trials that need it cannot run."""
 
     server: str
-    kind: str  # as of the InfrastructureFault that a trial would meet
+    kind: str  # as in the InfrastructureFault of a trial
     message: str
     retriable: bool = False
 
@@ -127,7 +127,7 @@ def tool_change(before: ToolList, after: ToolList) -> ToolChange | None:
 
 
 def offer_of(server: str, introduction: dict[str, object], listed: Sequence[mcp_types.Tool]) -> Offer:
-    """What was listed, as a ToolList with its digest, and as it was."""
+    """The listed tools, as a ToolList with its digest, and as received."""
     tools = tuple(
         Tool(server=server, name=one.name, description=one.description or "", input_schema=dict(one.input_schema))
         for one in listed

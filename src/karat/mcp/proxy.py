@@ -1,8 +1,8 @@
-"""Stands in for an MCP server: carries messages between its standard streams and karat. ``python -m karat.mcp.proxy``.
+"""Acts as an MCP server: carries messages between its standard streams and karat. ``python -m karat.mcp.proxy``.
 
-karat hands this to agents that start their servers themselves, when traffic is recorded or
-replayed. Where to call and what to show there comes as JSON in one environment variable;
-neither the server's address nor a key of it is known here. Standard library only, because
+karat gives this to agents that start their servers themselves, when traffic is recorded or
+replayed. The address to connect to and the token come as JSON in one environment variable;
+neither the server's address nor its key is known here. Only the standard library, because
 every trial may start several of these.
 """
 
@@ -26,9 +26,9 @@ def main() -> None:
     """Carries messages until either side closes."""
     text = os.environ.get(VARIABLE)
     if text is None:
-        sys.exit(f"karat: the variable {VARIABLE} is not set (karat sets it for the proxies it hands out)")
+        sys.exit(f"karat: the variable {VARIABLE} is not set (karat sets it for its own proxies)")
     where = json.loads(text)
-    # A terminal's Ctrl-C is karat's to answer: it lets the trials in flight finish.
+    # karat handles a terminal's Ctrl-C: it lets the trials in flight finish.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     line = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
@@ -44,7 +44,7 @@ def main() -> None:
                 piece = piece[os.write(1, piece) :]
     except OSError:
         pass  # the agent no longer reads
-    os._exit(0)  # the other thread may wait for stdin for ever
+    os._exit(0)  # the other thread may wait for stdin forever
 
 
 def _send(line: socket.socket) -> None:

@@ -1,8 +1,8 @@
-"""Passes the messages of an agent and its MCP server on as they are, and records the requests with their answers.
+"""Passes on the messages of an agent and its MCP server unchanged, and records the requests with their answers.
 
-Agent and server negotiate the protocol between themselves, in any revision, and see of each
-other what they would see without karat: resources, prompts, notifications, cancellations, and
-requests of the server's own. Requests of the agent go to the cassette with what they got.
+Agent and server negotiate the protocol between themselves, in any revision, and see
+each other as without karat: resources, prompts, notifications, cancellations, and
+requests of the server. Requests of the agent go to the cassette with their answers.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _PARSE_ERROR, _INVALID = -32700, -32600
 
 
 def recorded_arguments(method: str, parameters: dict[str, object]) -> dict[str, object]:
-    """What distinguishes a request from others of its method: not what the client says of itself."""
+    """What distinguishes a request from others of its method: not the client's description of itself."""
     if method in ("initialize", "server/discover"):
         return {}
     arguments = {key: value for key, value in parameters.items() if key != "_meta"}
@@ -42,7 +42,7 @@ def recorded_arguments(method: str, parameters: dict[str, object]) -> dict[str, 
 
 
 class Relay:
-    """One agent's connection to one server, which is started or reached when the agent first says something."""
+    """One agent's connection to one server, which is started or reached at the agent's first message."""
 
     def __init__(
         self, server: McpServer, recording: Recording, *, folder: Path, redact: Redactor, observed: Observed | None
@@ -58,7 +58,7 @@ class Relay:
         self._headers = _Headers()
 
     async def carry(self, reader: StreamReader, writer: StreamWriter) -> None:
-        """Until one side closes the connection. Raises InfrastructureFault if the server does, or cannot be reached."""
+        """Runs until one side closes. Raises InfrastructureFault if the server does, or cannot be reached."""
         import anyio
 
         first = await self._next(reader, writer)
@@ -98,12 +98,12 @@ class Relay:
 
     async def _down(self, incoming: Any, writer: StreamWriter) -> None:
         async for item in incoming:
-            if not isinstance(item, Exception):  # that would be a line which is no message
+            if not isinstance(item, Exception):  # that would be a line that is not a message
                 self._answered(item.message)
                 await _write(writer, item.message)
 
     async def _next(self, reader: StreamReader, writer: StreamWriter) -> SessionMessage | None:
-        """The agent's next message; None when there is no more. What is no message gets an error."""
+        """The agent's next message; None if there is no more. Anything but a message gets an error."""
         from mcp.shared.message import ClientMessageMetadata, SessionMessage
         from mcp_types import ErrorData, JSONRPCError, JSONRPCRequest, jsonrpc_message_adapter
 
@@ -146,7 +146,7 @@ class Relay:
             asking.end(error=error.message, code=error.code, data=error.data)
 
     def _end(self, error: BaseException | None, server_closed: bool) -> None:
-        """Records what was left without an answer, and why."""
+        """Records unanswered requests, and why."""
         left = [asking for asking, _ in self._pending.values()]
         if not server_closed and (error is None or isinstance(error, asyncio.CancelledError)):
             for asking in left:
@@ -161,7 +161,7 @@ class Relay:
 
 
 class _Headers:
-    """The HTTP headers that repeat what a message says. Over stdio they are not sent."""
+    """The HTTP headers that repeat parts of a message. Over stdio they are not sent."""
 
     def __init__(self) -> None:
         self._version: str | None = None  # negotiated by `initialize`; later revisions name theirs in each request

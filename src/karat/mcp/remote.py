@@ -1,9 +1,9 @@
 """MCP over streamable HTTP and SSE.
 
-Redirects are followed only within the origin of the URL, so that headers never reach
-another (the SDK sees to it; a redirect that leaves is a fault that names the place). The
+Redirects are followed only within the origin of the URL, so headers never reach
+another (the SDK ensures it; a redirect elsewhere is a fault that names the target). The
 environment's proxies are used for remote servers, as they are the only way out of many
-networks, and never for this machine's own.
+networks, and never for local ones.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ LARGEST_EVENT = 4 * LARGEST_RESULT
 
 
 class RemoteLink:
-    """One connection to a server that runs elsewhere."""
+    """One connection to a remote server."""
 
     def __init__(self, server: McpServer, *, on_broken: Callable[[], None], tokens: Tokens | None = None) -> None:
         self._server, self._on_broken, self._tokens = server, on_broken, tokens
@@ -63,14 +63,27 @@ class RemoteLink:
     def _client(self) -> httpx2.AsyncClient:
         import httpx2
 
-        return httpx2.AsyncClient(
+        from karat.mcp.http_client import SessionClient
+
+        return SessionClient(
+            on_lost=self._lost,
             headers=self._server.headers,
             timeout=httpx2.Timeout(CONNECT_SECONDS, read=None),
+            # A call that waits too long for a connection ends the session. One that is sent while the server closes
+            # an idle connection fails: most servers do after 5 s, some after 2 s.
+            limits=httpx2.Limits(max_connections=None, keepalive_expiry=1.0),
             follow_redirects=False,
             trust_env=not is_loopback(self._server.url),
             event_hooks={"response": [self._note]},
             auth=self._auth(),
         )
+
+    def _lost(self, reason: str) -> bool:
+        """Whether the session survives a connection that broke off: then the reason is kept for the call's fault."""
+        if self._server.type != "http" or self.end_at_once:
+            return False
+        self.evidence.status, self.evidence.lost = None, reason
+        return True
 
     def _auth(self) -> httpx2.Auth | None:
         if self._tokens is None:
@@ -80,7 +93,7 @@ class RemoteLink:
         return TokenAuth(self._tokens, self.evidence)
 
     async def _note(self, response: httpx2.Response) -> None:
-        """Keeps what the SDK turns into "Server returned an error response"."""
+        """Keeps the details that the SDK turns into "Server returned an error response"."""
         if response.status_code < 300 or response.request.method == "DELETE":
             if self.evidence.location is not None:  # that redirect was followed
                 self.evidence.status = self.evidence.location = None
@@ -88,9 +101,9 @@ class RemoteLink:
         if self._tokens is not None and _of_the_login(response, self._server.url):
             return
         if response.status_code in (404, 405) and response.request.method == "GET" and self._server.type == "http":
-            return  # it has no stream of its own notices, as the protocol allows
+            return  # it has no stream of notifications, as the protocol allows
         evidence = self.evidence
-        evidence.status = response.status_code
+        evidence.status, evidence.lost = response.status_code, None
         evidence.location = _place(response) if response.has_redirect_location else None
         evidence.retry_after = _seconds(response.headers.get("retry-after"))
         if self._server.type == "sse" and response.request.method == "POST" and response.status_code >= 400:
@@ -98,12 +111,12 @@ class RemoteLink:
 
 
 def _of_the_login(response: httpx2.Response, url: str) -> bool:
-    """Whether it only shows the way to a token, or that one is needed: what comes of it is noted there."""
+    """Whether it is only part of getting a token: the outcome is recorded there."""
     return response.status_code in (401, 403) or str(response.request.url).partition("?")[0] != url.partition("?")[0]
 
 
 def _watched(incoming: Any, outgoing: Any, *_: Any) -> tuple[Any, Any]:
-    """The streams, with replies that are not valid turned into errors of their requests."""
+    """The streams, with invalid replies turned into errors of their requests."""
     pending = Pending()
     return _Incoming(incoming, pending), _Outgoing(outgoing, pending)
 
@@ -166,13 +179,13 @@ def is_loopback(url: str) -> bool:
 
 
 def _place(response: httpx2.Response) -> str:
-    """Where a redirect points, without what may be secret in it."""
+    """The target of a redirect, without possible secrets."""
     place = response.request.url.join(response.headers["location"])
     return str(place.copy_with(userinfo=b"", query=None, fragment=None))
 
 
 def _seconds(header: str | None) -> float | None:
-    """Retry-After as seconds from now; a date is understood too."""
+    """Retry-After as seconds from now; also from a date."""
     if header is None:
         return None
     try:

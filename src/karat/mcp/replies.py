@@ -1,4 +1,4 @@
-"""Replies of MCP servers that are not what JSON-RPC says, turned into errors of the requests that they answer.
+"""Turns MCP servers' replies that violate JSON-RPC into errors of their requests.
 
 The SDK drops such a line, and the request would wait for its timeout and be reported as slow.
 """
@@ -18,7 +18,7 @@ __all__ = ["Pending"]
 _INVALID_REPLY = -32600
 _OF_THE_SDK = ("Failed to parse JSON response", "Failed to parse SSE message")
 _FAULT = re.compile(r"^JSONRPC(?:Response|Error)\.([\w.]+)\n\s+(.*?) \[type=", re.MULTILINE)
-_ABSENT = "Field required"  # said of the form of reply that it does not have
+_ABSENT = "Field required"  # the message for absent forms of a reply
 _NO_JSON = re.compile(r"Invalid JSON: .*?(?= \[type=|$)", re.MULTILINE)
 _SHOWN = 200  # characters of a server's own error
 
@@ -30,13 +30,13 @@ class Pending:
         self._ids: dict[int | str, None] = {}
 
     def sent(self, message: object) -> None:
-        """Takes note of a request."""
+        """Records a request."""
         number = getattr(message, "id", None)
         if number is not None and hasattr(message, "method"):
             self._ids[number] = None
 
     def received(self, message: JSONRPCMessage) -> Sequence[JSONRPCMessage]:
-        """The message, or an error in its place if its id has another type than the request's."""
+        """The message, or an error instead if its id has another type than the request's."""
         number = getattr(message, "id", None)
         if hasattr(message, "method"):
             return [message]
@@ -59,7 +59,7 @@ class Pending:
         return self._error(alone[0], _in_short(str(error))) if alone else None
 
     def malformed(self, line: bytes) -> Sequence[JSONRPCError]:
-        """Errors for the requests that this line was meant to answer; none if it is no reply."""
+        """Errors for the requests that this line was meant to answer; none if it is not a reply."""
         try:
             text, problem = line.decode(), None
         except UnicodeDecodeError as error:
@@ -81,7 +81,7 @@ class Pending:
         return self._error(meant, problem) if meant is not None else None
 
     def _meant(self, number: object) -> int | str | None:
-        """The request that a reply with this id answers; None if it cannot be told."""
+        """The request that a reply with this id answers; None if unknown."""
         same = [known for known in self._ids if known == number and not isinstance(number, bool)]
         alike = [known for known in self._ids if _spelled(known) == _spelled(number)]
         alone = list(self._ids) if number is None and len(self._ids) == 1 else []
@@ -96,7 +96,7 @@ class Pending:
 
 
 def _in_short(validation: str) -> str:
-    """What pydantic found wrong with a reply, without the forms that it was not meant to have."""
+    """The errors of pydantic for a reply, without those of other forms of reply."""
     faults = [f"{where}: {what[:1].lower()}{what[1:]}" for where, what in _FAULT.findall(validation) if what != _ABSENT]
     no_json = _NO_JSON.search(validation)
     return f"its reply is not valid ({'; '.join(dict.fromkeys(faults)) or (no_json[0] if no_json else validation)})"

@@ -1,4 +1,4 @@
-"""A tool's result as text: what an agent gets and what the journal keeps."""
+"""A tool's result as text: as given to an agent and kept in the journal."""
 
 from __future__ import annotations
 
@@ -42,19 +42,19 @@ READS = {
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of one request, in the protocol's words: a result, which may say that the tool failed, or an error."""
+    """The outcome of one request, in the protocol's terms: a result, which may report a failed tool, or an error."""
 
-    result: Any = None  # CallToolResult, or what READS says of the method
-    error: str | None = None  # the request was refused, or its result cannot be taken
-    code: int | None = None  # JSON-RPC's, where the server refused
+    result: Any = None  # CallToolResult, or the method's type in READS
+    error: str | None = None  # the request was refused, or its result is invalid
+    code: int | None = None  # JSON-RPC's, if the server refused
     milliseconds: float | None = None
-    elicited: tuple[Elicited, ...] = ()  # what the server asked the user in between
+    elicited: tuple[Elicited, ...] = ()  # the server's questions to the user in between
 
 
 def as_call(
     server: str, tool: str, arguments: dict[str, object], outcome: Outcome, *, clean: Callable[[str], str]
 ) -> ToolCall:
-    """The outcome as the journal keeps it. `clean` is applied to what went wrong."""
+    """The outcome as kept in the journal. `clean` is applied to errors."""
     text, outcome = None, bounded(outcome)
     error = clean(outcome.error) if outcome.error is not None else None
     if outcome.result is not None:
@@ -73,7 +73,7 @@ def as_call(
 
 
 def as_json(value: BaseModel) -> JsonObject:
-    """A value of the SDK as the protocol writes it."""
+    """An SDK value in the protocol's form."""
     return value.model_dump(mode="json", by_alias=True, exclude_none=True)
 
 
@@ -86,7 +86,7 @@ _ENVELOPE = ("_meta", "resultType", "ttlMs", "cacheScope")
 
 
 def result_of(method: str, result: JsonObject | None) -> BaseModel | None:
-    """What the protocol writes as a value of the SDK. `method`: `tools/call`, or one of READS."""
+    """A value in the protocol's form as an SDK value. `method`: `tools/call`, or one of READS."""
     import mcp_types
 
     if result is None:
@@ -96,7 +96,7 @@ def result_of(method: str, result: JsonObject | None) -> BaseModel | None:
 
 
 def sendable(arguments: JsonObject) -> JsonObject:
-    """The arguments without halves of surrogate pairs: models do write them, and a session would break."""
+    """The arguments without lone surrogates: models do write them, and a session would break."""
     try:
         msgspec.json.encode(arguments)
     except UnicodeEncodeError:
@@ -106,7 +106,7 @@ def sendable(arguments: JsonObject) -> JsonObject:
 
 
 def bounded(outcome: Outcome) -> Outcome:
-    """The outcome, or an error in its place where its result is too much."""
+    """The outcome, or an error instead if its result is too large."""
     if outcome.result is None:
         return outcome
     size = len(as_text(outcome.result).encode("utf-8", "surrogatepass"))
@@ -117,9 +117,9 @@ def bounded(outcome: Outcome) -> Outcome:
 
 
 def as_text(result: BaseModel) -> str:
-    """Text blocks joined by line breaks, other blocks described; structured content as JSON where there is no text.
+    """Text blocks joined by line breaks, other blocks described; structured content as JSON if there is no text.
 
-    Of a prompt each message follows its role; a list is JSON.
+    In a prompt each message follows its role; a list is JSON.
     """
     from mcp_types import CallToolResult, GetPromptResult, ReadResourceResult, TextContent
 

@@ -36,7 +36,7 @@ _QUIET = logging.NullHandler()
 
 
 class Tools:
-    """The tools that one trial may call: those of its condition's servers, and no other."""
+    """The tools that one trial may call: only those of its condition's servers."""
 
     def __init__(self, lines: dict[str, ServerConnection], lists: Sequence[ToolList], redact: Redactor) -> None:
         self._lines, self._redact = lines, redact
@@ -45,19 +45,19 @@ class Tools:
 
     @property
     def calls(self) -> tuple[ToolCall, ...]:
-        """What really happened, in the order in which it ended."""
+        """The actual calls, in the order they ended."""
         return tuple(self._calls)
 
     async def call(self, server: str, tool: str, arguments: JsonObject) -> ToolCall:
-        """One call. What the tool says went wrong is in its `error`.
+        """One call. The tool's own error is in `error`.
 
-        Raises InfrastructureFault when the server died or did not answer in time (the call
-        is kept all the same), AgentFault for a server that the condition does not have.
+        Raises InfrastructureFault if the server died or did not answer in time (the call
+        is still recorded), AgentFault for a server that the condition does not have.
         """
         return (await self.call_in_full(server, tool, arguments))[0]
 
     async def call_in_full(self, server: str, tool: str, arguments: JsonObject) -> tuple[ToolCall, JsonObject | None]:
-        """The same, with the result's structuredContent; None where it has none."""
+        """The same, with the result's structuredContent; None if it has none."""
         call, outcome = await self._asked(server, tool, arguments, lambda line: line.ask(tool, arguments))
         return call, getattr(outcome.result, "structured_content", None)
 
@@ -88,7 +88,7 @@ class Tools:
 
 
 class Toolbox:
-    """All servers of a run. Nothing is started, and the SDK is not loaded, before it is needed."""
+    """All servers of a run. Nothing is started, and the SDK is not loaded, until needed."""
 
     def __init__(
         self,
@@ -100,10 +100,10 @@ class Toolbox:
         person: Person | None = None,
         relist_seconds: float = 5.0,
     ) -> None:
-        """`cassettes`: where traffic is recorded, or replayed from, without any server.
+        """`cassettes`: where traffic is recorded, or replayed from without servers.
 
-        `person`: who logs in to servers now; None: nobody.
-        `relist_seconds`: how old the list of a shared server's tools may be before a trial asks for it again.
+        `person`: logs in to servers now; None: nobody.
+        `relist_seconds`: the age at which a trial requests a shared server's list of tools again.
         """
         self._servers, self._relist_seconds = tuple(servers), relist_seconds
         self._redact, self._folder = redact, folder
@@ -123,7 +123,7 @@ class Toolbox:
         return tuple(self._changes.values())
 
     async def __aenter__(self) -> Toolbox:
-        # The SDK logs what it also raises; a handler of our own keeps Python from printing that on stderr.
+        # The SDK logs what it also raises; our own handler keeps Python from printing it to stderr.
         logging.getLogger("mcp").addHandler(_QUIET)
         if self._hub is not None:
             await self._hub.start()
@@ -139,9 +139,9 @@ class Toolbox:
                 self._cassettes.close()
 
     def proxy_command(self, server: McpServer) -> tuple[list[str], dict[str, str]] | None:
-        """The command line and environment of a stdio server that stands for this one, for the attempt under way.
+        """The command line and environment of a stdio server in place of this one, for the current attempt.
 
-        For agents that start or reach servers themselves. None where they may have the server
+        For agents that start or reach servers themselves. None if they may use the server
         itself: nothing is recorded or replayed, and nothing in its definition needs karat's own session.
         """
         attempt = attempts.current()
@@ -150,7 +150,7 @@ class Toolbox:
         return self._hub.command(server, attempt)
 
     def observed_command(self, server: McpServer, observed: Observed) -> tuple[list[str], dict[str, str]]:
-        """The same, of any server and whether or not it is recorded; `observed` learns what it is asked."""
+        """The same for any server, recorded or not; `observed` gets its requests."""
         if self._hub is None:
             raise ValueError(f"the server '{server.name}' is not of this run")
         return self._hub.command(server, attempts.current(), observed)
@@ -161,13 +161,13 @@ class Toolbox:
         A server that cannot be listed is a value, not an error. Shared ones stay up.
         """
         found = await asyncio.gather(*(self._probe(server) for server in self._servers))
-        return {server.name: one for server, one in zip(self._servers, found, strict=True)}
+        return {server.name: outcome for server, outcome in zip(self._servers, found, strict=True)}
 
     def open(self, condition: Condition) -> AbstractAsyncContextManager[Tools]:
         """The condition's tools, for one trial.
 
-        Servers with `scope: trial` are started, all at once, and ended with the block, also
-        when it is cancelled; those with `scope: run` are shared, and started again if they
+        Servers with `scope: trial` are started, all at once, and ended with the block, even
+        if it is cancelled; those with `scope: run` are shared, and started again if they
         died. Raises InfrastructureFault.
         """
         return self._opened(condition)
@@ -196,7 +196,7 @@ class Toolbox:
         reader: asyncio.StreamReader,
         writer: asyncio.StreamWriter,
     ) -> None:
-        """One server, for an agent that speaks to it through the proxy."""
+        """One server, for an agent that uses it through the proxy."""
         own: set[Session] = set()
         replays = self._cassettes is not None and self._cassettes.replays
         if not replays and not _only_through_karat(server, attempt):
@@ -225,7 +225,7 @@ class Toolbox:
         return listed
 
     def _line(self, server: McpServer, attempt: Attempt | None, own: set[Session]) -> ServerConnection:
-        """A line to the server, or to its recording. `own` gets the session that is to end with the caller's block."""
+        """A connection to the server, or to its recording. `own` gets the session that ends with the caller's block."""
         if self._cassettes is not None and self._cassettes.replays:
             return self._cassettes.replayed(server, attempt)
         try:
@@ -239,7 +239,7 @@ class Toolbox:
         return session if self._cassettes is None else self._cassettes.recorded(server, session, attempt)
 
     def _session(self, server: McpServer, attempt: Attempt | None) -> Session:
-        """A new session, or the shared one if it still lives."""
+        """A new session, or the shared one if it is still alive."""
         if server.scope == "trial":
             return self._start(server, attempt)
         shared = self._shared.get(server.name)
@@ -289,13 +289,13 @@ class Toolbox:
 
 
 def _only_through_karat(server: McpServer, attempt: Attempt | None = None) -> bool:
-    """Whether an agent that connects to its servers itself reaches this one by a session of karat's own."""
+    """Whether an agent that connects to its servers itself reaches this one through karat's own session."""
     elicits = attempt is not None and bool(attempt.elicit)
     return server.scope == "run" or server.protocol != "auto" or server.auth is not None or elicits
 
 
 async def _close(sessions: set[Session], *, at_once: bool) -> None:
-    for session in sessions:  # all stopped before anything is awaited: a second cancellation must not lose one
+    for session in sessions:  # stop all before awaiting anything: a second cancellation must not lose one
         session.stop(at_once=at_once)
     if sessions:
         await asyncio.gather(*(session.gone() for session in sessions))

@@ -1,9 +1,9 @@
-"""One session with one server, held by a task of its own.
+"""One session with one server, held by its own task.
 
-The SDK's sessions must be left by the task that entered them, and a connection that breaks
-cancels that task. So no trial's task enters one: an owner task does, and trials only wait,
-for the session to be ready and for results. A trial that is cut off in the middle leaves
-nothing of the SDK behind in its task, and sessions may be shared by any number of trials.
+The SDK's sessions must be exited by the task that entered them, and a broken connection
+cancels that task. So no trial's task enters one: an owner task does, and trials only wait
+for the session to be ready and for results. An interrupted trial leaves
+nothing of the SDK in its task, and sessions may be shared by any number of trials.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ _HTTP_FAILED = "Server returned an error response"
 _HTTP_GONE = ("Session terminated", "Not Found")
 """What the SDK makes of an HTTP status; the status itself is in the evidence."""
 
-CLOSE_SECONDS = 3.0  # more than a stdio server may take (stdio.py)
-CAUSE_SECONDS = 2.0  # for an owner to end after its connection broke, so that the cause can be told
+CLOSE_SECONDS = 3.0  # longer than a stdio server may take (stdio.py)
+CAUSE_SECONDS = 2.0  # for an owner to end after its connection broke, to report the cause
 
 
 class Session:
@@ -58,7 +58,7 @@ class Session:
         answering: Answering | None = None,
         tokens: Tokens | None = None,
     ) -> None:
-        """`answering`: what answers the server's questions to the user; None: it cannot ask. `tokens`: of its OAuth."""
+        """`answering`: answers the server's questions to the user; None: it cannot ask. `tokens`: for OAuth."""
         import anyio
 
         self.server = server
@@ -81,7 +81,7 @@ class Session:
 
     @property
     def alive(self) -> bool:
-        """Whether a call has a chance. A server that died unnoticed shows at the next call."""
+        """Whether a call may succeed. An unnoticed death of the server shows at the next call."""
         return not (self._owner.done() or self._broken or self._stop.is_set())
 
     @property
@@ -90,7 +90,7 @@ class Session:
         return not self._owner.done()
 
     async def offer(self) -> Offer:
-        """What the server offers; asked for again if the list is a few seconds old. Raises InfrastructureFault."""
+        """What the server offers; requested again if the list is a few seconds old. Raises InfrastructureFault."""
         offer = await self._ready()
         if self._client is not None and self.alive and time.monotonic() - self._listed_at > self._relist_seconds:
             self._listed_at = time.monotonic()
@@ -101,7 +101,7 @@ class Session:
         return offer
 
     async def ask(self, tool: str, arguments: JsonObject) -> Outcome:
-        """What the tool gave, or what it says went wrong. Raises InfrastructureFault for a dead or silent server."""
+        """The tool's result, or its error. Raises InfrastructureFault for a dead or silent server."""
         seconds, given = self.server.call_timeout_seconds, sendable(arguments)
         return await self._outcome(
             f"tool '{tool}'", lambda client: client.call_tool(tool, given, read_timeout_seconds=seconds)
@@ -132,7 +132,7 @@ class Session:
     async def _outcome(self, what: str, request: Callable[[Client], Coroutine[object, object, object]]) -> Outcome:
         if self._answering is None:
             return await self._answered(what, request)
-        async with self._one_call:  # versions before 2026 do not say during which call a question is asked
+        async with self._one_call:  # versions before 2026 do not tell which call a question belongs to
             self._answering.noted()
             outcome = await self._answered(what, request)
             return msgspec.structs.replace(outcome, elicited=self._answering.noted())
@@ -165,7 +165,7 @@ class Session:
         raise await self._down(error)
 
     def stop(self, *, at_once: bool = False) -> None:
-        """Start to end the session. `at_once`: without giving the server time to end by itself."""
+        """Start ending the session. `at_once`: without giving the server time to end by itself."""
         for call in self._calls:
             call.cancel()
         self._link.end_at_once = self._link.end_at_once or at_once
@@ -174,7 +174,7 @@ class Session:
             self._scope.cancel()
 
     async def gone(self) -> None:
-        """Waits, after `stop`, for the end; a stdio server is gone then with its children. Bounded."""
+        """Waits, after `stop`, for the end; a stdio server has then ended with its children. Bounded."""
         await asyncio.wait({self._owner}, timeout=CLOSE_SECONDS)
         if not self._owner.done():
             self._link.end_at_once = True
@@ -198,7 +198,7 @@ class Session:
         with self._scope:
             self._scope.deadline = anyio.current_time() + self.server.init_timeout_seconds
             pinned = self.server.protocol
-            # With a version of the modern era nothing is sent: the handshake is our own then.
+            # With a modern version nothing is sent: the handshake is then our own.
             mode = "auto" if pinned == "auto" else MODERN_PROTOCOL
             async with Client(
                 self._link.connect(),
@@ -234,10 +234,10 @@ class Session:
         return task
 
     async def _first(self, wanted: asyncio.Future[Any]) -> None:
-        """Waits for `wanted` or for the owner's end; cancels what is not wanted any more."""
+        """Waits for `wanted` or for the owner's end; cancels what is no longer wanted."""
         try:
             await asyncio.wait({wanted, self._owner}, return_when=asyncio.FIRST_COMPLETED)
-            if wanted in self._calls and not wanted.done():  # the owner's end resolves every request under way
+            if wanted in self._calls and not wanted.done():  # the owner's end resolves every request in progress
                 await asyncio.wait({wanted}, timeout=CAUSE_SECONDS)
         finally:
             if not wanted.done():
@@ -245,14 +245,14 @@ class Session:
             wanted.add_done_callback(_retrieve)
 
     def _refused(self, error: MCPError) -> bool:
-        """Whether HTTP says that the session is not there any more, rather than the tool that it failed."""
+        """Whether HTTP reports that the session no longer exists, rather than a failed tool."""
         redirected = self._link.evidence.location is not None and "not followed" in error.message
         return self.server.type == "http" and (redirected or error.message in _HTTP_GONE)
 
     async def _down(self, error: BaseException | None = None) -> InfrastructureFault:
         """Mark the session as unusable, and give the reason."""
         self._broken = True
-        self._stop.set()  # the owner ends, and its exception says why
+        self._stop.set()  # the owner ends, and its exception gives the reason
         await asyncio.wait({self._owner}, timeout=CAUSE_SECONDS)
         return self._fault(error)
 
@@ -264,7 +264,7 @@ class Session:
 
 
 def _json(value: object) -> str:
-    """A value as text: arguments of prompts are texts."""
+    """A value as text: arguments of prompts are text."""
     return msgspec.json.encode(value).decode()
 
 

@@ -1,7 +1,7 @@
-"""MCP over stdio: a process in a group of its own, of which nothing is left when the session ends.
+"""MCP over stdio: a process in its own group; nothing of it is left when the session ends.
 
-The SDK's own stdio transport hides the process: neither its stderr nor its group could be
-had, a server that exits on time leaves its children behind, and one endless line on stdout
+The SDK's own stdio transport hides the process: its stderr and its group are not
+accessible, a server that exits on time leaves its children behind, and one endless line on stdout
 costs quadratic time in the event loop that all trials share. The messages are the SDK's.
 """
 
@@ -31,8 +31,8 @@ LONGEST_MESSAGE = 64 * 1024 * 1024
 
 EXIT_SECONDS = 1.0  # for a server to end by itself after its stdin closed
 TERM_SECONDS = 0.5  # after SIGTERM, before SIGKILL
-KILL_SECONDS = 1.0  # for the kernel to clear away what was killed
-_NEWS_SECONDS = 0.2  # between a process's last words and the news of its exit, whichever comes first
+KILL_SECONDS = 1.0  # for the kernel to clean up killed processes
+_NEWS_SECONDS = 0.2  # between a process's last output and the notice of its exit, in either order
 _POLL_SECONDS = 0.01
 
 
@@ -40,9 +40,9 @@ def launch_command(server: McpServer, *, folder: Path, parent: int | None = None
     """The command line and environment that start a stdio server through `karat.mcp.launch`.
 
     For every agent that starts servers, also in other programs: whatever is added to this
-    environment, the server sees PATH, HOME, LANG and the file's `env`, nothing else. It runs
+    environment, the server sees only PATH, HOME, LANG and the file's `env`. It runs
     in `folder`; `python` and `python3` mean the interpreter that runs karat.
-    `parent`: the process id with which the server shall end.
+    `parent`: the process that the server must end with.
     """
     command = sys.executable if server.command in ("python", "python3") else server.command
     own = {
@@ -58,27 +58,27 @@ def launch_command(server: McpServer, *, folder: Path, parent: int | None = None
 
 
 class StdioLink:
-    """One server process, and the two streams that the SDK's client speaks through."""
+    """One server process, and the two streams of the SDK's client."""
 
     def __init__(self, server: McpServer, *, folder: Path, on_broken: Callable[[], None]) -> None:
         self._server, self._folder, self._on_broken = server, folder, on_broken
         self.evidence = Evidence()
-        self.end_at_once = True  # SIGTERM at once, until the server has come up
+        self.end_at_once = True  # SIGTERM at once, until the server is up
 
     @asynccontextmanager
     async def connect(self) -> AsyncIterator[Any]:
-        """Starts the process; on exit it is gone, and its children with it. Raises OSError."""
+        """Starts the process; on exit it has ended, with its children. Raises OSError."""
         import anyio
         from mcp.shared.message import SessionMessage
 
         argv, env = launch_command(self._server, folder=self._folder, parent=os.getpid())
         loop = asyncio.get_running_loop()
         pipes: JsonObject = {"stdin": PIPE, "stdout": PIPE, "stderr": PIPE}
-        with anyio.CancelScope(shield=True):  # a start that is cut off half-way could not be cleared away
+        with anyio.CancelScope(shield=True):  # an interrupted start could not be cleaned up
             _, process = await loop.subprocess_exec(
                 lambda: _Process(self.evidence), *argv, env=env, start_new_session=True, **pipes
             )
-        # Nothing is awaited between the start and this `try`, so a cancellation cannot lose the process.
+        # No await between the start and this `try`, so a cancellation cannot lose the process.
         try:
             arriving, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
             outgoing, leaving = anyio.create_memory_object_stream[SessionMessage](0)
@@ -115,7 +115,7 @@ class StdioLink:
 
 
 class _Process(asyncio.SubprocessProtocol):
-    """The pipes of one server. Told of its exit directly, even while a child still holds the pipes."""
+    """The pipes of one server. Notified of its exit directly, even while a child still holds the pipes."""
 
     def __init__(self, evidence: Evidence) -> None:
         self._evidence = evidence
@@ -129,7 +129,7 @@ class _Process(asyncio.SubprocessProtocol):
         self._pid = self._transport.get_pid()  # the leader of its group: start_new_session
         stdout = self._transport.get_pipe_transport(1)
         assert stdout is not None
-        self.lines.set_transport(stdout)  # so that it stops reading when nobody takes the lines
+        self.lines.set_transport(stdout)  # so it stops reading if nobody takes the lines
 
     def pipe_data_received(self, fd: int, data: bytes) -> None:
         if fd == 2:
@@ -145,7 +145,7 @@ class _Process(asyncio.SubprocessProtocol):
         if not self._ending:
             self._evidence.exit_code = self._transport.get_returncode()
         self._exited.set()
-        # What it wrote last may still be in the pipe; a child that holds the pipe must not keep the session alive.
+        # Its last output may still be in the pipe; a child that holds the pipe must not keep the session alive.
         asyncio.get_running_loop().call_later(_NEWS_SECONDS, self._end_of_lines)
 
     def _end_of_lines(self) -> None:
@@ -154,7 +154,7 @@ class _Process(asyncio.SubprocessProtocol):
             self.lines.feed_eof()
 
     def write(self, line: bytes) -> bool:
-        """False when the server no longer reads."""
+        """False if the server no longer reads."""
         pipe = cast("asyncio.WriteTransport | None", self._transport.get_pipe_transport(0))
         if pipe is None or pipe.is_closing():
             return False
@@ -164,7 +164,7 @@ class _Process(asyncio.SubprocessProtocol):
     async def end(self, *, at_once: bool) -> None:
         """Closes stdin, waits, SIGTERM to the group, waits, SIGKILL to the group."""
         try:
-            if self._ended:  # it went by itself: its exit code is on the way
+            if self._ended:  # it ended by itself: its exit code is on the way
                 await self._until(self._exited.is_set, _NEWS_SECONDS)
             self._ending = True
             pipe = self._transport.get_pipe_transport(0)
@@ -174,7 +174,7 @@ class _Process(asyncio.SubprocessProtocol):
                 await self._until(self._exited.is_set, EXIT_SECONDS)
             if self._signal(signal.SIGTERM):
                 await self._until(self._gone, TERM_SECONDS)
-        finally:  # also when the event loop itself is being torn down
+        finally:  # even while the event loop is being torn down
             self._signal(signal.SIGKILL)
             try:
                 await self._until(self._gone, KILL_SECONDS)
@@ -185,23 +185,23 @@ class _Process(asyncio.SubprocessProtocol):
         return self._exited.is_set() and not self._signal(0)
 
     def _signal(self, number: int) -> bool:
-        """Whether the group may still have members. The leader's pid names it even after the leader is gone."""
+        """Whether the group may still have members. The leader's pid names it even after the leader has ended."""
         try:
             os.killpg(self._pid, number)
         except ProcessLookupError:
             return False
         except PermissionError:
-            return not self._exited.is_set()  # macOS answers so for a group of the dead
+            return not self._exited.is_set()  # macOS reports this for a group of dead processes
         return True
 
     async def _until(self, holds: Callable[[], bool], seconds: float) -> None:
         deadline = asyncio.get_running_loop().time() + seconds
-        while not holds() and asyncio.get_running_loop().time() < deadline:  # noqa: ASYNC110 - nothing announces it
+        while not holds() and asyncio.get_running_loop().time() < deadline:  # noqa: ASYNC110 - there is no event for it
             await asyncio.sleep(_POLL_SECONDS)
 
 
 async def _next_line(lines: asyncio.StreamReader, evidence: Evidence) -> bytes:
-    """Empty at the end, and when a line is too long to be a message."""
+    """Empty at the end, and if a line is too long to be a message."""
     try:
         return await lines.readline()
     except ValueError:

@@ -1,4 +1,4 @@
-"""The tokens of a login, in a file of the user's state folder that nobody else can read. Never in a run folder."""
+"""The tokens of a login, in a file of the user's state folder that no one else can read. Never in a run folder."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _LARGEST = 1_000_000  # bytes
 
 
 class SavedLogin(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """What a login gave, and what renewing it needs."""
+    """The result of a login, and the data to renew it."""
 
     format: int = FORMAT_VERSION
     url: str = ""  # of the MCP server
@@ -35,13 +35,13 @@ class SavedLogin(msgspec.Struct, kw_only=True, omit_defaults=True):
     refresh_token: str | None = None
     scope: str | None = None
     expires_at: float | None = None  # seconds since 1970; None: not known
-    client: JsonObject | None = None  # as it was registered
+    client: JsonObject | None = None  # as registered
     metadata: JsonObject | None = None  # of the authorization server
     resource: JsonObject | None = None  # of the MCP server
 
 
 class TokenFile:
-    """`$XDG_STATE_HOME/karat/tokens/DIGEST.json`: one a server's address, client and scopes."""
+    """`$XDG_STATE_HOME/karat/tokens/DIGEST.json`: one per server address, client and scopes."""
 
     def __init__(self, server: McpServer) -> None:
         assert server.auth is not None
@@ -53,7 +53,7 @@ class TokenFile:
         self.path = self._folder / f"{sha256(key).hexdigest()[:32]}.json"
 
     def read(self) -> SavedLogin:
-        """Nothing where there is no login. Raises BadOption for a file that others can read, or that is damaged."""
+        """Empty if there is no login. Raises BadOption for a file that others can read, or that is damaged."""
         try:
             with open_regular(self.path) as file:
                 mode = os.fstat(file.fileno())
@@ -84,7 +84,7 @@ class TokenFile:
 
     @asynccontextmanager
     async def locked(self) -> AsyncIterator[None]:
-        """No other process renews the login meanwhile: its refresh token may be good for one use only."""
+        """Keeps other processes from renewing the login: its refresh token may be good for one use only."""
         self._make_folder()
         file = os.open(self._folder / ".lock", os.O_RDWR | os.O_CREAT, 0o600)
         try:

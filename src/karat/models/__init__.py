@@ -1,4 +1,4 @@
-"""Language models, for agents and judges alike: one HTTP client, one rate limiter a provider, prices, faults.
+"""Language models, for agents and judges alike: one HTTP client, one rate limiter per provider, prices, faults.
 
     model = open_model("anthropic:claude-sonnet-4-5", api_key_env="MY_KEY")    # a pydantic-ai model, ready to use
     with metered() as meter:
@@ -6,9 +6,9 @@
     meter.usage, meter.dollars                                                 # of every response in the block
     await close_model(model)
 
-A request of such a model waits for its provider's limiter by itself, and tells it how it went:
-agent and judge that use the same provider slow down together. SDKs do not retry behind
-the engine's back. What a request raises, `fault_of` turns into a TrialFault.
+A request of such a model waits for its provider's limiter, and reports its outcome:
+agent and judge with the same provider slow down together. SDKs do not retry by
+themselves. `fault_of` turns what a request raises into a TrialFault.
 
 Importing this package loads neither pydantic-ai nor a provider's SDK.
 """

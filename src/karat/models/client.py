@@ -1,4 +1,4 @@
-"""Models as pydantic-ai has them, ready to be asked: shared connections, no retries behind karat's back, metered."""
+"""pydantic-ai models, ready to use: shared connections, no hidden retries, metered."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ __all__ = ["close_model", "open_model", "settings_of"]
 _CONNECT_SECONDS = 20.0
 _READ_SECONDS = 600.0
 
-# Services that want no key, and SDKs that want one all the same.
+# Services without a key whose SDKs still require one.
 _NO_KEY = "no-key"
 
 
@@ -40,12 +40,12 @@ def open_model(
     prices: Mapping[str, Price] | None = None,
     place: str = "model",
 ) -> Model:
-    """A model of pydantic-ai, for `model.request` or `pydantic_ai.Agent(model)`; to be closed with `close_model`.
+    """A model of pydantic-ai, for `model.request` or `pydantic_ai.Agent(model)`; close it with `close_model`.
 
     The key is the variable `api_key_env` of `env` (the process's unless given), else the
-    provider's own. At a `base_url`, `openai:` means the chat-completions protocol, which is
-    what compatible servers speak; without one, the responses API. Raises MissingExtra, and
-    BadOption, naming `place`, for a provider that does not exist or a key that is missing.
+    provider's own. At a `base_url`, `openai:` means the chat-completions protocol, as
+    compatible servers use; without one, the responses API. Raises MissingExtra, and
+    BadOption, naming `place`, for an unknown provider or a missing key.
     """
     named = name if isinstance(name, ModelName) else parse_model(name, place=place)
     vertex.refuse_partner_model(named, place)
@@ -58,7 +58,7 @@ def open_model(
     env = os.environ if env is None else env
     key = _key(named, base_url, api_key_env, env, _beside(place, "api_key_env"))
     lease = _Lease()
-    # Each provider's SDK has exceptions of its own for credentials that are missing or cannot be read.
+    # Each provider's SDK has its own exceptions for missing or unreadable credentials.
     with Caught() as caught:
         found = _model(named, env, base_url=base_url, key=key, lease=lease, place=place)
     if caught.error is not None:
@@ -66,7 +66,7 @@ def open_model(
         if isinstance(caught.error, KaratError) or not isinstance(caught.error, Exception):
             raise caught.error
         raise _unusable(caught.error, name, place) from caught.error
-    # SDKs try twice more on their own, which would hide rate limits from the limiter and attempts from the journal.
+    # SDKs retry twice by default, which would hide rate limits from the limiter and attempts from the journal.
     client: Any = getattr(found, "client", None)
     if hasattr(client, "max_retries"):
         client.max_retries = 0
@@ -76,7 +76,7 @@ def open_model(
 async def close_model(model: Model) -> None:
     """Closes what only this model uses; the shared connections with the last model of the event loop."""
     async with model:
-        pass  # leaving a model closes the connections that are its own
+        pass  # leaving a model closes its own connections
     lease = getattr(model, "lease", None)
     if lease is not None:
         await lease.end()
@@ -92,7 +92,7 @@ def settings_of(
     seed: int | None = None,
     thinking: bool | str | None = None,
 ) -> ModelSettings:
-    """The inference parameters that are given. Raises BadOption for one that this model would silently ignore."""
+    """The given inference parameters. Raises BadOption for one that this model would silently ignore."""
     given = {
         "temperature": temperature, "top_p": top_p, "max_tokens": max_tokens, "seed": seed, "thinking": thinking,
     }  # fmt: skip
@@ -150,14 +150,14 @@ class _Lease:
         self._pool: _Pool | None = None
 
     def client(self) -> httpx2.AsyncClient:
-        """The client, made when the first model of the loop asks for it."""
+        """The client, created for the first model of the loop."""
         if self._pool is None:
             self._pool = _pool()
             self._pool.users += 1
         return self._pool.client
 
     async def end(self) -> None:
-        """Gives the share back; the last one closes the connections."""
+        """Releases the share; the last one closes the connections."""
         pool = self.give_up()
         if pool is not None and not pool.users:
             await pool.client.aclose()
@@ -196,21 +196,21 @@ def _pool() -> _Pool:
     try:
         loop = asyncio.get_running_loop()
     except RuntimeError:
-        return _Pool(None)  # outside an event loop nothing can be shared: the loop that will ask is not known
+        return _Pool(None)  # outside an event loop nothing can be shared: its later loop is not known
     if loop not in _POOLS:
         _POOLS[loop] = _Pool(loop)
     return _POOLS[loop]
 
 
 def _beside(place: str, key: str) -> str:
-    """Another key of the mapping that the model is in: judge.base_url for judge.model."""
+    """A sibling of the model's key: judge.base_url for judge.model."""
     return f"{place.rpartition('.')[0]}.{key}".lstrip(".")
 
 
 def _key(
     named: ModelName, base_url: str | None, api_key_env: str | None, env: Mapping[str, str], place: str
 ) -> str | None:
-    """The key; None where the provider finds one itself (or reports what is missing)."""
+    """The key; None if the provider finds one itself (or reports what is missing)."""
     if api_key_env is not None:
         if not env.get(api_key_env):
             raise BadOption(place, f"the environment variable {api_key_env} is not set")
@@ -222,7 +222,7 @@ def _key(
 def _provider(
     provider: str, more: Mapping[str, Any], *, base_url: str | None, key: str | None, lease: _Lease, place: str
 ) -> Any:
-    """The provider, with our connections where its SDK takes them."""
+    """The provider, with our connections if its SDK accepts them."""
     from pydantic_ai.providers import infer_provider, infer_provider_class
 
     if provider.startswith("gateway/"):
@@ -239,7 +239,7 @@ def _provider(
         raise BadOption(place, "is required: the address of the LiteLLM proxy, e.g. http://localhost:4000")
     if key is not None and "api_key" in takes:
         given["api_key"] = key
-    # Annotations are texts there; some SDKs still need the older kind of client and make one themselves.
+    # Annotations are strings there; some SDKs still need the older kind of client and create it themselves.
     if "http_client" in takes and str(takes["http_client"].annotation).startswith(("httpx2", "_Open", "AsyncHTTP")):
         given["http_client"] = lease.client()
     return found(**given)

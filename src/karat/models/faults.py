@@ -1,16 +1,16 @@
 """What a model request raised → whose fault it was, and whether another attempt could help.
 
 kind                class            retriable
-rate_limit          infrastructure   yes         429, 529, "overloaded"; with the seconds that were asked for
+rate_limit          infrastructure   yes         429, 529, "overloaded"; with the requested seconds
 server_error        infrastructure   yes         5xx, 408
-network             infrastructure   yes         no connection, or one that broke off
-model_timeout       infrastructure   yes         the connection gave nothing in time
-bad_response        infrastructure   yes         an answer that is not what the provider's protocol says
+network             infrastructure   yes         no connection, or a broken one
+model_timeout       infrastructure   yes         no data in time
+bad_response        infrastructure   yes         an answer that violates the provider's protocol
 quota               infrastructure   no          credits or billing
 unauthorized        infrastructure   no          401, 403
 not_found           infrastructure   no          404: no such model, or a wrong address
 refused             infrastructure   no          any other 4xx
-context_window      limit            no          the conversation is longer than the model takes
+context_window      limit            no          the conversation exceeds the model's context
 max_tokens          limit            no          the answer is longer than `max_tokens`
 content_filter      agent            no          the provider's filter stopped the answer
 """
@@ -27,13 +27,13 @@ from karat.errors import AgentFault, InfrastructureFault, LimitReached, TrialFau
 
 __all__ = ["fault_of", "from_status", "known_fault", "retry_after"]
 
-_SHOWN = 1000  # characters of what a provider says
+_SHOWN = 1000  # characters of a provider's message
 
 
 def fault_of(error: BaseException) -> TrialFault:
     """The fault behind an exception of pydantic-ai, of a provider's SDK, or of the HTTP client.
 
-    Exception groups are unwrapped. What is none of these is a crash of the agent.
+    Exception groups are unwrapped. Anything else is a crash of the agent.
     """
     error = next(_leaves(error))
     if isinstance(error, TrialFault):
@@ -48,7 +48,7 @@ def known_fault(error: BaseException) -> TrialFault | None:
 
 
 def from_status(status: int, message: str, *, wait: float | None = None) -> InfrastructureFault:
-    """The fault of an HTTP status of 400 and above. `wait`: seconds that came with it."""
+    """The fault of an HTTP status of 400 and above. `wait`: seconds from its headers."""
     if status in (429, 529):
         return InfrastructureFault("rate_limit", message, retriable=True, retry_after=wait)
     if status >= 500 or status == 408:
@@ -87,9 +87,9 @@ def _seconds(wait: float) -> float | None:
 
 
 def _leaves(error: BaseException) -> Iterator[BaseException]:
-    """A fault that says what it is comes first."""
+    """An explicit fault comes first."""
     if isinstance(error, BaseExceptionGroup):
-        inner = [leaf for one in error.exceptions for leaf in _leaves(one)]
+        inner = [leaf for part in error.exceptions for leaf in _leaves(part)]
         yield from sorted(inner, key=lambda leaf: not isinstance(leaf, TrialFault))
     else:
         yield error
@@ -139,7 +139,7 @@ def _without_status(error: BaseException, words: str) -> TrialFault | None:
 
 
 def _from_response(error: BaseException) -> TrialFault | None:
-    """What an SDK raised: it carries the status, most the response with its headers."""
+    """An SDK's exception: it has the status, and usually the response with its headers."""
     response = getattr(error, "response", None)
     status = getattr(error, "status_code", None) or getattr(response, "status_code", None)
     if not isinstance(status, int) or status < 400:
@@ -149,7 +149,7 @@ def _from_response(error: BaseException) -> TrialFault | None:
 
 
 def _from_network(error: BaseException | None) -> TrialFault | None:
-    kinds = {one.__name__ for one in type(error).__mro__} if error is not None else set()
+    kinds = {kind.__name__ for kind in type(error).__mro__} if error is not None else set()
     if kinds & {"TimeoutException", "APITimeoutError", "TimeoutError"}:
         return InfrastructureFault("model_timeout", _words(error), retriable=True)
     if kinds & {"RefreshError", "DefaultCredentialsError"}:  # google-auth, when the first token is fetched

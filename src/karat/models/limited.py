@@ -1,4 +1,4 @@
-"""A model of pydantic-ai that waits for its provider's limiter, and counts what it spends. Loads pydantic-ai."""
+"""A model of pydantic-ai that waits for its provider's limiter, and counts its cost. Loads pydantic-ai."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ __all__ = ["Lease", "LimitedModel"]
 
 
 class Lease(Protocol):
-    """A share of connections, given back when the model is closed."""
+    """A share of connections, released when the model is closed."""
 
     async def end(self) -> None: ...
 

@@ -1,4 +1,4 @@
-"""Tokens of a response, and what an attempt has spent, with its clock, which stops while a provider makes it wait.
+"""Tokens of a response, and an attempt's cost and clock, which stops while a provider makes it wait.
 
 The engine opens a meter around every attempt. Whatever ends the attempt – a timeout, a
 crash, a limit – the tokens and dollars of the responses that had arrived are known.
@@ -22,12 +22,12 @@ __all__ = ["METER", "Meter", "less", "metered", "spent", "total", "usage_of", "w
 class Meter(msgspec.Struct):
     """Sums over the responses of a block."""
 
-    timeout: asyncio.Timeout | None = None  # of the attempt: it stops while a provider makes the attempt wait
+    timeout: asyncio.Timeout | None = None  # of the attempt: stopped while a provider makes it wait
     outer: Meter | None = None
     usage: Usage | None = None  # None: no response reported it
     responses: int = 0
     priced: float | None = 0.0  # dollars; None: some response has no known price
-    waits: int = 0  # blocks of `waiting` that are open
+    waits: int = 0  # open `waiting` blocks
     remaining: float = 0.0  # seconds of the timeout, while it is stopped
 
     @property
@@ -36,7 +36,7 @@ class Meter(msgspec.Struct):
         return self.priced if self.responses else None
 
     def add(self, usage: Usage | None, dollars: float | None) -> None:
-        """Counts one response, here and in the meters around."""
+        """Counts one response, here and in the enclosing meters."""
         self.responses += 1
         self.usage = total(self.usage, usage)
         self.priced = None if dollars is None or self.priced is None else self.priced + dollars
@@ -45,7 +45,7 @@ class Meter(msgspec.Struct):
 
     @contextmanager
     def waiting(self) -> Iterator[None]:
-        """A block whose length does not count against the attempt's timeout."""
+        """A block whose duration does not count towards the attempt's timeout."""
         if self.timeout is None:
             with self.outer.waiting() if self.outer is not None else nullcontext():
                 yield
@@ -71,7 +71,7 @@ METER: ContextVar[Meter | None] = ContextVar("karat_meter", default=None)
 
 @contextmanager
 def metered(timeout: asyncio.Timeout | None = None) -> Iterator[Meter]:
-    """`with metered() as meter:` counts every response that arrives in the block, tasks that it starts included."""
+    """`with metered() as meter:` counts every response that arrives in the block, including tasks that it starts."""
     meter = Meter(timeout, METER.get())
     token = METER.set(meter)
     try:
@@ -81,7 +81,7 @@ def metered(timeout: asyncio.Timeout | None = None) -> Iterator[Meter]:
 
 
 def spent(usage: Usage | None, dollars: float | None) -> None:
-    """Counts one response in the meters around this call."""
+    """Counts one response in the enclosing meters."""
     meter = METER.get()
     if meter is not None:
         meter.add(usage, dollars)
@@ -89,7 +89,7 @@ def spent(usage: Usage | None, dollars: float | None) -> None:
 
 @contextmanager
 def waiting() -> Iterator[None]:
-    """A block in which the attempt around it waits for a provider."""
+    """A block in which the enclosing attempt waits for a provider."""
     meter = METER.get()
     if meter is None:
         yield
@@ -99,10 +99,10 @@ def waiting() -> Iterator[None]:
 
 
 def usage_of(counted: Any) -> Usage | None:
-    """The tokens of one response or of a run, as pydantic-ai counts them; None: the provider did not tell.
+    """The tokens of one response or of a run, as pydantic-ai counts them; None: the provider did not report them.
 
     Input tokens include cached ones, output tokens include reasoning. Kinds that a provider
-    does not count are None where pydantic-ai has a zero and the whole says nothing of them.
+    does not count are None if pydantic-ai has a zero and the details do not mention them.
     """
     if counted is None or not (counted.input_tokens or counted.output_tokens):
         return None
@@ -117,7 +117,7 @@ def usage_of(counted: Any) -> Usage | None:
 
 
 def total(first: Usage | None, second: Usage | None) -> Usage | None:
-    """Both together. What one of them does not know is taken from the other.
+    """The sum of both. If one does not know a number, the other's is used.
 
     >>> total(Usage(input_tokens=1), Usage(input_tokens=2, output_tokens=3))
     Usage(input_tokens=3, output_tokens=3, cache_read_tokens=None, cache_write_tokens=None, reasoning_tokens=None)
@@ -131,7 +131,7 @@ def total(first: Usage | None, second: Usage | None) -> Usage | None:
 
 
 def less(whole: Usage, part: Usage | None) -> Usage:
-    """What is left of the whole; never below 0, and None where the whole is not known."""
+    """The rest of the whole; never below 0, and None if the whole is not known."""
     if part is None:
         return whole
     counts = zip(msgspec.structs.astuple(whole), msgspec.structs.astuple(part), strict=True)

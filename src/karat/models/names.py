@@ -8,7 +8,7 @@ from karat.errors import BadOption
 
 __all__ = ["ModelName", "key_variable", "parse_model"]
 
-# What other tools, above all LiteLLM, call them.
+# Names in other tools, mainly LiteLLM.
 _ALIASES = {
     "gemini": "google",
     "google-gla": "google",
@@ -42,8 +42,8 @@ _KNOWN = {"gpt": "openai", "o1": "openai", "o3": "openai", "o4": "openai", "clau
 class ModelName(msgspec.Struct, frozen=True):
     """A model of a provider."""
 
-    provider: str  # as pydantic-ai calls it: openai, anthropic, google, …
-    name: str  # as the provider calls it
+    provider: str  # pydantic-ai's name: openai, anthropic, google, …
+    name: str  # the provider's name
 
     def __str__(self) -> str:
         return f"{self.provider}:{self.name}"
@@ -61,7 +61,7 @@ class ModelName(msgspec.Struct, frozen=True):
 
 
 def parse_model(text: str, *, place: str = "model") -> ModelName:
-    """Provider and name of a model. Raises BadOption, naming `place`, where one of them is missing.
+    """Provider and name of a model. Raises BadOption, naming `place`, if one of them is missing.
 
     >>> parse_model("anthropic/claude-opus-4-5")
     ModelName(provider='anthropic', name='claude-opus-4-5')
@@ -81,7 +81,7 @@ def parse_model(text: str, *, place: str = "model") -> ModelName:
 
 
 def key_variable(provider: str) -> str:
-    """The environment variable that the provider's key is taken from unless the file names another.
+    """The environment variable with the provider's key unless the file names another.
 
     >>> key_variable("openai-responses")
     'OPENAI_API_KEY'

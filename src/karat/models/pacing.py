@@ -1,6 +1,6 @@
-"""How many requests a provider gets at a time: more with every success, half as many when it refuses.
+"""How many requests a provider gets at a time: more after every success, half as many after a refusal.
 
-One limiter a provider and address in each event loop, shared by all that ask it. Nothing is
+One limiter per provider and address in each event loop, shared by all its users. Nothing is
 bounded before the first refusal, so a provider that never refuses costs nothing.
 
 Chiu, Jain (1989), "Analysis of the increase and decrease algorithms for congestion
@@ -23,15 +23,15 @@ __all__ = ["Limiter", "limiter", "limiters"]
 class Limiter:
     """`async with limiter.slot():` around each request, then `success()` or `refused(retry_after)`.
 
-    Models from `open_model` do this themselves. A slot inside of a slot of the same limiter
-    is the same slot, so doing it twice harms nobody.
+    Models from `open_model` do this themselves. A slot inside a slot of the same limiter
+    is the same slot, so nesting is harmless.
     """
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.in_flight = 0
         self._limit: float | None = None  # None: the provider has not refused, or has recovered
-        self._most = 0  # requests at a time, ever
+        self._most = 0  # most requests at a time so far
         self._cuts = 0
         self._paused_until = 0.0
         self._queue: deque[asyncio.Future[None]] = deque()
@@ -42,11 +42,11 @@ class Limiter:
         return None if self._limit is None else int(self._limit)
 
     def slot(self) -> Slot:
-        """A place among the requests at a time; waits for one. The wait counts in no attempt's timeout."""
+        """A place among the requests at a time; waits for one. The wait does not count towards an attempt's timeout."""
         return Slot(self)
 
     def success(self) -> None:
-        """A request was answered: one place more after as many as there are places."""
+        """A request was answered: one more place after as many answers as places."""
         if self._limit is None or self._stale():
             return
         self._limit += 1.0 / self._limit
@@ -57,7 +57,7 @@ class Limiter:
     def refused(self, retry_after: float | None = None) -> None:
         """The provider asked for less (429, 529): half the places, and none before `retry_after` seconds.
 
-        Of several refusals of requests that were under way together one counts: they say one thing.
+        Several refusals of concurrent requests count as one.
         """
         if not self._stale():
             self._cuts += 1
@@ -71,7 +71,7 @@ class Limiter:
                 loop.call_at(until, self._wake)
 
     def _stale(self) -> bool:
-        """Whether the caller's request began before the last cut, and so says nothing of what came after."""
+        """Whether the caller's request began before the last cut, so its outcome does not count."""
         slot = _HELD.get().get(id(self))
         return slot is not None and slot.cuts < self._cuts
 
@@ -102,7 +102,7 @@ class Limiter:
                 await waiter
         except asyncio.CancelledError:
             if waiter.done() and not waiter.cancelled():
-                self._release()  # the place was ours already
+                self._release()  # the place was already ours
             raise
 
     def _release(self) -> None:
@@ -111,7 +111,7 @@ class Limiter:
 
 
 class Slot:
-    """A place that is held for the length of a block."""
+    """A place held during a block."""
 
     __slots__ = ("_limiter", "_token", "cuts")
 
@@ -146,7 +146,7 @@ def limiters() -> dict[str, Limiter]:
 
 
 def limiter(provider: str, base_url: str | None = None) -> Limiter:
-    """The limiter of a provider (`openai`), or of a service at an address of its own; the same for all that ask."""
+    """The limiter of a provider (`openai`), or of a service at its own address; the same for all its users."""
     from urllib.parse import urlsplit
 
     name = provider

@@ -1,4 +1,4 @@
-"""What tokens cost: the user's prices first, then the table of genai-prices."""
+"""Prices of tokens: the user's first, then the table of genai-prices."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Price(msgspec.Struct, frozen=True, kw_only=True):
     cache_write: float | None = None  # None: as `input`
 
     def dollars(self, usage: Usage) -> float:
-        """What so many tokens cost. Cached tokens are part of the input, and priced apart."""
+        """The cost of these tokens. Cached tokens are part of the input, and priced separately."""
         read, written = usage.cache_read_tokens or 0, usage.cache_write_tokens or 0
         plain = max(0, (usage.input_tokens or 0) - read - written)
         return (
@@ -45,9 +45,9 @@ def price(
 ) -> float | None:
     """Dollars for one response; None: not known, which is never zero.
 
-    `prices` (model → Price, under the name that the experiment file uses, or the model's own)
-    go before the table. A service at an address of its own (`base_url`) is priced by the
-    table only where the table knows the address: nobody pays OpenAI for a local server.
+    `prices` (model → Price, under its name in the experiment file, or the model's own)
+    override the table. A service at its own address (`base_url`) is priced by the
+    table only if the table knows the address: a local server does not cost OpenAI's price.
     """
     own = own_price(model, prices)
     if usage is None:
@@ -59,7 +59,7 @@ def price(
 
 
 def own_price(model: ModelName | str, prices: Mapping[str, Price] | None) -> Price | None:
-    """The price that the user gave, under any spelling of the model."""
+    """The user's price, under any spelling of the model."""
     if not prices:
         return None
     if str(model) in prices:
@@ -75,7 +75,7 @@ def own_price(model: ModelName | str, prices: Mapping[str, Price] | None) -> Pri
 
 
 def price_table() -> str:
-    """Which table prices come from, as `run.json` names it."""
+    """The source of table prices, as named in `run.json`."""
     try:
         return f"genai-prices {version('genai-prices')}"
     except PackageNotFoundError:

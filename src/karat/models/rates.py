@@ -1,9 +1,9 @@
-"""How many requests and tokens a minute a model is asked for, where the experiment file limits them.
+"""Limits of requests and tokens per minute for a model, if the experiment file sets them.
 
-One limit a model in each event loop, shared by all agents and judges that ask it. Requests are spread evenly, so that
-no window of a minute, whatever clock the provider counts by, holds more than the limit, and no second holds a crowd.
-Tokens are reserved before a request, by an estimate, and corrected by what it used: a window that slides over the last
-minute holds what ended in it and what is under way.
+One limit per model in each event loop, shared by all agents and judges that use it. Requests are spread evenly, so
+no window of a minute, by any clock, has more than the limit, and there are no bursts.
+Tokens are reserved before a request, by an estimate, and corrected by its usage: a sliding window of one minute
+counts what ended in it and what is under way.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _FIRST_OUTPUT = 1000
 
 
 class Rate(msgspec.Struct, frozen=True, kw_only=True):
-    """What the experiment file allows a model."""
+    """A model's limits in the experiment file."""
 
     requests_per_minute: float | None = None  # None: not limited
     tokens_per_minute: float | None = None  # input and output
@@ -39,20 +39,20 @@ class Rate(msgspec.Struct, frozen=True, kw_only=True):
 
 class _Entry(msgspec.Struct):
     tokens: float
-    ends: float | None = None  # when the window has passed it; None: under way
+    ends: float | None = None  # when it leaves the window; None: under way
 
 
 class Admission(Protocol):
-    """What a model asks before each request: a `RateLimit`, or whoever asks one on its behalf."""
+    """What a model waits for before each request: a `RateLimit`, or a stand-in for one."""
 
     def estimate(self, characters: int, max_tokens: int | None) -> float: ...
     def admitted(self, estimate: float) -> AbstractAsyncContextManager[Callable[[Usage | None], None]]: ...
 
 
 class RateLimit:
-    """`async with limit.admitted(estimate) as used:` around a request; `used(usage)` when it was answered.
+    """`async with limit.admitted(estimate) as used:` around a request; `used(usage)` when it is answered.
 
-    First come, first served. A request that is estimated above the whole limit waits until nothing else counts.
+    First come, first served. A request estimated above the whole limit waits until nothing else counts.
     """
 
     def __init__(self, rate: Rate) -> None:
@@ -63,14 +63,14 @@ class RateLimit:
         self._turn, self._changed = asyncio.Lock(), asyncio.Event()
 
     def estimate(self, characters: int, max_tokens: int | None) -> float:
-        """Tokens of a request before it is sent: three characters a token, and the largest response so far."""
+        """Tokens of a request before it is sent: three characters per token, and the largest response so far."""
         return characters / 3 + (max_tokens or self._largest_output or _FIRST_OUTPUT)
 
     @asynccontextmanager
     async def admitted(self, estimate: float) -> AsyncGenerator[_Used]:
-        """Waits until the limit allows a request; the wait counts in no attempt's timeout.
+        """Waits until the limit allows a request; the wait does not count towards an attempt's timeout.
 
-        A request that fails keeps its estimate: what its provider counted is not known.
+        A request that fails keeps its estimate: its provider's count is not known.
         """
         clock = asyncio.get_running_loop().time
         with waiting():
@@ -91,7 +91,7 @@ class RateLimit:
             self._changed.set()
 
     def _wait(self, estimate: float, now: float) -> float:
-        """Seconds until a request may be sent, or until it is worth asking again; 0: now."""
+        """Seconds until a request may be sent, or until the next check is useful; 0: now."""
         seconds = self._next - now if self.rate.requests_per_minute is not None else 0.0
         if self.rate.tokens_per_minute is not None:
             counted = [entry for entry in self._entries if entry.ends is None or entry.ends > now]
@@ -104,19 +104,19 @@ class RateLimit:
         return max(0.0, seconds)
 
     def correct(self, entry: _Entry, usage: Usage | None) -> None:
-        """Replaces the estimate by what was used, where the provider tells."""
+        """Replaces the estimate by the usage, if the provider reports it."""
         if usage is not None and usage.input_tokens is not None and usage.output_tokens is not None:
             entry.tokens = usage.input_tokens + usage.output_tokens
         self.learn(usage)
 
     def learn(self, usage: Usage | None) -> None:
-        """Makes estimates as large as this response."""
+        """Raises estimates to the size of this response."""
         if usage is not None and usage.output_tokens is not None:
             self._largest_output = max(self._largest_output, usage.output_tokens)
 
 
 class _Used:
-    """Tells a limit what a request has used."""
+    """Reports a request's usage to a limit."""
 
     def __init__(self, limit: RateLimit, entry: _Entry) -> None:
         self._limit, self._entry = limit, entry
@@ -131,9 +131,9 @@ _LIMITS: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[tuple[str, str], Admi
 def limit_rates(
     rates: Mapping[str, Rate], limit: Callable[[str, Rate], Admission] = lambda _, rate: RateLimit(rate)
 ) -> None:
-    """Limits models of the running event loop, by `provider:name`. Raises BadOption for what names no model.
+    """Limits models of the running event loop, by `provider:name`. Raises BadOption for a key that is not a model.
 
-    `limit` makes what each model asks.
+    `limit` creates each model's limit.
     """
     named = {name: parse_model(name, place="limits") for name in rates}
     limits = {model.limited_as: limit(name, rates[name]) for name, model in named.items()}

@@ -23,7 +23,7 @@ _PROJECT = ("VERTEXAI_PROJECT", "ANTHROPIC_VERTEX_PROJECT_ID", "GOOGLE_CLOUD_PRO
 _LOCATION = ("VERTEXAI_LOCATION", "CLOUD_ML_REGION", "GOOGLE_CLOUD_LOCATION")
 _SCOPES = ["https://www.googleapis.com/auth/cloud-platform"]
 
-# Publishers and families on Vertex AI that speak neither Gemini's nor Anthropic's protocol.
+# Publishers and families on Vertex AI with neither Gemini's nor Anthropic's protocol.
 _PARTNERS = re.compile(
     r"(ai21|codestral|deepseek|gpt-oss|grok|jamba|kimi|llama|meta|minimax|ministral|mistral|moonshot|openai|qwen|xai|zai)"
 )
@@ -70,8 +70,8 @@ def anthropic_provider(
 ) -> Any:
     """pydantic-ai's Anthropic provider with Anthropic's client for Vertex AI.
 
-    `key`: an access token, for a proxy that wants one; without it, Google's credentials are
-    loaded. Raises BadOption where credentials, project or location are missing.
+    `key`: an access token, for a proxy that requires one; without it, Google's credentials are
+    loaded. Raises BadOption if credentials, project or location are missing.
     """
     from anthropic import AsyncAnthropicVertex
     from pydantic_ai.providers.anthropic import AnthropicProvider
@@ -95,7 +95,7 @@ def anthropic_provider(
 
 
 def google_settings(env: Mapping[str, str], place: str) -> JsonObject:
-    """What pydantic-ai's provider for Gemini on Vertex AI is made with; empty where an API key is used."""
+    """The arguments of pydantic-ai's provider for Gemini on Vertex AI; empty if an API key is used."""
     if not env.get("GOOGLE_APPLICATION_CREDENTIALS") and (env.get("GOOGLE_API_KEY") or env.get("GEMINI_API_KEY")):
         return {}
     credentials, project = _credentials(env, place)

@@ -1,9 +1,9 @@
 """Numeric answers and reasoning programs: values, matches, programs, and why an answer failed.
 
-For questions whose golden answer is a number (or yes/no) and may come with a program,
-asked one at a time or as turns of a conversation. Pure: text and numbers in, frozen
-results out; what a model wrote never raises, is never run as code, and cannot hang. Names
-are loaded when they are first used.
+For questions whose golden answer is a number (or yes/no), perhaps with a program, asked one at a
+time or as turns of a conversation. Everything here is pure: text and numbers in, frozen results
+out. Model output never raises, is never run as code, and cannot hang. Names are loaded when first
+used.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ __all__ = [
     "would_be_right",
 ]
 
-# What each module holds: a name is imported when it is first used.
+# The names in each module, which is imported when one is first used.
 _HELD = {
     "diagnosis": "Diagnosis TurnFacts diagnose",
     "document": "Document",

@@ -1,11 +1,10 @@
-"""Programs as rational functions of their literals, decided at one random point of a large prime field.
+"""Compares programs as rational functions of their literals, at one random point of a large prime field.
 
-A literal is a variable named by its absolute value and carries its sign; the few numbers
-that mean themselves (0, 1, 2, 1/2 and powers of ten) are numbers. Each variable gets a
-fixed element of the field, drawn by a hash of its name. Two programs that are not the
-same function agree there with a probability of at most degree / 2**126 (Schwartz, 1980,
-J. ACM 27:701); programs beyond `MAX_DEGREE` are compared by their form instead, so a
-false yes is rarer than 1e-18.
+A literal is a variable named after its absolute value, times its sign; the few constants (0, 1,
+2, 1/2 and powers of ten) are plain numbers. Each variable gets a fixed element of the field, drawn
+by a hash of its name. Two programs that are different functions agree there with a probability of
+at most degree / 2**126 (Schwartz, 1980, J. ACM 27:701). Programs beyond `MAX_DEGREE` are compared
+by their form instead, so a false yes is rarer than 1e-18.
 """
 
 from __future__ import annotations
@@ -51,22 +50,22 @@ class Rational(NamedTuple):
     degree: int
 
     def same(self, other: Rational) -> bool:
-        """Whether both are one function; a false yes is rarer than 1e-18."""
+        """Whether both are the same function; a false yes is rarer than 1e-18."""
         return (self.above * other.below - other.above * self.below) % PRIME == 0
 
     def times(self, number: int) -> Rational:
-        """This many times the function."""
+        """The function times a number."""
         return Rational(self.above * number % PRIME, self.below, self.degree)
 
 
 class Form(NamedTuple):
-    """What a program computes: one function, the two sides of a `greater`, or (of too high a degree) its structure."""
+    """What a program computes: one function, both sides of a `greater`, or (if its degree is too high) a structure."""
 
     sides: tuple[Rational, ...]
     structure: bytes | None = None
 
     def same(self, other: Form, factor: int = 1) -> bool:
-        """Whether this is `factor` times the other; factors are of single functions only."""
+        """Whether this is `factor` times the other; factors apply only to single functions."""
         if self.structure is not None or other.structure is not None:
             return factor == 1 and self.structure == other.structure
         if len(self.sides) != len(other.sides) or (factor != 1 and len(self.sides) != 1):
@@ -76,7 +75,7 @@ class Form(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Setting:
-    """What names mean beside the program: the table, the earlier turns, and which literals were their answers."""
+    """The meaning of names outside the program: the table, the earlier turns, and which literals were their answers."""
 
     table: Table | None = None
     answers: Sequence[Form | None] = ()
@@ -84,7 +83,7 @@ class Setting:
 
 
 def variable(name: str) -> int:
-    """The field element that a name stands for; never 0."""
+    """The field element of a name; never 0."""
     return _variable(name) if len(name) <= _LONGEST_KEPT else _drawn(name)
 
 
@@ -99,7 +98,7 @@ _variable = lru_cache(maxsize=16_384)(_drawn)
 
 @lru_cache(maxsize=16_384)
 def named(exact: Decimal) -> tuple[str, int, Rational | None]:
-    """A number's name (of its absolute value), its sign, and the number itself where it is one that means itself."""
+    """A number's name (from its absolute value), its sign, and its value if it is a constant."""
     negative, digits, end = exact.as_tuple()
     written = "".join(map(str, digits)).lstrip("0")
     text = written.rstrip("0")
@@ -116,7 +115,7 @@ def named(exact: Decimal) -> tuple[str, int, Rational | None]:
 
 
 def literal(exact: Decimal, setting: Setting) -> Rational:
-    """The function that a literal is."""
+    """A literal as a function."""
     name, sign, number = named(exact)
     if number is not None:
         return number
@@ -126,7 +125,7 @@ def literal(exact: Decimal, setting: Setting) -> Rational:
 
 
 def form_of(program: Program, setting: Setting) -> Form | None:
-    """What the program computes; None where it does not parse, is ill-typed, or divides by an identical zero."""
+    """What the program computes; None if it does not parse, is ill-typed, or divides by an identical zero."""
     if program.error is not None:
         return None
     if program.number is not None and not program.steps:
@@ -137,7 +136,7 @@ def form_of(program: Program, setting: Setting) -> Form | None:
     last = forms[-1] if program.number is None else _argument(program.number, forms, setting)
     if all(side.degree <= MAX_DEGREE for form in forms for side in form.sides):
         return last
-    # A digest of the steps as they are written, literals by their value, equal sub-trees alike.
+    # A digest of the steps as written, with literals by value, so that equal sub-trees have equal digests.
     digests: list[bytes] = []
     for step in program.steps:
         arguments = step.arguments[:1] if step.operation in TABLE else step.arguments
@@ -147,7 +146,7 @@ def form_of(program: Program, setting: Setting) -> Form | None:
 
 
 def step_forms(steps: Sequence[Step], setting: Setting) -> list[Form] | None:
-    """What each step computes, in order; None where one divides by an identical zero."""
+    """What each step computes, in order; None if one divides by an identical zero."""
     forms: list[Form] = []
     for step in steps:
         form = _row(step, setting) if step.operation in TABLE else _combine(step, forms, setting)
@@ -169,7 +168,7 @@ def _combine(step: Step, forms: Sequence[Form], setting: Setting) -> Form | None
 
 
 def combine(operation: str, left: Rational, right: Rational, exponent: int | None = None) -> Rational | None:
-    """One operation on two functions; None where it divides by an identical zero."""
+    """One operation on two functions; None if it divides by an identical zero."""
     a, b, m = left
     c, d, n = right
     if operation == "add":
@@ -184,10 +183,10 @@ def combine(operation: str, left: Rational, right: Rational, exponent: int | Non
 
 
 def power(base: Rational, right: Rational, exponent: int | None) -> Rational | None:
-    """The base multiplied out for an integer exponent, and an unknown function of both for any other."""
+    """The base multiplied out for an integer exponent; for any other, an unknown function of both."""
     above, below, degree = base
     if exponent is None:
-        # The degree stays: what is asked of an unknown function is whether its arguments are the same.
+        # The degree stays: unknown functions are the same if their arguments are.
         name = f"exp {_value(base)} {_value(right)}"
         return Rational(variable(name), 1, max(degree, right.degree))
     if exponent < 0:
@@ -203,7 +202,7 @@ def _value(function: Rational) -> int:
 
 
 def _integer(argument: Argument) -> int | None:
-    """The literal exponent where it is an integer of at most `MAX_EXPONENT`."""
+    """The literal exponent if it is an integer of at most `MAX_EXPONENT`."""
     found = read_literal(argument.text) if argument.kind == "number" else None
     if found is None or abs(found.exact) > MAX_EXPONENT or found.exact != found.exact.to_integral_value():
         return None
@@ -211,7 +210,7 @@ def _integer(argument: Argument) -> int | None:
 
 
 def _argument(argument: Argument, forms: Sequence[Form], setting: Setting) -> Form:
-    """What an argument is; what nothing is known about is a variable of its own."""
+    """The function of an argument; an unknown argument is a variable of its own."""
     if argument.kind == "reference" and argument.index is not None:
         return forms[argument.index]
     if argument.kind == "number":
@@ -231,7 +230,7 @@ def _argument(argument: Argument, forms: Sequence[Form], setting: Setting) -> Fo
 
 
 def _row(step: Step, setting: Setting) -> Form:
-    """A table operation written out in the row's cells, or a variable of its own where there is no such row."""
+    """A table operation written out over the row's cells; a variable of its own if there is no such row."""
     label = step.arguments[0].text
     cells = row_numbers(setting.table, label) if setting.table is not None else None
     if cells is None or isinstance(cells, ExecutionError):

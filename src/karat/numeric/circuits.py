@@ -1,8 +1,8 @@
-"""Golden programs laid flat, so that they can be computed again with other literals, other answers, other operations.
+"""Golden programs in flat form, to recompute them with other literals, answers or operations.
 
-A circuit is a list of slots: first the literals, then the steps in the order of their
-execution. Every question of a diagnosis ("what if this had been 37.84?") is one pass
-over the steps, of floats or of whole arrays of floats.
+A circuit is a list of slots: first the literals, then the steps in execution order. Every
+question of a diagnosis ("what if this had been 37.84?") is one pass over the steps, with floats
+or with whole arrays of floats.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ COMPUTE: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """One step: what it does with which two slots."""
+    """One step: an operation on two slots."""
 
     operation: str
     left: int
@@ -54,11 +54,10 @@ class Gate:
 class Circuit:
     """A program whose arguments are all known.
 
-    Slots are numbered: `values` fills the first ones (literals, then what the table said),
-    each gate the next. `named` are the slots of literals that are no `const_`; `sources`
-    are the steps of table operations, whose value is looked up once and then given.
-    `keys` are equal for slots that are written alike, numbers by their value: also across
-    programs, of one process.
+    Slots are numbered: `values` fills the first ones (literals, then results from the table), each
+    gate the next. `named` are the slots of literals that are not `const_`; `sources` are the steps
+    of table operations, whose value is looked up once and then given. Slots that are written alike
+    (numbers: with the same value) have the same `keys`, even across programs of one process.
     """
 
     values: tuple[float, ...]
@@ -81,10 +80,10 @@ class Circuit:
         given: Mapping[int, float] | None = None,
         gates: Sequence[Gate] | None = None,
     ) -> list[Any] | None:
-        """What every slot holds, or None where a step has no finite value.
+        """The value of every slot, or None if a step has no finite value.
 
-        `values` stand for the literals (floats or arrays), `given` for the results of
-        slots, `gates` for the steps. Arrays are not looked at for what is not finite.
+        `values` replaces the literals (by floats or arrays), `given` the results of slots, `gates` the
+        steps. Arrays are not checked for values that are not finite.
         """
         slots = list(self.values if values is None else values)
         if given:
@@ -108,7 +107,7 @@ class Circuit:
         return slots
 
     def value(self, **changes: Any) -> float | None:
-        """The final number, None for yes or no and where there is none; `changes` as in `run`."""
+        """The final number; None if it is yes or no, or missing. `changes` as in `run`."""
         slots = self.run(**changes)
         if slots is None:
             return None
@@ -117,7 +116,7 @@ class Circuit:
 
 
 def circuit_of(program: Readable, table: Table | None = None) -> Circuit | None:
-    """The circuit of a program; None where it cannot be read, needs earlier turns, or the table does not answer."""
+    """The circuit of a program; None if it cannot be read, needs earlier turns, or the table has no answer."""
     if program is None or program == "":
         return None
     kept = isinstance(program, str) and len(program) <= MOST_KEPT
@@ -146,7 +145,7 @@ def _laid_flat(program: Program) -> Circuit | None:
 
 
 class _Layer:
-    """Collects slots: literals and table values have to be known before the first gate is numbered."""
+    """Collects slots: literals and table values must be known before the first gate is numbered."""
 
     def __init__(self) -> None:
         self.values: list[float] = []
@@ -226,7 +225,7 @@ def _filled(circuit: Circuit, table: Table | None) -> Circuit | None:
 
 
 def table_value(step: Step, operation: str, table: Table | None) -> float | None:
-    """What a table operation says of the step's row; None where the row has no number."""
+    """The result of a table operation on the step's row; None if the row has no number."""
     alone = Step(operation, step.arguments, operation)
     found = execute(Program(text="", tokens=(), steps=(alone,)), table)
     return found if isinstance(found, float) else None

@@ -35,32 +35,31 @@ __all__ = [
 ]
 
 MOST_TRIED: Final = 200_000
-"""Exchanges of operands that are tried in one turn: literals × numbers of the report."""
+"""The most replacements of operands to try in one turn: literals × numbers of the report."""
 
 MOST_SUBSTITUTED: Final = 3
-"""Wrong earlier answers that are put in, one at a time, the latest ones."""
+"""The most wrong earlier answers to put in, one at a time, the latest first."""
 
 MOST_MOVES: Final = 400
-"""Rows and columns by which the cells of a program are moved."""
+"""By how many rows and columns the cells of a program are moved."""
 
 MOST_ALONG: Final = 12
-"""Numbers of the text by which those of a program are moved."""
+"""By how many numbers of the text those of a program are moved."""
 
 MOST_SWAPPED: Final = 12
-"""Different literals that are swapped, two at a time."""
+"""The most different literals to swap, two at a time."""
 
 _EXCHANGED: Final = ("add", "subtract", "multiply", "divide")
 _EPSILON: Final = 1e-12
 
 
 def exchanged_operand(turn: TurnFacts, history: Sequence[TurnFacts] = ()) -> dict[str, object] | None:
-    """The golden literals whose exchange for numbers of the report gives the answer.
+    """The golden literals that give the answer if replaced by other numbers of the report.
 
-    First one literal, for any number, the best fit first; then one literal where the
-    agent's own wrong answer of an earlier turn is put in for what it stands for; then all cells
-    of the table at once, for those of another row or column. A literal that stands in
-    several places is exchanged in each alone and in all at once. A `const_` that is a number of
-    the table is a literal too. Of a bare-number program the whole is exchanged.
+    Tried first: one literal, replaced by any number, the best fit first; then one literal, replaced by the
+    agent's own wrong answer to an earlier turn; then all table cells at once, replaced by those of another row
+    or column. A literal that occurs in several places is replaced in each place alone and in all at once. A
+    `const_` that is in the table counts as a literal. A bare-number program is replaced as a whole.
     """
     circuit, document = turn.circuit, turn.document
     if circuit is None or document is None or not turn.readings or not len(document.numbers):
@@ -97,7 +96,7 @@ def _one_exchanged(
 
 
 def _another_row(turn: TurnFacts, circuit: Circuit, document: Document) -> dict[str, object] | None:
-    """All literals of the table moved by as many rows, or columns; or all of the text by as many numbers of it."""
+    """All literals from the table moved by the same number of rows or columns, or all from the text by some numbers."""
     rows, columns = (max((place[axis] for place in document.grid), default=0) for axis in (0, 1))
     down = [(rows_down, 0) for rows_down in range(-rows, rows + 1)][:MOST_MOVES]
     right = [(0, columns_right) for columns_right in range(-columns, columns + 1)][:MOST_MOVES]
@@ -121,7 +120,7 @@ def _another_row(turn: TurnFacts, circuit: Circuit, document: Document) -> dict[
 
 
 def _places(circuit: Circuit, document: Document) -> Iterator[tuple[int, ...]]:
-    """The slots that are exchanged together: each literal alone, then all literals of one value."""
+    """The slots that are replaced together: each literal alone, then all literals of one value."""
     by_value: dict[float, list[int]] = {}
     sources = {slot for slot, _ in circuit.sources}
     for slot, value in enumerate(circuit.values):
@@ -137,7 +136,7 @@ def _results(
     numbers: npt.NDArray[np.float64],
     given: Mapping[int, float],
 ) -> npt.NDArray[np.float64] | None:
-    """What the program gives with each number (column) in each place (row); NaN for the golden number and no result."""
+    """The program's result with each number (column) in each place (row); NaN: the golden number, or no result."""
     import numpy as np
 
     rows = []
@@ -151,14 +150,14 @@ def _results(
                 return None
             golden = circuit.values[slots[0]]
             same = np.abs(numbers - golden) <= _EPSILON * abs(golden)
-            if given:  # a minus beside an answer that was carried on is another operation
+            if given:  # a minus next to an answer carried over is a different operation
                 same |= np.abs(numbers + golden) <= _EPSILON * abs(golden)
             rows.append(np.where(same | ~np.isfinite(root), np.nan, root))
     return np.array(rows) if rows else None
 
 
 def _best(results: npt.NDArray[np.float64], turn: TurnFacts) -> tuple[int, int, str, int] | None:
-    """Row and column of the result nearest to the answer, its reading, and how many fit; None where none does."""
+    """Row and column of the result closest to the answer, its reading, and how many fit; None if none does."""
     import numpy as np
 
     for reading in turn.likely_readings:
@@ -173,7 +172,7 @@ def _best(results: npt.NDArray[np.float64], turn: TurnFacts) -> tuple[int, int, 
 
 
 def swapped_operands(turn: TurnFacts, _history: Sequence[TurnFacts] = ()) -> dict[str, object] | None:
-    """The step that gives the answer with its arguments swapped, or the two literals that do, swapped everywhere."""
+    """The step that gives the answer if its arguments are swapped, or two literals that do if swapped everywhere."""
     circuit = turn.circuit
     if circuit is None or not turn.readings:
         return None
@@ -194,7 +193,7 @@ def swapped_operands(turn: TurnFacts, _history: Sequence[TurnFacts] = ()) -> dic
 
 
 def exchanged_operation(turn: TurnFacts, _history: Sequence[TurnFacts] = ()) -> dict[str, object] | None:
-    """The one step that gives the answer with another operation, its arguments in either order."""
+    """The step that gives the answer with another operation, with its arguments in either order."""
     circuit = turn.circuit
     if circuit is None or turn.answer is None:
         return None
@@ -210,7 +209,7 @@ def exchanged_operation(turn: TurnFacts, _history: Sequence[TurnFacts] = ()) -> 
 
 
 def _tampered(circuit: Circuit, turn: TurnFacts) -> Iterator[tuple[int, str, str, list[object] | None]]:
-    """Each change of one step: the step's slot among the steps, what it did, what it does, and all slots after it."""
+    """Each change of one step: its place among the steps, the old and new operation, and all slots after the change."""
     gates = list(circuit.gates)
     for at, gate in enumerate(circuit.gates):
         for other in _changes(gate):
@@ -227,7 +226,7 @@ def _tampered(circuit: Circuit, turn: TurnFacts) -> Iterator[tuple[int, str, str
 
 
 def _changes(gate: Gate) -> Iterator[Gate]:
-    """The arguments swapped, where that matters, then every other operation, then those swapped."""
+    """The gate with its arguments swapped, if that matters; then every other operation, in both orders."""
     if gate.operation not in {"add", "multiply"}:
         yield Gate(gate.operation, gate.right, gate.left)
     if gate.operation == "greater":
@@ -238,7 +237,7 @@ def _changes(gate: Gate) -> Iterator[Gate]:
 
 
 def _gives(value: object, turn: TurnFacts) -> str | None:
-    """By which reading the value is the answer."""
+    """The reading by which the value is the answer; None if it is not."""
     if isinstance(value, bool):
         return "answer" if turn.answer is not None and turn.answer.boolean is value else None
     if type(value) is not float:
@@ -279,11 +278,11 @@ class Diagnosis:
 
 
 def diagnose(turn: TurnFacts, history: Sequence[TurnFacts] = ()) -> Diagnosis | None:
-    """The first label that fits a turn that is not right; None where it is right.
+    """The first label that fits a wrong turn; None if the turn is right.
 
-    `history` are the turns before it, oldest first. A label names what would explain the answer, not
-    what happened: of `wrong_operand` and `wrong_operation` the evidence says how many
-    exchanges were tried and how many of them gave the answer, for some fit by chance.
+    `history`: the turns before it, oldest first. A label is a possible explanation of the answer, not a fact:
+    some fit by chance. So for `wrong_operand` and `wrong_operation` the evidence gives how many replacements
+    were tried and how many gave the answer.
 
     >>> diagnose(TurnFacts(expected=0.1257, actual="12.57", unit="percent"))
     Diagnosis(label='scale', evidence={'factor': 100.0})
@@ -308,7 +307,7 @@ _NO_ANSWER = frozenset(
 
 
 def _unanswered(turn: TurnFacts, _history: Sequence[TurnFacts]) -> Evidence | None:
-    """Also what begins with N/A and goes on to say why."""
+    """No answer; also text that starts with N/A and continues with the reason."""
     actual = turn.actual
     if actual is None or (isinstance(actual, float) and math.isnan(actual)):
         return {"answer": None}
@@ -331,14 +330,14 @@ def _unreadable(turn: TurnFacts, _history: Sequence[TurnFacts]) -> Evidence | No
 
 
 def _shown(actual: Any) -> str:
-    """The answer, short; of what is neither text nor a float only its type: its text may be of any length."""
+    """The answer, shortened; only its type if it is neither text nor a float, because its text may be of any length."""
     if isinstance(actual, str):
         return actual[:200]
     return repr(actual) if isinstance(actual, bool | float) else type(actual).__name__
 
 
 def _scale(turn: TurnFacts, _history: Sequence[TurnFacts]) -> Evidence | None:
-    """Also what is right in its declared unit, although rounding puts it more than 1 % off the factor."""
+    """Off by a factor; also if the answer is right in its declared unit but, rounded, over 1 % off the factor."""
     golden = turn.golden_number
     if golden is None:
         return None
@@ -373,7 +372,7 @@ def _off_by_power(golden: float | None, number: float | None) -> Evidence | None
 
 
 def _other_gold(turn: TurnFacts, _history: Sequence[TurnFacts]) -> Evidence | None:
-    """The two golden answers disagree, and the answer is the one that it is not compared with."""
+    """The two golden answers disagree, and the answer equals the one it is not compared with."""
     evidence = _gold_suspect(turn, _history)
     golden = turn.golden_number
     if evidence is None or turn.answer is None:
@@ -389,15 +388,15 @@ def _other_gold(turn: TurnFacts, _history: Sequence[TurnFacts]) -> Evidence | No
 
 
 def _propagated(turn: TurnFacts, history: Sequence[TurnFacts]) -> Evidence | None:
-    """A proof by replay; what is right in its declared unit needs none, its scale explains it."""
+    """A proof by replay; not needed if the answer is right in its declared unit, as its scale explains it."""
     proof = None if turn.declared else replay(turn, history)
     return None if proof is None else {"proof": proof.as_dict()}
 
 
 def _rounding(turn: TurnFacts, _history: Sequence[TurnFacts]) -> Evidence | None:
-    """Equal when the one with more digits is rounded to the digits of the other, and not to nothing.
+    """Equal if the number with more digits is rounded to the digits of the other, and not to nothing.
 
-    An executed golden answer is exact: only a printed one has digits that it was rounded to.
+    An executed golden answer is exact; only a printed one was rounded to its digits.
     """
     golden, answer = turn.golden, turn.answer
     if golden is None or answer is None or not turn.readings or not golden.number or not answer.number:
@@ -436,7 +435,7 @@ def _reciprocal(turn: TurnFacts, _history: Sequence[TurnFacts]) -> Evidence | No
 
 
 def _ratio_vs_change(turn: TurnFacts, _history: Sequence[TurnFacts]) -> Evidence | None:
-    """Of a golden program that divides, or of which nothing is known."""
+    """Off by exactly 1, if the golden program divides or is unknown."""
     golden, circuit = turn.golden_number, turn.circuit
     if circuit is not None and not any(gate.operation == "divide" for gate in circuit.gates):
         return None
@@ -448,7 +447,7 @@ def _ratio_vs_change(turn: TurnFacts, _history: Sequence[TurnFacts]) -> Evidence
 
 
 def _power_of_ten(turn: TurnFacts, _history: Sequence[TurnFacts]) -> Evidence | None:
-    """The powers that are no scale people use: 10, 10,000 …"""
+    """Off by a power of ten that people do not use as a scale: 10, 10,000 …"""
     golden, number = turn.golden_number, turn.number
     if not golden or not number or not 0 < abs(number / golden) < math.inf:
         return None
@@ -457,7 +456,7 @@ def _power_of_ten(turn: TurnFacts, _history: Sequence[TurnFacts]) -> Evidence | 
 
 
 def _stopped_early(turn: TurnFacts, _history: Sequence[TurnFacts]) -> Evidence | None:
-    """The answer is what a step before the last one gives, or a number that the last steps needed."""
+    """The answer is the result of a step before the last one, or a number that the last steps needed."""
     circuit = turn.circuit
     slots = circuit.run() if circuit is not None and turn.readings else None
     if circuit is None or slots is None or not circuit.computes:
@@ -482,7 +481,7 @@ def _is_slot(value: object, turn: TurnFacts) -> Evidence | None:
 
 
 def _changed(circuit: Circuit) -> tuple[int, int, bool] | None:
-    """The slots of the two levels between which the golden program computes a change, and whether it is a relative one.
+    """The slots of the two levels whose change the golden program computes, and whether it is a relative change.
 
     Constants may scale the change.
     """
@@ -499,9 +498,9 @@ def _changed(circuit: Circuit) -> tuple[int, int, bool] | None:
 
 
 def _level_vs_change(turn: TurnFacts, _history: Sequence[TurnFacts]) -> Evidence | None:
-    """A level in place of a change between levels, a change in place of a level, or a relative change for an absolute.
+    """A level instead of a change between levels, a change instead of a level, or a relative for an absolute change.
 
-    The change of a level is the one from another number of its row or its column of the table.
+    A level's change is the one from another number in its row or column of the table.
     """
     circuit, golden = turn.circuit, turn.golden_number
     slots = circuit.run() if circuit is not None and turn.readings else None
@@ -525,7 +524,7 @@ def _level_vs_change(turn: TurnFacts, _history: Sequence[TurnFacts]) -> Evidence
 
 
 def _quotient(above: float, below: float) -> float:
-    """NaN where it is not a number of any use."""
+    """NaN if it is not a usable number."""
     return above / below if below and math.isfinite(above / below) else math.nan
 
 
@@ -545,7 +544,7 @@ def _change_of(level: float, turn: TurnFacts) -> Evidence | None:
 
 
 def _literal_operand(turn: TurnFacts, _history: Sequence[TurnFacts]) -> Evidence | None:
-    """Of a bare-number program: the answer is, digit for digit, another number of the report."""
+    """For a bare-number program: the answer is, digit for digit, another number of the report."""
     circuit, document, number = turn.circuit, turn.document, turn.number
     if (
         circuit is None
@@ -568,10 +567,10 @@ def _literal_operand(turn: TurnFacts, _history: Sequence[TurnFacts]) -> Evidence
 
 
 def _own_program(turn: TurnFacts, history: Sequence[TurnFacts]) -> tuple[float, float, float] | None:
-    """Of the agent's own program: F1 of its operations, recall and precision of its numbers, as in `Reasoning`.
+    """For the agent's own program: F1 of its operations, recall and precision of its numbers, as in `Reasoning`.
 
-    Operations are those of this turn alone; numbers too, unless earlier turns had said them
-    all. None where the program does not give the agent's answer.
+    Only operations of this turn count; the same for numbers, unless earlier turns contained them all. None if
+    the program does not give the agent's answer.
     """
     if turn.stated is None or turn.program is None:
         return None
@@ -591,19 +590,19 @@ def _own_program(turn: TurnFacts, history: Sequence[TurnFacts]) -> tuple[float, 
 
 
 def _own_operand(turn: TurnFacts, history: Sequence[TurnFacts]) -> Evidence | None:
-    """The agent's own program has the golden operations, and other numbers."""
+    """The agent's own program has the golden operations, but other numbers."""
     found = _own_program(turn, history)
     return {"program": _shown(turn.stated)} if found and found[0] == 1.0 and found[1:] != (1.0, 1.0) else None
 
 
 def _own_operation(turn: TurnFacts, history: Sequence[TurnFacts]) -> Evidence | None:
-    """The agent's own program has all golden numbers, and other operations."""
+    """The agent's own program has all golden numbers, but other operations."""
     found = _own_program(turn, history)
     return {"program": _shown(turn.stated)} if found and found[0] < 1.0 and found[1] == 1.0 else None
 
 
 def _repeats_earlier(turn: TurnFacts, history: Sequence[TurnFacts]) -> Evidence | None:
-    """The answer is one that the agent gave before, or a golden one from before."""
+    """The answer repeats an earlier answer of the agent, or an earlier golden answer."""
     number = turn.number
     for whose in ("answer", "golden"):
         for back, earlier in enumerate(reversed(history), 1):
@@ -653,14 +652,14 @@ _CHECKS: Final[Sequence[tuple[Label, _Check]]] = (
     ("repeats_earlier", _repeats_earlier),
     ("gold_suspect", _gold_suspect),
 )
-"""In this order. What is proved comes before what fits, and what one number fits before what one of thousands does."""
+"""In this order: what is proved before what fits, and a fit of one number before a fit of one in thousands."""
 
 LABELS: Final[tuple[Label, ...]] = (*dict.fromkeys(label for label, _ in _CHECKS), "other")
-"""All labels, in the order in which they are tried first."""
+"""All labels, in the order in which they are first tried."""
 
 MEANINGS: Final[Mapping[Label, str]] = {
     "unanswered": "nothing was answered, or that it is not known",
-    "unreadable": "one side is no number, or yes or no stands against a number",
+    "unreadable": "one side is not a number, or yes or no is compared with a number",
     "gold_suspect": "printed and executed golden answer disagree; the answer is the other one, or nothing fits",
     "propagated": "what the golden program gives with the agent's own wrong earlier answers: proved by replay",
     "scale": "off by a factor of 100 or of a power of 1,000",
@@ -675,8 +674,8 @@ MEANINGS: Final[Mapping[Label, str]] = {
     "level_vs_change": "a level for a change, a change for a level, or a relative change for an absolute one",
     "wrong_operation": "what the golden program gives with one other operation, or its numbers in another program",
     "near_miss": "off by 1 to 5 %",
-    "power_of_ten": "off by 10, 10,000 or another power of ten that is no usual scale",
+    "power_of_ten": "off by 10, 10,000 or another power of ten that is not a usual scale",
     "repeats_earlier": "an answer that was given before",
     "other": "nothing fits",
 }
-"""What each label says of an answer, in half a sentence."""
+"""What each label says about an answer, in a phrase."""

@@ -1,4 +1,4 @@
-"""The numbers of a report: what a wrong operand may have been taken from."""
+"""The numbers of a report, from which a wrong operand may have been taken."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ if TYPE_CHECKING:
 __all__ = ["MAX_NUMBERS", "MAX_TEXT", "Document", "Place", "is_year"]
 
 MAX_TEXT: Final = 400_000
-"""Characters of a document's text that are searched for numbers."""
+"""How many characters of a document's text are searched for numbers."""
 
 MAX_NUMBERS: Final = 4_000
-"""Different numbers of a document that are tried as operands: the table's first, then the text's in their order."""
+"""How many different numbers of a document are tried as operands: first the table's, then the text's, in order."""
 
-_NUMBER = re.compile(r"[.\d][\d,]*(?:\.\d+)?", re.ASCII)  # begins with a set of characters: so the search leaps
+_NUMBER = re.compile(r"[.\d][\d,]*(?:\.\d+)?", re.ASCII)  # starts with a set of characters, which makes the search fast
 _MINUS = frozenset("-\u2212(")
 _CUT_OFF = frozenset("_.")
 _THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?", re.ASCII)
 
 
 class Place(NamedTuple):
-    """Where a number stands first: a cell or a header of the table, or a position in the text."""
+    """The first occurrence of a number: a cell or a header of the table, or a position in the text."""
 
     row: str = ""
     column: str = ""
@@ -38,17 +38,17 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Document:
-    """A table and the text around it, and the numbers in them, which are read once, when they are first asked for."""
+    """A table and the text around it, and the numbers in them, which are parsed once, on first access."""
 
     table: Table | None = None
     text: str = ""
 
     @cached_property
     def places(self) -> dict[float, Place]:
-        """Each number once, where it stands first.
+        """Each number once, at its first occurrence.
 
-        Of what carries a minus or stands in brackets the absolute value too: tables are
-        often damaged there. A percentage is there as written and as its share.
+        Numbers with a minus or in brackets are also listed by absolute value, because tables are often damaged
+        there. A percentage is listed as written and as a share.
         """
         found: dict[float, Place] = {}
         for value, place in _numbers_of_table(self.table):
@@ -88,17 +88,17 @@ class Document:
 
     @cached_property
     def sequence(self) -> dict[tuple[int, int], float]:
-        """The numbers of the text in their order, repeated as often as they stand there, without signs and years."""
+        """The numbers of the text in order, with repetitions, without signs and years."""
         numbers = (value for value, _ in self._in_text if value > 0 and not is_year(value))
         return {(0, at): value for at, value in zip(range(MAX_NUMBERS), numbers, strict=False)}
 
     @cached_property
     def in_sequence(self) -> dict[float, tuple[int, int]]:
-        """Where each number of the text stands first in the sequence."""
+        """The first index of each number of the text in the sequence."""
         return {value: at for at, value in reversed(self.sequence.items())}
 
     def place_of(self, number: float) -> dict[str, str]:
-        """Where the number stands, in words for people."""
+        """The number's location, in words."""
         place = self.places.get(number)
         if place is None:
             return {}
@@ -108,7 +108,7 @@ class Document:
 
     @cached_property
     def numbers(self) -> npt.NDArray[np.float64]:
-        """The numbers of `places`, in their order, but for the years."""
+        """The numbers of `places`, in order, except years."""
         import numpy as np
 
         return np.array([number for number in self.places if not is_year(number)], dtype=np.float64)
@@ -175,6 +175,6 @@ def _in_text(text: str) -> list[tuple[float, int]]:
 
 
 def _float(piece: str) -> float | None:
-    """None also for 0 and for what is no number of a report: a full stop, thirty digits."""
+    """None also for 0 and for anything not a number of a report: a full stop, thirty digits."""
     digits = piece.replace(",", "")
     return float(digits) if digits not in {"", "."} and len(digits) <= 30 else None

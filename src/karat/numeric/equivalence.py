@@ -1,4 +1,4 @@
-"""Whether two programs compute the same thing, for the same reason: not only the same number."""
+"""Whether two programs compute the same thing, not merely the same number."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from karat.numeric.values import read_literal, written
 
 __all__ = ["equivalent", "setting_of"]
 
-_DECIMALS = 5  # to which the data sets round what a program's execution gives
+_DECIMALS = 5  # the rounding of a program's result in the data sets
 
 
 def equivalent(
@@ -29,13 +29,13 @@ def equivalent(
 ) -> bool:
     """Whether two programs are the same function of the numbers they take from the document.
 
-    Commutation, algebra, nesting and the spelling of numbers make no difference; another
-    operand does, also where the values agree. With `table`, operations on rows are written
-    out in their cells; with `history` (pairs of program and answer, oldest first), a number
-    that an earlier turn answered stands for that turn's program. `scale` forgives a factor
-    100 or 1/100. A program that has an error, or divides by what is always zero, is
-    equivalent to nothing, itself included. `official` answers what the official scorer of
-    the dialect answers, with `a` the golden program; nothing but the dialect matters to it.
+    Commutation, algebra, nesting and the spelling of numbers make no difference; another operand
+    does, even if the values agree. With `table`, operations on rows are written out over their cells;
+    with `history` (pairs of program and answer, oldest first), a number that an earlier turn answered
+    stands for that turn's program. `scale` ignores a factor of 100 or 1/100. A program with an error,
+    or that divides by an identical zero, is equivalent to nothing, not even itself. `official` returns
+    the verdict of the dialect's official scorer, with `a` as the golden program; other options then
+    do not matter.
 
     >>> equivalent("subtract(118, 102), divide(#0, 102)", "subtract(divide(118, 102), 1)")
     True
@@ -55,10 +55,10 @@ def equivalent(
 
 
 def setting_of(table: Table | None, history: History) -> Setting:
-    """What literals and rows mean after these turns; of two turns with one answer the later counts.
+    """The meaning of literals and rows after these turns; of two turns with the same answer, the later counts.
 
-    The programs of the earlier turns are themselves read with what came before them. An
-    answer that a bare number gave, and the numbers that mean themselves (1, 100 …), stay.
+    Each earlier program is itself read in the context of those before it. Answers of bare numbers, and constants
+    (1, 100 …), keep their value.
     """
     if not history:
         return _NOWHERE if table is None else Setting(table=table)
@@ -88,7 +88,7 @@ def _inline(inlined: dict[str, Rational], numbers: Sequence[Decimal], function: 
 
 
 def _numbers(value: Any) -> list[Decimal]:
-    """The answer as exact numbers: as it is, and rounded as the data sets round it."""
+    """The answer as exact numbers: as given, and rounded as in the data sets."""
     if isinstance(value, str):
         found = read_literal(value)
         return [] if found is None else [found.exact]

@@ -1,4 +1,4 @@
-"""The answer out of what an agent said, and where in the text it stood."""
+"""Extracts the answer from an agent's reply, with its position in the text."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ How = Literal["json", "last_number", "regex"]
 class Extracted(NamedTuple):
     """What was taken out of a text."""
 
-    answer: str | None  # as it was written; None: the text holds no answer, or null
-    unit: str | None  # where the agent named one apart
-    program: str | None  # its text; of a list or a plan its JSON
-    how: str  # json, last_number or regex; whole: the text is nothing but one value
-    span: tuple[int, int] | None  # of the text: the JSON object, the number, or what the expression took for the answer
+    answer: str | None  # as written; None: the text has no answer, or null
+    unit: str | None  # if the agent gave one separately
+    program: str | None  # its text; for a list or a plan, its JSON
+    how: str  # json, last_number or regex; whole: the text is a single value
+    span: tuple[int, int] | None  # of the text: the JSON object, the number, or the expression's match
 
 
 class Stated(NamedTuple):
-    """What a whole reply comes to."""
+    """The result for a whole reply."""
 
     answer: str | None
     unit: str | None
     program: Any
-    how: str  # reply: the agent gave the answer apart; none: words, and no answer among them; else as in Extracted
-    span: tuple[int, int] | None  # of the text, or of the answer that was given apart and searched
+    how: str  # reply: the agent gave the answer separately; none: words without an answer; else as in Extracted
+    span: tuple[int, int] | None  # in the text, or in the answer that was given separately and searched
 
 
-_LONGEST = 2_000  # characters of words that hold no answer
+_LONGEST = 2_000  # characters kept of a text without an answer
 
 
 def stated(
@@ -48,11 +48,11 @@ def stated(
     program: Any = None,
     take: Callable[[str], Extracted] | None = None,
 ) -> Stated:
-    """The answer that an agent gave apart from its text, else what `take` takes out of it, else its words.
+    """The answer that an agent gave separately from its text, else what `take` extracts from the text, else the text.
 
-    `take` is `extract` unless it is given. An answer given apart that is not one value, such as a column of a
-    file that says "The answer is 5", is searched by `take` too; where nothing is found in it, it stays as it is.
-    Unit and program that were given apart go before those of the text.
+    `take` is `extract` by default. A separate answer that is not a single value, such as "The answer is 5" in a
+    column of a file, is also searched by `take`; if nothing is found in it, it stays unchanged. A separate unit
+    or program overrides that of the text.
 
     >>> stated("It grew by 5 %.", answer="0.05").how, stated("I do not know.").answer
     ('reply', 'I do not know.')
@@ -71,22 +71,22 @@ def stated(
 
 
 def extract(text: str, how: How = "json", pattern: str | None = None) -> Extracted:
-    """The answer that an agent gave, and the span of the text that it was taken from.
+    """The answer in an agent's text, and the span of the text that it was taken from.
 
     * `json`: the object `{"answer": …, "unit": …, "program": …}` of the last fenced block that
-      holds one, else the last one in the text; keys in any case. Numbers stay as they were
-      written (`0.10`), true is `true`, null is no answer; line breaks within strings are let
-      pass. An object without `answer` is the last resort, and has none.
+      has one, else the last one in the text; keys in any case. Numbers stay as written (`0.10`),
+      true is `true`, null is no answer; line breaks within strings are allowed. An object without
+      `answer` is used only if there is no other, and gives no answer.
     * `last_number`: the last number with its sign, currency, unit or %, as `parse_value` reads
-      it. A bracket is a minus only after a currency sign: in prose it brackets a remark. A
-      hyphen behind a letter, digit or bracket is no sign; numbers within words, and digits
-      grouped as no number is, are passed over.
+      it. A bracket is a minus only after a currency sign, because in prose it encloses a remark. A
+      hyphen after a letter, digit or bracket is not a sign. Numbers inside words, and digits with
+      wrong grouping, are skipped.
     * `regex`: the last match of `pattern`; its groups `answer`, `unit`, `program`, or its first
-      group, or all of it.
+      group, or the whole match.
 
-    Where `json` and `last_number` meet a text that is one value and nothing else, `14.1%` or
-    `yes`, that is the answer, and `how` says `whole`. No text raises, and all take time linear in
-    its length but for the user's own pattern; a pattern that is none, or missing, raises ValueError.
+    If the text is a single value and nothing else, such as `14.1%` or `yes`, `json` and `last_number`
+    return it, with `how` = `whole`. No text raises, and time is linear in its length, except for the
+    user's own pattern; an invalid or missing pattern raises ValueError.
 
     >>> extract('Thus ```json\\n{"answer": 14.10, "unit": "percent"}\\n```').answer
     '14.10'
@@ -155,7 +155,7 @@ def _from_json(text: str) -> Extracted:
 
 
 def _fences(text: str) -> tuple[list[int], list[int]]:
-    """Where fenced blocks begin and end; the last one may never be closed."""
+    """The start and end of fenced blocks; the last one may never be closed."""
     marks = [mark.start() for mark in re.finditer("```", text)]
     ends = marks[1::2]
     return marks[::2], ends if len(marks) % 2 == 0 else [*ends, len(text)]
@@ -164,11 +164,11 @@ def _fences(text: str) -> tuple[list[int], list[int]]:
 _OPENING = re.compile(r'\{(?=\s*+(?:\}|"[^"]{0,99}+"\s*+:))')
 _AS_WRITTEN = json.JSONDecoder(strict=False, parse_float=str, parse_int=str, parse_constant=str)
 _USUAL = json.JSONDecoder(strict=False)
-_READINGS = 32  # how often a text may be read in search of objects: it bounds nests that are never closed
+_READINGS = 32  # how often a text may be read in search of objects: a bound for nests that are never closed
 
 
 def _objects(text: str) -> Iterator[tuple[dict[str, object], int, int]]:
-    """The outermost JSON objects, from left to right, with where they begin and end."""
+    """The outermost JSON objects, from left to right, with their start and end."""
     at, left = 0, _READINGS * len(text)
     while left > 0 and (opening := _OPENING.search(text, at)):
         start = opening.start()
@@ -177,7 +177,7 @@ def _objects(text: str) -> Iterator[tuple[dict[str, object], int, int]]:
         except json.JSONDecodeError as error:
             at = start + 1
             far = len(text) if error.msg.startswith("Unterminated") else error.pos
-            left -= far - start + far // 64 + 1  # an error counts the lines up to its place
+            left -= far - start + far // 64 + 1  # json's error counts the lines up to its position
         except RecursionError:
             at = start + 1
             left -= len(text)
@@ -187,13 +187,13 @@ def _objects(text: str) -> Iterator[tuple[dict[str, object], int, int]]:
 
 
 def _text(value: object, source: str, key: str) -> str | None:
-    """A value of an object as text: what is no text and no number as JSON, with numbers as they usually are there."""
+    """A value of an object as text: texts and numbers as written, anything else as JSON."""
     if value is None or isinstance(value, str):
         return value
     try:
         usual = {name.casefold(): one for name, one in _USUAL.decode(source).items()}
         return json.dumps(usual[key])
-    except ValueError:  # a number of more digits than Python reads
+    except ValueError:  # a number with more digits than Python reads
         return json.dumps(value)
     except RecursionError:
         return None

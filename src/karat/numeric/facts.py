@@ -1,4 +1,4 @@
-"""What is known of one turn: the golden answer, what the agent said, and the report both were taken from."""
+"""The facts of one turn: the golden answer, the agent's answer, and the report that both use."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ __all__ = ["Reading", "TurnFacts"]
 
 
 class Reading(NamedTuple):
-    """One way to take the agent's number, in the scale of the golden one."""
+    """One way to read the agent's number, in the scale of the golden one."""
 
-    by: str  # "answer": as it stands; "percent", "million", …: after applying the unit that the agent declared
+    by: str  # "answer": as written; "percent", "million", …: after applying the unit that the agent declared
     number: float
-    power: int = 0  # of ten, by which the unit multiplies
+    power: int = 0  # of ten, for the unit
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class TurnFacts:
-    """One turn. What is derived is computed once, so hand the same object to later turns as their history.
+    """One turn. Derived values are computed once, so pass the same object to later turns as their history.
 
-    `expected` and `actual` are numbers or text; `actual` is None where nothing was
-    answered. `unit` is the unit that the agent declared. `program` is the golden program,
-    in any spelling, `stated` the agent's own where it gave one. `executed` and `printed` are
-    the two golden answers, where both are known. `document` is shared by the turns of a conversation.
+    `expected` and `actual` are numbers or text; `actual` is None if there was no answer. `unit` is the unit
+    that the agent declared. `program` is the golden program, in any spelling, `stated` the agent's own, if it
+    gave one. `executed` and `printed` are the two golden answers, if both are known. `document` is shared by
+    the turns of a conversation.
     """
 
     expected: Any
@@ -48,18 +48,18 @@ class TurnFacts:
     """The agent's answer as read."""
 
     def __post_init__(self) -> None:
-        # Every turn needs both, and a `cached_property` takes longer than to read them.
+        # Every turn needs both, and a `cached_property` would take longer than reading them.
         object.__setattr__(self, "golden", parse_value(self.expected))
         object.__setattr__(self, "answer", parse_value(self.actual))
 
     @property
     def golden_number(self) -> float | None:
-        """The golden number; None for yes, no and what cannot be read."""
+        """The golden number; None for yes, no and unreadable text."""
         return _number(self.golden)
 
     @property
     def number(self) -> float | None:
-        """The agent's number; None for yes, no and what cannot be read."""
+        """The agent's number; None for yes, no and unreadable text."""
         return _number(self.answer)
 
     @cached_property
@@ -78,12 +78,12 @@ class TurnFacts:
 
     @cached_property
     def readings(self) -> tuple[Reading, ...]:
-        """The agent's number as it stands, and in the unit that it declared."""
+        """The agent's number unchanged, and in the unit that it declared."""
         if self.answer is None or self.number is None:
             return ()
         plain = Reading("answer", self.number)
         power = unit_power(self.unit) if isinstance(self.unit, str) else None
-        if power is None or self.answer.percent or self.answer.unit is not None:  # what is written is applied already
+        if power is None or self.answer.percent or self.answer.unit is not None:  # the written unit is applied already
             return (plain,)
         number = self.number * 10.0**power if power > 0 else self.number / 10.0**-power
         if math.isinf(number):
@@ -92,7 +92,7 @@ class TurnFacts:
 
     @property
     def likely_readings(self) -> tuple[Reading, ...]:
-        """Those to search with: of a percentage, where one was printed and one was declared, its share alone."""
+        """The readings to search with: only the share, if a percentage was printed and percent was declared."""
         printed = parse_value(self.printed)
         percent = [reading for reading in self.readings if reading.power == _PERCENT]
         return tuple(percent) if percent and printed is not None and printed.percent else self.readings
@@ -104,10 +104,10 @@ class TurnFacts:
         return golden is not None and any(near(golden, reading.number) for reading in self.readings)
 
     def given_by(self, value: Any, reading: Reading) -> Any:
-        """Whether the value, a float or an array, gives the answer to the digits that the answer has.
+        """Whether the value, a float or an array, equals the answer to the answer's digits.
 
-        Off by at most half a unit of its last digit, or 0.1 % where that is more, and never
-        by more than 1 %: answers are rounded, and so is what they are computed from.
+        It may be off by half a unit of the last digit, or by 0.1 % if that is more, but never by more than 1 %:
+        answers are rounded, and so are the numbers they are computed from.
         """
         digits = self._digits
         unit = 0.0 if digits is None else 10.0 ** max(-308, reading.power - digits)
@@ -117,13 +117,13 @@ class TurnFacts:
 
     @cached_property
     def _digits(self) -> int | None:
-        """Decimals of the answer. 130 may have been rounded to tens, but here it is taken at its word."""
+        """Decimals of the answer. 130 may have been rounded to tens, but here it is taken literally."""
         digits = decimals(self.answer) if self.answer is not None else None
         return digits if digits is None or self.answer is None or self.answer.unit else max(0, digits)
 
     @cached_property
     def circuit(self) -> Circuit | None:
-        """The golden program, ready to be computed otherwise; None where there is none."""
+        """The golden program, ready to recompute; None if there is none."""
         return circuit_of(self.program, self.document.table if self.document else None)
 
 

@@ -1,4 +1,4 @@
-"""Golden answers that contradict themselves: their program, what it gives, what was printed, and the page."""
+"""Contradictory golden answers: between their program, its result, the printed answer, and the page."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ REASONS: Final[Mapping[str, str]] = {
     "printed_disagrees": "the printed answer is not the executed one, at any scale, rounded or cut to its digits",
     "printed_sign": "the printed answer is the executed one with the other sign",
     "unreadable": "a golden answer is neither a number nor yes or no",
-    "cell_sign": "a number of the program stands in the table with the other sign only",
-    "cell_scale": "a number of the program stands in the table without its decimal point only",
-    "operand_not_found": "a number of the program stands nowhere in the document",
+    "cell_sign": "a number of the program is in the table only with the other sign",
+    "cell_scale": "a number of the program is in the table only without its decimal point",
+    "operand_not_found": "a number of the program is nowhere in the document",
 }
-"""Slug → what it says of a turn."""
+"""Slug → what it says about a turn."""
 
 _MOST_SHOWN = 5  # operands of a turn that the evidence names
 _DIGITS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
@@ -41,7 +41,7 @@ _UNITS = (3, 6, 9)  # powers of ten: a program says 1000000 for 1 million, or 21
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class GoldenTurn:
-    """One question with its golden answers; None: the dataset does not say."""
+    """One question with its golden answers; None: not in the dataset."""
 
     question: str
     executed: float | str | None = None
@@ -50,17 +50,17 @@ class GoldenTurn:
 
 
 class Doubt(NamedTuple):
-    """One reason not to trust a turn's golden answer."""
+    """One reason to doubt a turn's golden answer."""
 
     reason: str  # a key of REASONS
-    evidence: Mapping[str, object]  # what shows it: plain values
+    evidence: Mapping[str, object]  # its evidence: plain values
 
 
 def doubts(turns: Sequence[GoldenTurn], *, text: str = "", table: Table | None = None) -> list[list[Doubt]]:
-    """Why not to trust the golden answers of a conversation: for each turn, none or some reasons.
+    """Reasons to doubt the golden answers of a conversation: for each turn, none or some reasons.
 
-    `text` is the document around the table. An operand that an earlier turn computed is
-    not looked for on the page, and neither is one that a question names.
+    `text` is the document around the table. Operands that an earlier turn computed, or that a
+    question names, are not searched for on the page.
 
     >>> [[doubt]] = doubts(
     ...     [GoldenTurn(question="Up by?", executed=2.0, printed="-2", program="subtract(5, 3)")],
@@ -71,7 +71,7 @@ def doubts(turns: Sequence[GoldenTurn], *, text: str = "", table: Table | None =
     """
     page = _Page(text, table)
     history: list[tuple[Program | str, float | str | None]] = []
-    excused: set[Decimal] = set()  # what questions name and earlier turns computed
+    excused: set[Decimal] = set()  # numbers that questions name or earlier turns computed
     found = []
     for turn in turns:
         program = parse_program(turn.program) if turn.program is not None else None
@@ -86,11 +86,11 @@ def doubts(turns: Sequence[GoldenTurn], *, text: str = "", table: Table | None =
 
 
 def agreement(executed: object, printed: str) -> Literal["same", "sign", "differs"] | None:
-    """How an executed answer and a printed one go together; None where one of them cannot be read.
+    """How an executed answer and a printed one agree; None if either cannot be read.
 
-    `same`: equal once the executed one is rounded, or cut, to the digits of the printed one,
-    at its own scale or (with two digits or more) at that of percent, thousand, million or
-    billion. `sign`: the same but for the sign.
+    `same`: equal if the executed one is rounded, or cut, to the digits of the printed one, at its
+    own scale or (with two digits or more) in percent, thousands, millions or billions. `sign`: the
+    same except for the sign.
 
     >>> agreement(1.42403, "142.4%"), agreement(-0.09709, "10%"), agreement(18770.0, "1877")
     ('same', 'sign', 'differs')
@@ -150,7 +150,7 @@ def _executed(turn: GoldenTurn, program: Program, history: History, table: Table
     if stated is None:
         return
     if isinstance(value, float) and stated.boolean is None:
-        # Equal once rounded to five decimals, whichever way; a stated answer may be rounded more than once.
+        # Equal if rounded to five decimals in any way; a stated answer may have been rounded more than once.
         right = abs(value - stated.number) <= 1e-5 * (1 + 1e-9) + 1e-9 * abs(stated.number)
     else:
         right = value is stated.boolean
@@ -184,7 +184,7 @@ class _Page:
             self._plain |= set(_in_text(label))
 
     def has(self, forms: Sequence[Decimal]) -> bool:
-        """Whether a number stands there: in one of its forms, as it is, or written out or counted in thousands, …"""
+        """Whether the page has a number in one of its forms, as is, written out, or counted in thousands, …"""
         written = [form.scaleb(-unit) for form in forms for unit in _UNITS if abs(form) >= 1000]
         counted = [form.scaleb(unit) for form in forms for unit in _UNITS if abs(form) >= 1]
         return any(self._stands(form) for form in [*forms, *written, *counted])
@@ -193,11 +193,11 @@ class _Page:
         return number.normalize(_EXACT) in self.cells or abs(number).normalize(_EXACT) in self._plain
 
     def with_other_sign(self, forms: Sequence[Decimal]) -> _Cell | None:
-        """The cell that holds the number with the other sign."""
+        """The cell with the number of opposite sign."""
         return next((self.cells[key] for form in forms if (key := (-form).normalize(_EXACT)) in self.cells), None)
 
     def without_point(self, number: Decimal) -> _Cell | None:
-        """The cell that holds the digits behind the point of `.455` as a whole number."""
+        """The cell that has the digits after the point of `.455` as a whole number."""
         exponent = number.normalize(_EXACT).as_tuple().exponent
         if not 0 < abs(number) < 1 or not isinstance(exponent, int):
             return None
@@ -209,7 +209,7 @@ class _Page:
 def _operands(program: Program, excused: Set[Decimal], page: _Page) -> Iterator[Doubt]:
     found: dict[str, dict[str, dict[str, object]]] = {}
     for argument in _literals(program):
-        # The number, and where it was written in percent how many.
+        # The number, and, if written in percent, its percentage.
         number = Decimal(repr(argument.value))
         forms = [number, number.scaleb(2)] if "%" in argument.text else [number]
         if page.has(forms) or not excused.isdisjoint(abs(form).normalize(_EXACT) for form in forms):
@@ -224,7 +224,7 @@ def _operands(program: Program, excused: Set[Decimal], page: _Page) -> Iterator[
 
 
 def _literals(program: Program) -> Iterator[Argument]:
-    """The numbers that must have come from the page: no constants, no results."""
+    """The numbers that must have come from the page: neither constants nor results."""
     of_steps = (argument for step in program.steps for argument in step.arguments)
     for argument in (program.number, *of_steps):
         if argument is not None and argument.kind == "number" and not argument.text.strip().startswith("const"):
@@ -232,7 +232,7 @@ def _literals(program: Program) -> Iterator[Argument]:
 
 
 def _computed(turn: GoldenTurn, program: Program) -> Iterator[Decimal]:
-    """What a turn that computed something gave, executed and printed."""
+    """The results, executed and printed, of a turn that computed something."""
     if not program.steps:
         return
     for answer in (turn.executed, turn.printed):
@@ -246,7 +246,7 @@ _NUMBER = re.compile(r"(?<![\w.])(?:[0-9][0-9,]*(?:\.[0-9]+)?|\.[0-9]+)(\s?%)?",
 
 
 def _in_text(text: str) -> Iterator[Decimal]:
-    """The numbers of a text without their signs, in figures or in words; a percentage also as its share."""
+    """The numbers of a text without signs, in figures or in words; a percentage also as a share."""
     for found in _NUMBER.finditer(text):
         digits = found[0].rstrip("% \n\t").replace(",", "")
         if len(digits) <= 30:

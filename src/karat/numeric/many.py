@@ -1,4 +1,4 @@
-"""The matches of a million pairs at once: the rules of `match`, over arrays."""
+"""Matches a million pairs at once: the rules of `match`, over arrays."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ _MOST_DIGITS = 15
 
 
 class Numbers(NamedTuple):
-    """What was read of each line; meaningless where it is not `fine`."""
+    """The parsed parts of each line; meaningless for lines that are not `fine`."""
 
     fine: NDArray[np.bool_]
     number: NDArray[np.float64]  # scale and sign applied
     power: NDArray[np.int64]  # of ten, of the unit; 0 without one
-    decimals: NDArray[np.int64]  # behind the point
+    decimals: NDArray[np.int64]  # after the point
 
 
 def read_lines(texts: list[str]) -> Numbers | None:
-    """The numbers of some texts; None where one of them is more than a line."""
+    """The numbers of some texts; None if one of them has more than one line."""
     joined = "\n".join([*texts, ""])
     if joined.count("\n") != len(texts):
         return None
@@ -51,7 +51,7 @@ def read_lines(texts: list[str]) -> Numbers | None:
 _POWERS_OF_TEN = np.array([10.0**power for power in range(23)])
 _WEIGHTS = 10 ** np.arange(_MOST_DIGITS, dtype=np.int64)
 
-# Each unit becomes one byte that nothing else has: so a unit can be told from the last byte of a line.
+# Each unit becomes one unique byte, so the last byte of a line shows its unit.
 _CODES = {unit: bytes([at]) for at, unit in enumerate(POWERS, 1)}
 _WORDS = [(word.encode(), _CODES[unit]) for word, unit in sorted(UNITS.items(), key=lambda item: -len(item[0]))]
 _LOWER = bytes(ord("?") if at < 9 else at for at in range(256)).lower()
@@ -60,18 +60,18 @@ _POWER[[code[0] for code in _CODES.values()]] = list(POWERS.values())
 
 
 class _Lines:
-    """Where the parts of a number stand in each line: the common part of `parse_value`'s grammar, byte by byte.
+    """The positions of a number's parts in each line, byte by byte, for the common part of `parse_value`'s grammar.
 
     A line is `[sign or bracket][$][sign or bracket] digits and commas [. digits] [unit][)][unit]`, with at most one
-    space between any two, and up to 15 digits. Everything else is left to the grammar itself. The numbers are the
-    same: 15 digits and powers of ten up to 22 are exact in float64, so their product or quotient is correctly rounded.
+    space between any two parts, and up to 15 digits. Everything else is left to the grammar itself. The results are
+    equal: 15 digits and powers of ten up to 22 are exact in float64, so their product or quotient is correctly rounded.
     """
 
     def __init__(self, buffer: NDArray[np.uint8]) -> None:
         self.buffer = buffer
         self.ends = np.flatnonzero(buffer[:-4] == ord("\n"))
         self.digit = (buffer - np.uint8(ord("0"))) < 10  # wraps around below "0"
-        self.before = np.zeros(buffer.size + 1, dtype=np.int64)  # how many digits stand before each byte
+        self.before = np.zeros(buffer.size + 1, dtype=np.int64)  # the number of digits before each byte
         np.cumsum(self.digit, out=self.before[1:])
         self._read_front()
         self._read_back()
@@ -138,7 +138,7 @@ class _Lines:
         until = self.before[self.ends]
         following = np.repeat(until, np.diff(until, prepend=0)) - np.arange(1, value.size + 1)
         value *= _WEIGHTS[np.minimum(following, _MOST_DIGITS - 1)]
-        total = np.zeros(value.size + 1, dtype=np.int64)  # where it overflows, differences still hold
+        total = np.zeros(value.size + 1, dtype=np.int64)  # if it overflows, differences are still right
         np.cumsum(value, out=total[1:])
         return np.diff(total[until], prepend=0).astype(np.float64)
 
@@ -148,19 +148,19 @@ Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
 NO_BOOLEAN = -1
-SHORTEST = -(2**31)  # in `decimals`: given as a number, so it has those of its shortest spelling
-_MANY = 8192  # texts read at once: their bytes and what is counted on them stay in the cache
+SHORTEST = -(2**31)  # in `decimals`: given as a number, so its shortest spelling counts
+_MANY = 8192  # texts read at once: their bytes and counts fit into the cache
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Columns:
     """Values as arrays of one length."""
 
-    raw: Values  # as they were given
-    number: Floats  # NaN: a boolean, or not readable
+    raw: Values  # as given
+    number: Floats  # NaN: a boolean, or unreadable
     boolean: NDArray[np.int8]  # 1 yes, 0 no, NO_BOOLEAN
-    power: NDArray[np.int8]  # of ten, of the unit that is written with it and applied: -2 of a percent; 0 without
-    decimals: NDArray[np.int32]  # as written, before the unit: 1 of 10.5 million, -3 of 1e3; or SHORTEST
+    power: NDArray[np.int8]  # of ten, of the unit written with it and already applied: -2 for percent; 0: no unit
+    decimals: NDArray[np.int32]  # as written, before the unit: 1 for 10.5 million, -3 for 1e3; or SHORTEST
 
     @property
     def readable(self) -> Bools:
@@ -179,29 +179,29 @@ class Columns:
 
 
 def read(values: Values) -> Columns:
-    """Each value as `parse_value` reads it. Raises ValueError for an array of more than one dimension."""
+    """Each value as `parse_value` reads it. Raises ValueError for an array with more than one dimension."""
     if isinstance(values, np.ndarray):
         if values.ndim != 1:
-            raise ValueError(f"one dimension is wanted, got {values.ndim}")
+            raise ValueError(f"want an array with one dimension, got {values.ndim}")
         if values.dtype.kind in "fiu":
             return _of_numbers(values)
         values = values.tolist()
     elif isinstance(values, str):
-        raise ValueError("a sequence of values is wanted, got one text")
+        raise ValueError("want a sequence of values, got one text")
     elif type(values) is not list:
         values = list(values)
     types = set(map(type, values))
     if types <= {float, int}:
         try:
             return _of_numbers(np.array(values, dtype=np.float64), values)
-        except OverflowError:  # an integer that no float64 holds: not readable, one by one
+        except OverflowError:  # an integer beyond float64 is unreadable: read one by one
             pass
     return _of_any(values, all_text=types == {str})
 
 
 def _of_numbers(array: NDArray[Any], raw: Values | None = None) -> Columns:
     with np.errstate(over="ignore"):
-        number = array.astype(np.float64, copy=raw is None)  # the caller's stays: what cannot be read is struck out
+        number = array.astype(np.float64, copy=raw is None)  # not the caller's array: it is overwritten
     wild = ~np.isfinite(number)
     if wild.any():
         number[wild] = np.nan
@@ -271,7 +271,7 @@ def _decimals(digits: str) -> int:
     after = len(mantissa) - point - 1 if point >= 0 else 0
     if not exponent:
         return after
-    if len(exponent) > 9:  # of a zero, however it is written
+    if len(exponent) > 9:  # only of a zero
         return -SHORTEST - 1 if exponent[0] == "-" else 0
     return after - int(exponent)
 
@@ -280,7 +280,7 @@ Units = str | Sequence[str | None] | None
 
 _MATCHES = tuple(field.name for field in fields(Matches))
 _SIDES = np.array([None, "expected", "actual", "both"], dtype=object)
-_AT_ONCE = 16384  # pairs whose intermediate results stay in the cache: three times as fast as whole arrays
+_AT_ONCE = 16384  # pairs whose intermediate results fit into the cache: three times as fast as whole arrays
 _PERCENT = POWERS["percent"]
 
 
@@ -291,11 +291,11 @@ def match_many(
     declared_unit: Units = None,
     printed: Values | None = None,
 ) -> dict[str, NDArray[Any]]:
-    """One array for each field of `Matches`, element by element what `match` answers.
+    """One array per field of `Matches`, with the result of `match` for each pair.
 
-    All are of bool, but `unreadable`: objects, None or the side. `declared_unit` is one for
-    all or one a pair; `printed` has None where `expected` is as printed. Arrays of numbers
-    are fastest. Raises ValueError where lengths differ or an array is not one-dimensional.
+    All are arrays of bool, except `unreadable`: objects, None or the side. `declared_unit` is one unit
+    for all pairs or one per pair; `printed` is None where `expected` is as printed. Arrays of numbers
+    are fastest. Raises ValueError if lengths differ or an array is not one-dimensional.
 
     >>> found = match_many([0.14136, 5, "yes"], ["14.1%", "N/A", True])
     >>> found["numerical"].tolist(), found["general"].tolist(), found["unreadable"].tolist()
@@ -312,7 +312,7 @@ def match_many(
     if len(sizes) != 1:
         raise ValueError(f"expected, actual, declared_unit and printed: must have one length, got {sorted(sizes)}")
     found = {name: np.empty(n, dtype=object if name == "unreadable" else np.bool_) for name in _MATCHES}
-    with np.errstate(over="ignore", invalid="ignore"):  # NaN is no number here, and an overflow matches nothing
+    with np.errstate(over="ignore", invalid="ignore"):  # NaN and overflows match nothing
         for first in range(0, n, _AT_ONCE):
             part = slice(first, first + _AT_ONCE)
             declared = units[part] if units else declared_unit
@@ -329,7 +329,7 @@ def _compare(e: Columns, a: Columns, forms: Columns, units: Units) -> dict[str, 
     without_sign = near(x, y)
     same = (e.boolean != NO_BOOLEAN) & (e.boolean == a.boolean)
     right = numerical | same
-    # The same text, asked only where it cannot be read: elsewhere the same text is the same value.
+    # Compared as text only if unreadable: otherwise the same text is the same value.
     found = np.zeros(e.number.size, dtype=np.bool_)
     for one in np.flatnonzero(~(e.readable & a.readable)).tolist():
         found[one] = same_text(e.raw[one], a.raw[one])
@@ -349,7 +349,7 @@ def _compare(e: Columns, a: Columns, forms: Columns, units: Units) -> dict[str, 
 
 
 def _same_at_five(e: Floats, a: Floats) -> Bools:
-    """Equal by Python's `round(…, 5)`, which rounds the exact binary value; asked itself where a tie is too near."""
+    """Equal by Python's `round(…, 5)`, which rounds the exact binary value; called only if a tie is too close."""
     same = cast("Bools", e == a)
     at = np.flatnonzero((abs(a - e) < 1.1e-5) & ~same)
     if at.size:
@@ -365,7 +365,7 @@ def _tied(x: Floats) -> Bools:
 
 
 def _bare(e: Columns, a: Columns) -> Bools:
-    """The bare number of a percentage against what is none."""
+    """The bare number of a percentage compared with a number that is not a percentage."""
     found = np.zeros(e.number.size, dtype=np.bool_)
     e_percent, a_percent = e.power == _PERCENT, a.power == _PERCENT
     at = np.flatnonzero(e_percent != a_percent)
@@ -392,7 +392,7 @@ _TENS = np.array([10.0**power for power in range(max(POWERS.values()) + 1)])
 
 
 def _printed(forms: Columns, a: Columns) -> Bools:
-    """`prints_as`, asked itself where float64 leaves open on which side of half a last decimal the answer is."""
+    """`prints_as`, called only where float64 cannot decide on which side of half a last decimal the answer is."""
     found: Bools = (forms.number == a.number) | ((forms.boolean != NO_BOOLEAN) & (forms.boolean == a.boolean))
     off = abs(a.number - forms.number)
     open_, decimals = _shortest_decimals(forms, off)
@@ -410,9 +410,9 @@ def _printed(forms: Columns, a: Columns) -> Bools:
 
 
 def _shortest_decimals(forms: Columns, off: Floats) -> tuple[Bools, NDArray[np.int64]]:
-    """The decimals of each printed form, and where they were not found: of a number given as such, close to the answer.
+    """The decimals of each printed form; and where they are still unknown: numbers (not texts) close to the answer.
 
-    A number is tried with ever more decimals, as long as the answer may still round to it.
+    A number is tried with more and more decimals, as long as the answer may still round to it.
     """
     decimals = forms.decimals.astype(np.int64)
     left = np.flatnonzero(forms.decimals == SHORTEST)

@@ -1,4 +1,4 @@
-"""When an answer is the golden one: the five matches, and four readings beside them."""
+"""When an answer is the golden one: the five matches, and four further readings."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ MATCHES = (
     *("declared", "printed", "scale_and_sign", "right"),
 )
 RIGHT_RULES = ("numerical", "soft", "unit_agnostic", "sign_agnostic", "general", "exact", "declared")
-"""The matches by which a turn may count as right; the same yes or no is right by each of them."""
+"""The matches that may decide whether a turn is right; the same yes or no is right by each of them."""
 RULES = "karat-numeric/1"  # the version of these rules: numbers of two versions are never compared silently
 Side = Literal["expected", "actual", "both"]
 
-# What would be a tie in decimal arithmetic is inside an inclusive bound and outside a strict one, although
-# float64 may miss it by some 1e-16 on either side.
+# A tie in decimal arithmetic must be inside an inclusive bound and outside a strict one, although float64 may miss it
+# by some 1e-16 on either side.
 _GUARD = 1e-9
 _NEAR = 0.001 * (1 - _GUARD)
 _SHARE = 0.01 * (1 + _GUARD)
@@ -43,17 +43,17 @@ _SHARE = 0.01 * (1 + _GUARD)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Matches:
-    """How an answer compares with the golden one; with an unreadable side all is False, but `general` of one text."""
+    """How an answer compares with the golden one; if a side is unreadable, all False but `general` of equal texts."""
 
     numerical: bool  # the primary one: off by less than 0.001, or by at most 1 %
-    soft: bool  # off by at most 1 %; a golden 0 asks for exactly 0
+    soft: bool  # off by at most 1 %; a golden 0 needs exactly 0
     unit_agnostic: bool  # numerical, or within 1 % of 100 times or a hundredth of the golden number
     sign_agnostic: bool  # numerical on the absolute values
-    general: bool  # numerical, the same boolean, the same text, or the bare number of the one side written with %
+    general: bool  # numerical, the same boolean, the same text, or the bare number of a side written with %
     exact: bool  # equal after rounding to 5 decimals, or the same boolean: the official execution rule
     scale_and_sign: bool  # unit_agnostic on the absolute values
-    declared: bool  # numerical or the same boolean, with the unit applied that the agent declared
-    printed: bool  # rounds, half to even, to the golden number as it was printed; or the same boolean
+    declared: bool  # numerical or the same boolean, after applying the unit that the agent declared
+    printed: bool  # rounds, half to even, to the golden number as printed; or the same boolean
     right: bool  # numerical or the same boolean: what counts in conversation accuracy, diagnosis and cost
     unreadable: Side | None  # which side could not be read; None: both could
 
@@ -63,17 +63,16 @@ def match(
 ) -> Matches:
     """How an answer compares with the golden one, both read by `parse_value`.
 
-    `declared_unit` is the unit that the agent named apart from its answer. `percent` (also
-    `%`, percentage, percentage points) is right if a hundredth of the answer matches, or,
-    where the golden answer was printed without %, the answer itself; thousand, million …
-    and basis points scale; any other unit has scale 1. An answer that carries its own unit,
-    `12%` or `3 million`, is not scaled again. `printed` is the golden answer as it was
-    printed, where `expected` is another form of it; without it `expected` is taken, a
-    number in its shortest spelling (257.0 has no decimals).
+    `declared_unit` is the unit that the agent gave separately from its answer. With `percent` (also
+    `%`, percentage, percentage points), the answer is right if a hundredth of it matches or, if the
+    golden answer was printed without %, if it matches itself; thousand, million … and basis points
+    scale the answer; any other unit has scale 1. An answer with its own unit, `12%` or `3 million`,
+    is not scaled again. `printed` is the golden answer as printed, if `expected` is another form of
+    it; the default is `expected`, numbers in their shortest spelling (257.0 has no decimals).
 
-    Bounds are those of exact decimal arithmetic: 0.5 against 0.505 is inside 1 %, 0 against
-    0.001 is not less than 0.001 apart. Yes and no match each other only, never a number.
-    A side that cannot be read is named, and then only the same text matches, in `general`.
+    Bounds are those of exact decimal arithmetic: 0.5 against 0.505 is within 1 %, 0 against 0.001
+    is not less than 0.001 apart. Booleans match only booleans, never a number. `unreadable` names a
+    side that cannot be read; then only the same text matches, in `general`.
 
     >>> found = match(0.14136, "14.1", declared_unit="percent")
     >>> found.numerical, found.unit_agnostic, found.declared
@@ -129,35 +128,35 @@ def right_by(values: Mapping[str, Any], rule: str) -> Any:
     chosen, right = values[rule], values["right"]
     if chosen is None or isinstance(chosen, bool):
         return chosen if chosen is None else chosen or bool(right and not values["numerical"])
-    same = (right == 1) & (values["numerical"] == 0)  # the same yes or no: no match of numbers
+    same = (right == 1) & (values["numerical"] == 0)  # the same yes or no, not a match of numbers
     return chosen * ~same + same
 
 
 def near(e: Any, a: Any) -> Any:
-    """`numerical`, of floats or arrays: |a−e| < 0.001, or |a−e| ≤ 0.01·|e| with e ≠ 0.
+    """`numerical`, for floats or arrays: |a−e| < 0.001, or |a−e| ≤ 0.01·|e| with e ≠ 0.
 
-    With e = 0 the second part asks for a = 0, which the first one grants. NaN is near nothing.
+    With e = 0 the second part requires a = 0, which the first one covers. NaN is near nothing.
     """
     off = abs(a - e)
     return (off < _NEAR) | (off <= _SHARE * abs(e))
 
 
 def close(e: Any, a: Any) -> Any:
-    """`soft`, of floats or arrays: |a−e| ≤ 0.01·|e|."""
+    """`soft`, for floats or arrays: |a−e| ≤ 0.01·|e|."""
     return abs(a - e) <= _SHARE * abs(e)
 
 
 def scaled(e: Any, a: Any) -> Any:
-    """|a−100e| ≤ 0.01·|100e| or |a−e/100| ≤ 0.01·|e/100|, of floats or arrays.
+    """|a−100e| ≤ 0.01·|100e| or |a−e/100| ≤ 0.01·|e/100|, for floats or arrays.
 
-    The first is written with a/100, since 100e may overflow. e = 0 needs no exception: it asks for
+    The first is written with a/100, since 100e may overflow. e = 0 needs no exception: it requires
     a = 0, which is numerical already.
     """
     return close(e, a / 100) | close(e / 100, a)
 
 
 def same_text(expected: object, actual: object) -> bool:
-    """Whether both are texts, not empty, and the same but for case and spaces."""
+    """Whether both are non-empty texts, equal except for case and spaces."""
     if not (isinstance(expected, str) and isinstance(actual, str)):
         return False
     text = fold(expected)
@@ -167,9 +166,9 @@ def same_text(expected: object, actual: object) -> bool:
 def prints_as(form: object, p: Value | None, a: Value) -> bool:
     """Whether the answer, rounded half to even to the decimals of the printed golden answer, equals it.
 
-    Decided in decimal arithmetic: 0.125 prints as 12% and not as 13%, 2.675 as 2.68. A unit of
-    the printed one holds for its decimals: 10,460,000 prints as 10.5 million. Yes and no
-    print as themselves. `p` is the value of `form`.
+    Decided in decimal arithmetic: 0.125 prints as 12% and not as 13%, 2.675 as 2.68. Decimals count
+    before the printed unit: 10,460,000 prints as 10.5 million. Yes and no print as themselves. `p`
+    is the value of `form`.
     """
     if p is None or p.boolean is not None or a.boolean is not None:
         return p is not None and p.boolean is not None and p.boolean is a.boolean
@@ -181,7 +180,7 @@ def prints_as(form: object, p: Value | None, a: Value) -> bool:
         step = stated if parts else (stated.normalize() if stated % 1 else Decimal(1))
         found = _EXACT.scaleb(Decimal(repr(a.number)), -(parts.power if parts else 0))
         return bool(_EXACT.quantize(found, step) == stated)
-    except InvalidOperation:  # decimals beyond those of any float64: nothing is rounded away
+    except InvalidOperation:  # more decimals than any float64 has: nothing is rounded away
         return False
 
 
@@ -206,13 +205,13 @@ def _declared(e: Value, a: Value, unit: str | None, p: Value | None) -> bool:
 
 
 def null_answers(golden: Sequence[object], conversations: Sequence[Hashable]) -> dict[str, list[float | bool | None]]:
-    """The answers of five trivial answerers to the same questions, in their order; nothing is drawn at random.
+    """The answers that five trivial strategies give to the same questions, in order; nothing is random.
 
-    `zero` and `one` always say 0 and 1. `sign_flipped` says the golden number with the other
-    sign, and no for yes; `times_100` a hundred times the golden number. `another_turn` says the
-    golden answer of the turn before, the first turn that of the last; in a conversation
-    of one turn that of the question before. None where the golden answer gives nothing to say:
-    it cannot be read, has no scale (yes and no), or is the only one.
+    `zero` and `one` always answer 0 and 1. `sign_flipped` answers the golden number with the other
+    sign, and no for yes; `times_100` a hundred times the golden number. `another_turn` answers with
+    the golden answer of the previous turn (the first turn: of the last one); in a conversation of
+    one turn, of the previous question. None if the golden answer does not allow this: it cannot be
+    read, has no scale (yes and no), or is the only one.
 
     >>> null_answers([0.5, "10%"], ["a", "a"])["another_turn"]
     [0.1, 0.5]
@@ -238,7 +237,7 @@ def _as_answer(value: Value | None) -> float | bool | None:
 
 
 def _others(conversations: Sequence[Hashable]) -> list[int | None]:
-    """For each turn the place of the one before it in its conversation, round about."""
+    """For each turn, the place of the previous one in its conversation, cyclically."""
     last = {conversation: at for at, conversation in enumerate(conversations)}
     before: list[int | None] = []
     seen: dict[Hashable, int] = {}

@@ -1,8 +1,8 @@
-"""What the official scorers of FinQA and ConvFinQA answer, step for step, also where they are wrong.
+"""The results of the official scorers of FinQA and ConvFinQA, step by step, even where they are wrong.
 
-For numbers that must stand beside a leaderboard, and for nothing else: these scorers
-take `nan` for a number, ignore a step that is cut short, and call an empty program valid.
-`tests/numeric/test_official.py` has an example of each of their rules.
+Only for numbers that must be comparable with a leaderboard: these scorers accept `nan` as a
+number, ignore a truncated step, and call an empty program valid. `tests/numeric/test_official.py`
+has an example of each of their rules.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ __all__ = ["official_equivalent", "official_number", "official_value"]
 
 MAX_TOKENS = 4_000
 MAX_CHARACTERS = 100_000
-"""Programs beyond either are refused, which the official scorers do not do; theirs have dozens of tokens."""
+"""Programs beyond either limit are refused, unlike in the official scorers; real ones have dozens of tokens."""
 
-_MALFORMED = ExecutionError("malformed", "not of the form the official scorer asks for")
+_MALFORMED = ExecutionError("malformed", "not in the form that the official scorer requires")
 
 
 class OfficialStep(NamedTuple):
-    """A step as the official scorers cut it: its whole text, and what they take for its parts."""
+    """A step as the official scorers split it: its whole text, and what they regard as its parts."""
 
     text: str
     operation: str
@@ -35,7 +35,7 @@ class OfficialStep(NamedTuple):
 
 
 def official_tokens(program: Program | Sequence[object]) -> Sequence[str] | None:
-    """The raw tokens without the last one, whatever it is; None where the scorers would fail on them."""
+    """The raw tokens except the last one, whatever it is; None if the scorers would fail on them."""
     if isinstance(program, Program):
         if program.spelling not in {"text", "tokens"}:
             return None
@@ -48,7 +48,7 @@ def official_tokens(program: Program | Sequence[object]) -> Sequence[str] | None
 
 
 def well_formed(tokens: Sequence[str]) -> bool:
-    """Whether an operation stands at every fourth place from 0 and `)` at every fourth from 3."""
+    """Whether an operation is at every fourth place from 0 and `)` at every fourth from 3."""
     return all(word.strip("(") in OPERATIONS for word in tokens[::4]) and all(word == ")" for word in tokens[3::4])
 
 
@@ -66,7 +66,7 @@ def official_steps(tokens: Sequence[str]) -> list[OfficialStep | None]:
 
 
 def official_number(text: str) -> float | None:
-    """The number as the official scorers read it: `nan`, `1_000` and `5%%` are numbers, `$5` is none."""
+    """The number as the official scorers read it: `nan`, `1_000` and `5%%` are numbers, `$5` is not."""
     text = text.replace(",", "")
     number = _float(text)
     if number is None and "%" in text:
@@ -106,13 +106,13 @@ def official_value(
 
 
 class _Run:
-    """The state of one execution, with what the official scorers carry over from step to step."""
+    """One execution, with the state that the official scorers carry from step to step."""
 
     def __init__(self, table: Table | None) -> None:
         self._table = table
         self._rows: dict[object, Any] | None = None
         self._numbers: dict[str, list[float] | None] = {}
-        self._row: list[float] | None = None  # the last row read; a table operation on `#k` takes it again
+        self._row: list[float] | None = None  # the last row read; a table operation on `#k` uses it again
         self._results: dict[int, Any] = {}
         self._at = 0
         self._value: Any = "n/a"
@@ -127,7 +127,7 @@ class _Run:
         return float(round(self._value, 5))
 
     def take(self, step: OfficialStep) -> ExecutionError | None:
-        """One step; what the official scorers meet by an exception is an error here."""
+        """Executes one step; where the official scorers raise an exception, it returns an error."""
         _, operation, first, second = step
         fault = None
         if operation in ARITHMETIC:
@@ -150,7 +150,7 @@ class _Run:
         except OverflowError:
             return ExecutionError("overflow", f"{operation} leaves the range of numbers")
         except TypeError:
-            return ExecutionError("not_a_number", f"{operation} asks for numbers")
+            return ExecutionError("not_a_number", f"{operation} needs numbers")
         self._results[self._at] = self._value
         return None
 
@@ -163,7 +163,7 @@ class _Run:
     def _reference(self, text: str) -> Any:
         index = step_index(text)
         if index not in self._results:
-            return ExecutionError("unknown_reference", f"{text[:40]!r} is no earlier step")
+            return ExecutionError("unknown_reference", f"{text[:40]!r} is not an earlier step")
         return self._results[index]
 
     def _read(self, operation: str, first: str) -> ExecutionError | None:
@@ -214,7 +214,7 @@ _COMPUTE: dict[str, Callable[[Any, Any], Any]] = {
 
 
 def step_index(text: str) -> int | None:
-    """The step that an argument with `#` means once every `#` is deleted, as `int` reads it."""
+    """The step that an argument with `#` refers to: `int` of the text without every `#`."""
     try:
         return int(text.replace("#", ""))
     except ValueError:
@@ -222,7 +222,7 @@ def step_index(text: str) -> int | None:
 
 
 def _rows(table: Table | None) -> dict[object, Any] | None:
-    """Cells by label, the last duplicate wins; None where the scorers would fail on the table."""
+    """Cells by label (the last duplicate wins); None if the scorers would fail on the table."""
     if table is None:
         return None
     if isinstance(table, Mapping):
@@ -248,17 +248,17 @@ def _row_numbers(cells: Sequence[object]) -> list[float] | None:
 
 
 MAX_NESTING = 190
-"""Calls within calls; the official scorers hand a formula to Python, which refuses 200 nested parentheses."""
+"""Calls within calls; the official scorers pass a formula to Python, which refuses 200 nested parentheses."""
 
 
 def official_equivalent(
     golden: Program | Sequence[object], predicted: Program | Sequence[object], dialect: Literal["finqa", "convfinqa"]
 ) -> bool:
-    """Whether the official scorer calls the prediction right; where it would fail, it is not.
+    """Whether the prediction is right for the official scorer; if the scorer would fail, it is not.
 
-    The golden program is not asked to be well formed, the prediction is. Arguments are
-    symbols by their spelling; a whole step is the symbol of a table operation, with the `|`
-    before it that every step but the first has.
+    The prediction must be well formed, the golden program need not be. Arguments are symbols by their
+    spelling; the symbol of a table operation is its whole step, including the `|` that precedes every
+    step but the first.
     """
     wanted, given = official_tokens(golden), official_tokens(predicted)
     if wanted is None:
@@ -286,7 +286,7 @@ def _symbols(step: OfficialStep) -> list[str]:
 
 
 def _backward(steps: Sequence[OfficialStep | None], symbols: set[str]) -> list[OfficialStep] | None:
-    """The steps, if each uses only these symbols and refers to none that is not before it."""
+    """The steps, if each uses only these symbols and refers only to steps before it."""
     found = []
     for at, step in enumerate(steps):
         if step is None or not symbols.issuperset(_symbols(step)):
@@ -301,16 +301,16 @@ def _backward(steps: Sequence[OfficialStep | None], symbols: set[str]) -> list[O
 
 
 class _Reading:
-    """The functions of one program's steps, each read when another asks for it."""
+    """The functions of one program's steps, each read when another needs it."""
 
     def __init__(self, steps: Sequence[OfficialStep]) -> None:
         self._steps = steps
         self._forms: dict[int, Form | None] = {}
         self._open: set[int] = set()
-        self._undefined = False  # something is divided by an identical zero: only the same formula is equal then
+        self._undefined = False  # whether it divides by an identical zero: then only the same formula is equal
 
     def last(self) -> Form | None:
-        """What the last step is."""
+        """The function of the last step."""
         at = len(self._steps) - 1
         form = self._form(at)
         high = any(side.degree > MAX_DEGREE for found in self._forms.values() if found for side in found.sides)
@@ -354,7 +354,7 @@ class _Reading:
         return None if index is None else self._form(index)
 
     def _structure(self, at: int, known: dict[int, bytes]) -> bytes:
-        """A digest of the formula; what it refers to has been read before, so there is no circle."""
+        """A digest of the formula; its references have been read before, so there is no cycle."""
         if at not in known:
             step = self._steps[at]
             parts = [step.text.encode("utf-8", "surrogatepass")]

@@ -1,9 +1,9 @@
-"""The reader of programs: text (flat, nested or infix), token lists, and JSON plans.
+"""Reads programs: text (flat, nested or infix), token lists, and JSON plans.
 
-A plan has steps that take a value out of the document, and steps that compute: `{"steps": [{"tool": "extract_value",
+A plan has steps that take a value from the document, and steps that compute: `{"steps": [{"tool": "extract_value",
 "table_params": {…}}, {"tool": "compute", "operation": "subtract", "operands": [{"type": "reference", "step_ref": 1},
-{"type": "literal", "value": 5}]}]}`. A step is referred to by its `step_id` (its one-based place where it has none),
-an earlier turn by a negative one: -1 and `prev_0` are the latest.
+{"type": "literal", "value": 5}]}]}`. References use a step's `step_id` (by default its one-based place), and negative
+ones for earlier turns: -1 and `prev_0` are the latest.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ __all__ = ["MAX_TEXT", "cut", "read_json", "read_plan", "read_text", "read_token
 
 
 class Bracketed(NamedTuple):
-    """A number alone in parentheses: grouping within a formula, unreadable elsewhere, where it may be a minus."""
+    """A number alone in parentheses: grouping inside a formula, unreadable elsewhere, because it may mean a minus."""
 
     argument: Argument
 
 
 class FormError(Exception):
-    """What is wrong with the form of a program; never leaves its reader."""
+    """A fault in the form of a program; always caught by its reader."""
 
 
 _TOKEN = re.compile(
@@ -58,12 +58,12 @@ def read_formula(
     argument_of: Callable[[str], Argument],
     add_step: Callable[[str, Sequence[Argument]], Argument],
 ) -> Argument | None:
-    """The value of a formula, its operations handed to `add_step` in the order of their execution.
+    """The value of a formula; its operations are passed to `add_step` in execution order.
 
-    `parts` are text, and the values of calls and parentheses between. Powers bind before a
-    minus in front (-2^2 is -4) and from the right; a minus in front of a number is its
-    sign, in front of anything else a multiplication by -1. None where the text holds
-    anything but numbers and operators, or no operator; FormError where these are in no order.
+    `parts` are texts, with the values of calls and parentheses in between. Powers bind tighter than
+    a unary minus (-2^2 is -4) and from the right; a minus before a number is its sign, before
+    anything else a multiplication by -1. None if the text holds anything but numbers and operators,
+    or no operator; raises FormError if these are in a wrong order.
     """
     tokens = _tokens(parts)
     if tokens is None or not any(isinstance(token, str) for token in tokens):
@@ -76,7 +76,7 @@ class _Number(NamedTuple):
 
 
 def _tokens(parts: Sequence[str | Argument | Bracketed]) -> list[str | _Number | Argument | Bracketed] | None:
-    """Operators as text, numbers as `_Number`; None where the text holds anything else."""
+    """Operators as text, numbers as `_Number`; None if the text holds anything else."""
     tokens: list[str | _Number | Argument | Bracketed] = []
     for part in parts:
         if not isinstance(part, str):
@@ -94,7 +94,7 @@ def _tokens(parts: Sequence[str | Argument | Bracketed]) -> list[str | _Number |
 
 
 class _Yard:
-    """Dijkstra's shunting yard: operands, and the operators that wait for their right side."""
+    """Dijkstra's shunting yard: operands, and operators waiting for their right side."""
 
     def __init__(self, add_step: Callable[[str, Sequence[Argument]], Argument]) -> None:
         self._add_step = add_step
@@ -147,14 +147,14 @@ class _Yard:
                 self._operands.append(self._add_step(operation, (self._operands.pop(), right)))
 
     def _percent(self) -> None:
-        """A hundredth of what a call or parentheses gave; a number has its own % already, `(12)%` may be a minus."""
+        """A hundredth of a call's or parentheses' value; a number has its own %, and `(12)%` may mean a minus."""
         if self._operands[-1].kind != "reference":
-            raise FormError("% follows no number")
+            raise FormError("% without a number before it")
         self._operands.append(self._add_step("divide", (self._operands.pop(), _HUNDRED)))
 
 
 def _negative(argument: Argument) -> Argument | None:
-    """The literal with the other sign, spelled so that it can be read again; None of anything but a literal."""
+    """The literal with the other sign, spelled so that it can be read again; None for anything but a literal."""
     if argument.kind != "number" or argument.value is None:
         return None
     text = argument.text
@@ -166,7 +166,7 @@ def _negative(argument: Argument) -> Argument | None:
 
 
 MAX_TEXT = 10_000
-"""Characters of the longest program that is read."""
+"""The longest program to read, in characters."""
 MAX_STEPS = 200
 MAX_DEPTH = 50
 _MOST_COMMAS = 50  # in one call
@@ -191,12 +191,12 @@ _Part = str | Argument | Bracketed
 
 
 def cut(text: str) -> tuple[str, ...]:
-    """The text's tokens as the official scorers cut it: at `', '`, after every `(` and around every `)`, then `EOF`."""
+    """The tokens into which the official scorers split the text: at `', '`, after `(`, around `)`; then `EOF`."""
     return (*(token for piece in text.split(", ") for token in _OFFICIAL_TOKEN.findall(piece)), "EOF")
 
 
 def read_text(text: str) -> Program:
-    """The program that the text spells."""
+    """The program in a text."""
     if len(text) > MAX_TEXT:
         fault = ExecutionError("malformed", f"longer than {MAX_TEXT} characters")
         return Program(text, (), error=fault, spelling="other")
@@ -206,7 +206,7 @@ def read_text(text: str) -> Program:
 
 
 def read_tokens(tokens: Sequence[object]) -> Program:
-    """The program that a list of tokens spells; a number among them is taken by its text."""
+    """The program in a list of tokens; numbers among them are read as text."""
     spelling = "tokens" if all(type(token) is str for token in tokens) else "other"
     if len(tokens) > MAX_TEXT or sum(len(token) for token in tokens if isinstance(token, str)) > MAX_TEXT:
         fault = ExecutionError("malformed", f"longer than {MAX_TEXT} characters")
@@ -221,7 +221,7 @@ def _token_text(token: object) -> str:
 
 
 class _Frame:
-    """An open parenthesis: the operation before it, None for grouping, and what was read in it."""
+    """An open parenthesis: the operation before it (None: grouping), and what was read inside so far."""
 
     __slots__ = ("operation", "parts")
 
@@ -231,20 +231,20 @@ class _Frame:
 
 
 class _Reader:
-    """Reads piece by piece. A fault in the form ends the reading; other faults are kept, the first one counts."""
+    """Reads piece by piece. A fault in the form ends the reading; of other faults, the first one counts."""
 
     def __init__(self) -> None:
         self._steps: list[Step] = []
         self._error: ExecutionError | None = None
         self._open: list[_Frame] = []
-        self._item: list[_Part] = []  # what was read outside of parentheses since the last comma
+        self._item: list[_Part] = []  # read outside parentheses since the last comma
         self._first = 0  # the first step of that item
-        self._numbered: list[int] = []  # of each item with steps, in the order in which `#k` counts: its last step
+        self._numbered: list[int] = []  # the last step of each item with steps, in the order that `#k` counts
         self._bare: list[Argument] = []  # items without a step
         self._ended = False  # by EOF
 
     def program(self, pieces: Sequence[str], text: str, tokens: tuple[str, ...], spelling: str) -> Program:
-        """What the pieces spell: one text, or the tokens of a list."""
+        """The program in some pieces: one text, or the tokens of a list."""
         number = None
         try:
             for piece in pieces:
@@ -263,7 +263,7 @@ class _Reader:
         )
 
     def flat(self, text: str) -> Program | None:
-        """What calls without brackets in them spell: nearly all golden programs. None where only `program` can tell."""
+        """A program of calls without brackets inside, like nearly all golden ones; None if `program` has to read it."""
         for operation, left, right in _FLAT_CALL.findall(text):
             arguments = self._argument(left), self._argument(right)
             unclear = operation not in OPERATIONS or operation in TABLE or len(self._steps) == MAX_STEPS
@@ -276,12 +276,12 @@ class _Reader:
         return Program(text, cut(text), steps, None, self._error, operations, "text")
 
     def _end(self) -> Argument | None:
-        """The bare number that the whole program is; None where there are steps."""
+        """The bare number, if that is the whole program; None if there are steps."""
         if self._open:
             raise FormError("a parenthesis is not closed")
         self._end_item()
         if self._steps and self._bare:
-            raise FormError("a number stands beside the steps")
+            raise FormError("a number is mixed with the steps")
         if not self._steps and not self._bare:
             raise FormError("there is no step and no number")
         if self._steps:
@@ -290,7 +290,7 @@ class _Reader:
         return self._bare[0]
 
     def _token(self, word: str) -> None:
-        """One token of a list, which ends what was read before it; or the whole text."""
+        """Reads one token of a list, which ends what was read before it; or the whole text."""
         stripped = word.strip()
         if stripped != ")":
             self._separate(stripped)
@@ -320,7 +320,7 @@ class _Reader:
                 continue
             name = _NAME.search(piece)
             operation = name[0].rstrip() if name else None
-            if name is None or operation in {"x", "X"}:  # a sign of multiplication before grouping
+            if name is None or operation in {"x", "X"}:  # a multiplication sign before grouping
                 self._text(piece)
                 self._begin(None)
             else:
@@ -354,7 +354,7 @@ class _Reader:
         self._ended = self._ended or bool(after)
 
     def _end_item(self) -> None:
-        """What was read outside of parentheses since the last comma is one step, several, or a bare number."""
+        """Ends the item since the last comma outside parentheses: one step, several, or a bare number."""
         if not self._item:
             return
         parts, self._item = _joined(self._item), []
@@ -383,7 +383,7 @@ class _Reader:
         self._open.append(_Frame(operation))
 
     def _read_row(self, text: str, at: int) -> int:
-        """The arguments of a table operation in text: a row's name may hold commas and paired parentheses."""
+        """Reads the arguments of a table operation in text: a row's name may have commas and paired parentheses."""
         depth, end = 1, at
         while end < len(text):
             depth += {"(": 1, ")": -1}.get(text[end], 0)
@@ -398,7 +398,7 @@ class _Reader:
 
     def _close(self) -> None:
         if not self._open:
-            raise FormError("a parenthesis closes nothing")
+            raise FormError("a closing parenthesis without an opening one")
         frame = self._open.pop()
         parts = _joined(frame.parts)
         value = self._group(parts) if frame.operation is None else self._call(frame.operation, parts)
@@ -417,7 +417,7 @@ class _Reader:
         return self._add_step(operation, [_unbracketed(self._value(side)) for side in sides])
 
     def _value(self, parts: list[_Part]) -> Argument | Bracketed:
-        """What an argument, an item or the inside of parentheses is: one value, or a formula."""
+        """The value of an argument, an item or the inside of parentheses, which may be a formula."""
         if not parts:
             raise FormError("an argument is missing")
         word = None
@@ -456,7 +456,7 @@ class _Reader:
 
 
 def _joined(parts: Sequence[_Part]) -> list[_Part]:
-    """Neighbouring texts as one, without those that are blank."""
+    """The parts with neighbouring texts joined, without blank ones."""
     if len(parts) == 1:
         return [*parts] if not isinstance(parts[0], str) or parts[0].strip() else []
     joined: list[_Part] = []
@@ -475,8 +475,8 @@ def _unbracketed(value: Argument | Bracketed) -> Argument:
 
 
 def _sides(operation: str, parts: list[_Part]) -> list[list[_Part]]:
-    """The two arguments: of all commas one separates them, and every other one is a thousands separator."""
-    if len(parts) == 1 and isinstance(parts[0], str) and parts[0].count(",") == 1:  # what nearly all calls are
+    """The two arguments: one comma separates them, and all others are thousands separators."""
+    if len(parts) == 1 and isinstance(parts[0], str) and parts[0].count(",") == 1:  # true of nearly all calls
         left, _, right = parts[0].partition(",")
         return [_joined([left]), _joined([right])]
     commas = [
@@ -501,12 +501,12 @@ def _sides(operation: str, parts: list[_Part]) -> list[list[_Part]]:
 
 
 def _is_one(parts: Sequence[_Part]) -> bool:
-    """Whether no comma in the parts separates anything."""
+    """Whether every comma in the parts is a thousands separator."""
     return not any(comma["comma"] for part in parts if isinstance(part, str) for comma in _COMMA.finditer(part))
 
 
 MAX_PLAN = 50_000
-"""Characters of the longest plan that is read from text."""
+"""The longest plan to read from text, in characters."""
 
 _NAMED = re.compile(r"(?:(?P<step>step[_ ]?)|(?P<prev>prev_)|(?P<place>#))(?P<number>[0-9]{1,6})")
 _PAIRS = (("old", "new"), ("part", "whole"), ("a", "b"), ("left", "right"), ("numerator", "denominator"))
@@ -515,7 +515,7 @@ _VALUES = ("value", "result", "extracted_value")
 
 
 def read_json(text: str) -> Program:
-    """The plan or the token list that JSON text holds; text that is no JSON is read as a program."""
+    """The plan or token list in a JSON text; text that is not JSON is read as a program."""
     if len(text) <= MAX_PLAN:
         try:
             found = json.loads(text)
@@ -529,7 +529,7 @@ def read_json(text: str) -> Program:
 
 
 def read_plan(plan: Mapping[str, Any] | Sequence[object], text: str = "") -> Program:
-    """The program that a plan describes; its operations keep their names, its steps are the basic ones."""
+    """The program of a plan; `operations` keeps the plan's names, the steps are basic operations."""
     reader = _Planner()
     steps: Sequence[object] | None = None if isinstance(plan, Mapping) else plan
     for wrapped in (plan, *plan.values()) if isinstance(plan, Mapping) else ():  # also `{"plan": {"steps": […]}}`
@@ -546,7 +546,7 @@ def read_plan(plan: Mapping[str, Any] | Sequence[object], text: str = "") -> Pro
 
 
 class _Planner:
-    """Reads step by step; values that are taken out become arguments of the steps that use them."""
+    """Reads step by step; extracted values become arguments of the steps that use them."""
 
     def __init__(self) -> None:
         self.error: ExecutionError | None = None
@@ -557,14 +557,14 @@ class _Planner:
         self._broken = False
 
     def program(self, text: str) -> Program:
-        """What was read, once everything has been."""
+        """The program, once all steps have been read."""
         last = self._places[-1] if self._places else None
         if last is None and not self._broken:
             self._break("the plan has no step")
         number = last
         if last is not None and last.kind == "reference" and last.index is not None:
             number = None
-            del self._steps[last.index + 1 :]  # the plan ends by pointing at an earlier step
+            del self._steps[last.index + 1 :]  # the plan ends with a reference to an earlier step
         if number is not None:
             self.error = self.error or fault_of("add", [number], [])
         return Program(
@@ -578,7 +578,7 @@ class _Planner:
         )
 
     def read(self, place: int, step: Any) -> None:
-        """One step of the plan."""
+        """Reads one step of the plan."""
         if self._broken:
             return
         if not isinstance(step, Mapping):
@@ -600,7 +600,7 @@ class _Planner:
             self._results[_shown(_first(step, ("step_id", "id", "step"), place))] = result
 
     def _taken(self, step: Mapping[str, Any]) -> Argument:
-        """What an `extract_value` step takes: the value it states, or the cell it names."""
+        """The value that an `extract_value` step states, or the cell that it names."""
         stated = _first(step, _VALUES)
         if stated is not None:
             return self._operand(stated)
@@ -615,7 +615,7 @@ class _Planner:
         if isinstance(given, Mapping):
             pair = next((pair for pair in _PAIRS if all(key in given for key in pair)), None)
             given = [given[key] for key in pair] if pair else list(given.values())
-        return [self._operand(one) for one in given[:MAX_STEPS]] if isinstance(given, list | tuple) else []
+        return [self._operand(operand) for operand in given[:MAX_STEPS]] if isinstance(given, list | tuple) else []
 
     def _operand(self, given: Any) -> Argument:
         if isinstance(given, Mapping):
@@ -649,7 +649,7 @@ class _Planner:
         return self._places[place] if place < len(self._places) else Argument(text, "reference")
 
     def _compute(self, operation: str, operands: list[Argument]) -> Argument | None:
-        """Adds the basic steps of one operation; answers with a reference to the last of them."""
+        """Adds the basic steps of one operation; returns a reference to the last of them."""
         self._operations.append(operation[:40])
         if operation == "percentage" and len(operands) == 2:
             share = self._step("divide", operands, operation)
@@ -685,5 +685,5 @@ def _first(given: Mapping[str, Any], keys: Sequence[str], default: Any = None) -
 
 
 def _shown(given: Any) -> str:
-    """Text as it is, a number by its digits, anything else by nothing: it may be of any size."""
+    """Text unchanged, a number's digits, "" for anything else, which may be of any size."""
     return given if isinstance(given, str) else written(given)

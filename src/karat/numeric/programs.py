@@ -1,7 +1,7 @@
-"""Reasoning programs: what a turn computed, read from any spelling into one list of steps, and executed.
+"""Reasoning programs: reads what a turn computed, in any spelling, into a list of steps, and executes it.
 
-Nothing here raises on what a model wrote: a program that cannot be read carries its
-error, and a program that cannot be executed answers with one.
+Nothing here raises for a model's output: a program that cannot be read has an `error`, and
+executing a program that cannot be executed returns one.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ Dialect = Literal["finqa", "convfinqa"]
 
 
 def parse_program(source: Readable) -> Program:
-    """The program, whatever its spelling: text flat or nested, a token list, or a JSON plan; never an exception.
+    """The program, in any spelling: flat or nested text, a token list, or a JSON plan. Never raises.
 
     >>> flat = ["subtract(", "8181", "20454", ")", "divide(", "#0", "20454", ")", "EOF"]
     >>> parse_program("divide(subtract(8181, 20454), 20454)").steps == parse_program(flat).steps
@@ -72,7 +72,7 @@ def parse_program(source: Readable) -> Program:
 
 
 def raw(source: Readable) -> Program | Sequence[object]:
-    """What the official scorers look at: tokens as they were given, or as they would cut the text."""
+    """What the official scorers see: the given tokens, or those into which they would split the text."""
     if isinstance(source, list | tuple):
         return source
     if isinstance(source, str) and len(source) <= MAX_TEXT and source[:1] not in {"{", "["}:
@@ -90,10 +90,10 @@ def execute(
 ) -> float | bool | str | ExecutionError:
     """The program's value, or why there is none.
 
-    `table` is asked for rows, `history` (pairs of program and value, oldest first) for
-    what a plan takes from earlier turns. `rounding`: None, a number of decimals for the
-    final value, or `"official"` for what the official scorer of the dialect answers bit
-    for bit. `greater` is a bool, and `"yes"` or `"no"` in the official mode.
+    `table` provides rows, `history` (pairs of program and value, oldest first) what a plan takes from
+    earlier turns. `rounding`: None, a number of decimals for the final value, or `"official"` for the
+    exact result of the dialect's official scorer. `greater` gives a bool, or `"yes"` or `"no"` in the
+    official mode.
 
     >>> execute("subtract(60.94, 25.14), divide(#0, 25.14)", rounding=5)
     1.42403
@@ -134,7 +134,7 @@ def _arithmetic(
     if isinstance(right, ExecutionError):
         return right
     if isinstance(left, bool) or isinstance(right, bool):
-        return ExecutionError("not_a_number", f"{step.operation} asks for numbers, got yes or no")
+        return ExecutionError("not_a_number", f"{step.operation} needs numbers, got yes or no")
     try:
         value: float | bool | complex = _COMPUTE[step.operation](left, right)
     except ZeroDivisionError:
@@ -174,9 +174,9 @@ def _value(
 
 
 def _answer(argument: Argument, history: History) -> float | bool | ExecutionError:
-    """What an earlier turn answered."""
+    """The answer of an earlier turn."""
     if argument.index is None or not -len(history) <= argument.index < len(history):
-        return ExecutionError("unknown_reference", f"{argument.text[:40]} is no earlier turn")
+        return ExecutionError("unknown_reference", f"{argument.text[:40]} is not an earlier turn")
     value = history[argument.index][1]
     if isinstance(value, str):
         literal = read_literal(value)
@@ -206,14 +206,14 @@ def _table_value(step: Step, table: Table | None) -> float | ExecutionError:
 
 
 MOST_KEPT: Final = 2_000
-"""Characters of the longest program text that is kept once it was read."""
+"""The longest program text to cache, in characters."""
 
 TEXTS: Final = 4_096
-"""Program texts that are kept."""
+"""How many program texts are cached."""
 
 
 def read_program(source: Readable) -> Program:
-    """What `parse_program` answers; text of usual length is read once."""
+    """Like `parse_program`, but texts of usual length are read only once."""
     return _of_text(source) if isinstance(source, str) and len(source) <= MOST_KEPT else parse_program(source)
 
 

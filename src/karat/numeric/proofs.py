@@ -1,4 +1,4 @@
-"""The proof that an error was carried on: the golden program, computed with the agent's own earlier answers."""
+"""Proves that an error was carried over: executes the golden program with the agent's own earlier answers."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from karat.numeric.programs import read_program
 __all__ = ["MOST_CANDIDATES", "MOST_TURNS", "Proof", "proofs", "replay", "substitutions", "would_be_right"]
 
 MOST_TURNS: Final = 3
-"""Earlier turns that are replaced at once."""
+"""The most earlier turns to replace at once."""
 
 MOST_CANDIDATES: Final = 12
-"""Wrong earlier turns that are combined: the latest ones among those that the program contains."""
+"""The most wrong earlier turns to combine: the latest of those that the program contains."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proof:
-    """The golden program with the agent's own answers to `turns` in it gives `result`, and so did the agent."""
+    """With the agent's own answers to `turns`, the golden program gives `result`, which is what the agent answered."""
 
     turns: tuple[int, ...]  # zero-based
-    replaced: tuple[float | None, ...]  # the golden values, one a turn
-    by: tuple[float, ...]  # the agent's answers that took their place
+    replaced: tuple[float | None, ...]  # the golden values, one per turn
+    by: tuple[float, ...]  # the agent's answers that replace them
     program: str
     result: float
     reading: str  # "answer", or "percent": the answer divided by 100
 
     def as_dict(self) -> dict[str, object]:
-        """The proof as plain data: what a trace keeps, and enough to compute it again."""
+        """The proof as plain data, sufficient to compute it again."""
         each = zip(self.turns, self.replaced, self.by, strict=True)
         return {
             "turns": list(self.turns),
@@ -46,7 +46,7 @@ class Proof:
 
 @dataclass(frozen=True, slots=True)
 class _Earlier:
-    """A wrong earlier turn whose program stands in this one's: the agent's answer, and the slots that it takes."""
+    """A wrong earlier turn whose program occurs in this one's: the agent's answer, and the slots it replaces."""
 
     turn: int
     golden: float | None
@@ -57,26 +57,26 @@ class _Earlier:
 def replay(turn: TurnFacts, history: Sequence[TurnFacts]) -> Proof | None:
     """The proof that this answer follows from wrong earlier ones, or None.
 
-    In a golden program with an operation, each sub-tree that is an earlier turn's golden
-    program (for a bare-number program: each literal of its value that is no `const_`) is
-    replaced by what the agent answered there, for the turns that were not numerically
-    right, one, two or three at a time. It is proved when the result is numerical to the
-    answer, or to a hundredth of it where percent was declared.
+    The golden program must have an operation. Each of its sub-trees that is an earlier turn's golden
+    program (for a bare-number program: each literal of its value that is not a `const_`) is replaced
+    by the agent's answer to that turn, for turns that were not numerically right, one, two or three
+    at a time. It is proved if the result matches the answer by `numerical`, or a hundredth of it if
+    percent was declared.
     """
     return next(proofs(turn, history), None)
 
 
 def would_be_right(turn: TurnFacts, history: Sequence[TurnFacts]) -> bool:
-    """Whether the turn is right, or is proved to be wrong only because earlier ones were.
+    """Whether the turn is right, or provably wrong only because earlier ones were.
 
-    A proof by way of a declared percent does not count: with right earlier turns the answer would be a
-    hundred times the golden one, which is not numerical.
+    A proof through a declared percent does not count: with right earlier turns the answer would be a
+    hundred times the golden one, which is not numerically right.
     """
     return turn.right or any(proof.reading == "answer" for proof in proofs(turn, history))
 
 
 def proofs(turn: TurnFacts, history: Sequence[TurnFacts]) -> Iterator[Proof]:
-    """Every proof, those of the fewest turns first."""
+    """Every proof, those with the fewest turns first."""
     circuit, readings = turn.circuit, turn.readings
     if circuit is None or not circuit.computes or not readings:
         return
@@ -90,7 +90,7 @@ def proofs(turn: TurnFacts, history: Sequence[TurnFacts]) -> Iterator[Proof]:
 
 
 def substitutions(circuit: Circuit, history: Iterable[TurnFacts]) -> list[_Earlier]:
-    """The wrong earlier turns whose program stands in this one's, with what the agent answered there."""
+    """The wrong earlier turns whose program occurs in this one's, with the agent's answers there."""
     wrong = []
     for at, earlier in enumerate(history):
         if earlier.numerical or earlier.number is None or earlier.circuit is None:
@@ -102,7 +102,7 @@ def substitutions(circuit: Circuit, history: Iterable[TurnFacts]) -> list[_Earli
 
 
 def _slots(circuit: Circuit, part: Circuit) -> Iterator[int]:
-    """Where the part stands in the circuit: steps written like its last one, or literals of its value."""
+    """The slots of the part in the circuit: steps written like its last one, or literals of its value."""
     if part.computes:
         key = part.keys[part.root]
         yield from (slot for slot, each in enumerate(circuit.keys) if each == key)

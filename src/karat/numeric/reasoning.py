@@ -1,4 +1,4 @@
-"""How good a program is beside the golden one: its operations, its operands, its parts, its value."""
+"""How a program compares with the golden one: in operations, operands, parts and value."""
 
 from __future__ import annotations
 
@@ -26,27 +26,27 @@ from karat.numeric.values import parse_value
 __all__ = ["Reasoning", "compare_programs", "operations_attempted", "order_score"]
 
 MOST_OPERATIONS: Final = 1_000
-"""Operations of a prediction that are looked at."""
+"""How many operations of a prediction are compared."""
 
 _PERHAPS: Final = "multiply?"  # the multiply of a percentage: it counts while golden ones are unmatched
 PERCENTAGES: Final = {"percentage": ("divide", _PERHAPS), "percentage_change": ("subtract", "divide")}
 
 
 class Shares(NamedTuple):
-    """How many golden ones were found and how many predicted ones are golden; 0 to 1."""
+    """Recall (golden ones that were predicted) and precision (predicted ones that are golden); 0 to 1."""
 
     recall: float
     precision: float
 
     @property
     def f1(self) -> float:
-        """The harmonic mean; 0 where both are 0."""
+        """The harmonic mean; 0 if both are 0."""
         total = self.recall + self.precision
         return 2 * self.recall * self.precision / total if total else 0.0
 
 
 def named_operations(names: Iterable[str]) -> list[str]:
-    """The basic operations of a list of names, in its order; `percentage` and `percentage_change` written out."""
+    """The basic operations of a list of names, in order, with `percentage` and `percentage_change` written out."""
     found: list[str] = []
     for name in names:
         word = name.strip().lower()
@@ -57,7 +57,7 @@ def named_operations(names: Iterable[str]) -> list[str]:
 
 
 def step_operations(steps: Iterable[Step]) -> list[str]:
-    """The operations of a prediction's steps; of a plan's percentages only what counts for them."""
+    """The operations of a prediction's steps; for a plan's percentages, only those that count."""
     found: list[str] = []
     for step in steps:
         if step.operation != "multiply" or step.written not in PERCENTAGES:
@@ -68,7 +68,7 @@ def step_operations(steps: Iterable[Step]) -> list[str]:
 
 
 def operations_attempted(program: Program) -> int | None:
-    """How many operations an agent's program has, whatever the golden one asks for; None where it cannot be read.
+    """How many operations an agent's program has, whatever the golden one has; None if it cannot be read.
 
     As in the comparison with the golden program, `percentage(a, b)` is one divide and `percentage_change` a
     subtract and a divide: the factor 100 is a matter of the unit.
@@ -79,7 +79,7 @@ def operations_attempted(program: Program) -> int | None:
 
 
 def settled(predicted: Sequence[str], golden: Sequence[str]) -> list[str]:
-    """The predicted operations, with the multiply of a percentage only while golden multiplies remain unmatched."""
+    """The predicted operations; a percentage's multiply counts only while golden multiplies are unmatched."""
     if _PERHAPS not in predicted:
         return list(predicted)
     remaining = golden.count("multiply") - predicted.count("multiply")
@@ -94,7 +94,7 @@ def settled(predicted: Sequence[str], golden: Sequence[str]) -> list[str]:
 
 
 def operation_shares(golden: Sequence[str], predicted: Sequence[str]) -> Shares:
-    """Recall and precision of multisets; with nothing on one side 1.0 iff there is nothing on the other."""
+    """Recall and precision of multisets; if one side is empty, 1.0 if and only if the other is too."""
     if not golden or not predicted:
         same = float(not golden and not predicted)
         return Shares(same, same)
@@ -103,7 +103,7 @@ def operation_shares(golden: Sequence[str], predicted: Sequence[str]) -> Shares:
 
 
 def order_score(golden: Sequence[str], predicted: Sequence[str]) -> float:
-    """The longest common subsequence over the longer length; 1.0 of two empty ones."""
+    """The longest common subsequence over the longer length; 1.0 if both are empty."""
     if golden == predicted:
         return 1.0
     lengths = [0] * (len(predicted) + 1)
@@ -117,10 +117,10 @@ def order_score(golden: Sequence[str], predicted: Sequence[str]) -> float:
 
 
 Key = tuple[int, ...] | bytes
-"""What a step computes, as a value that can be looked up: equal keys are one function."""
+"""What a step computes, as a hashable value: equal keys mean the same function."""
 
 Earlier = Sequence[tuple[Readable, Any] | tuple[Readable, Any, Any]]
-"""Of each turn before, oldest first: the golden program, the golden answer, and where it is known the agent's own."""
+"""For each earlier turn, oldest first: the golden program, the golden answer and, if known, the agent's answer."""
 
 _PLAIN = Setting()
 
@@ -129,10 +129,9 @@ _PLAIN = Setting()
 class Parts:
     """A program in one reading.
 
-    `keys` has what each of all its steps computes, `whole` what it computes; None where it
-    does not parse or divides by an identical zero. `counted` are the steps of this turn,
-    `literals` the absolute values of the numbers in them, each with whether it is a
-    constant (`const_`).
+    `keys`: what each of its steps computes; `whole`: what the program computes; None if it does not
+    parse or divides by an identical zero. `counted`: the steps of this turn. `literals`: the absolute
+    values of the numbers in them, and whether each is a constant (`const_`).
     """
 
     program: Program
@@ -148,7 +147,7 @@ class Parts:
 
 
 def parts_of(source: Readable, table: Table | None) -> Parts:
-    """The program as it stands alone; what depends on nothing but its text is computed once."""
+    """The program on its own; values that depend only on its text are computed once."""
     if isinstance(source, str) and len(source) <= MOST_KEPT:
         parts = _of_text(source)
         program = parts.program
@@ -197,7 +196,7 @@ def _literals(program: Program, counted: Sequence[int], table: Table | None) -> 
     for at in counted:
         step = program.steps[at]
         for argument in step.arguments:
-            # Nobody wrote the hundred of a plan's percentage.
+            # The hundred of a plan's percentage is implicit.
             if not (argument.text == "const_100" and step.written in PERCENTAGES):
                 yield from _literal(argument, table)
     if program.number is not None:
@@ -214,7 +213,7 @@ def _literal(argument: Argument, table: Table | None) -> Iterator[tuple[float, b
 
 
 class Before:
-    """What came before a turn: the golden programs of the earlier turns, and what was answered there."""
+    """The history of a turn: the golden programs of the earlier turns, and what was answered there."""
 
     def __init__(self, earlier: Earlier, table: Table | None) -> None:
         self.table = table
@@ -234,20 +233,21 @@ class Before:
 
     @cached_property
     def extracted(self) -> frozenset[float]:
-        """Absolute values of the earlier answers that were taken out of the report."""
+        """Absolute values of the earlier answers that were extracted from the report."""
         return frozenset(_sizes(self._extracted))
 
     @cached_property
     def setting(self) -> Setting:
-        """What literals mean after these turns: answers, golden ones first, mean the golden programs."""
+        """The meaning of literals after these turns: answers (golden ones first) stand for the golden programs."""
         golden = setting_of(self.table, self._golden)
         own = setting_of(self.table, self._own).inlined
         return replace(golden, inlined={**own, **golden.inlined}) if own else golden
 
     def step(self, parts: Parts) -> Parts:
-        """The program without what earlier turns computed: such steps are values, and what leads to them is nothing.
+        """The program without what earlier turns computed: such steps are values, and steps that only lead to them
+        do not count.
 
-        An earlier answer that stands in the program stands for the program that gave it.
+        An earlier answer in the program stands for the program that gave it.
         """
         keys, whole = parts.keys, parts.whole
         if keys is not None and self._answers_in(parts):
@@ -259,14 +259,14 @@ class Before:
         return Parts(parts.program, keys, whole, counted, literals)
 
     def _answers_in(self, parts: Parts) -> bool:
-        """Whether an earlier answer stands in the program: without one the history changes nothing."""
+        """Whether the program contains an earlier answer: if not, the history changes nothing."""
         if any(number in self.computed for number, _ in parts.literals):
             return True
         return any(argument.kind == "history" for step in parts.program.steps for argument in step.arguments)
 
 
 def _counted(steps: Sequence[Step], keys: Sequence[Key], known: set[Key]) -> tuple[int, ...]:
-    """The steps that are neither known nor used by known ones only."""
+    """The steps that are neither known nor used only by known ones."""
     values = {at for at, key in enumerate(keys) if key in known}
     if not values:
         return tuple(range(len(steps)))
@@ -281,7 +281,7 @@ def _counted(steps: Sequence[Step], keys: Sequence[Key], known: set[Key]) -> tup
 
 
 def _sizes(values: Iterable[object]) -> Iterator[float]:
-    """Absolute values, as they are and to the 5 decimals of the data sets."""
+    """Absolute values, exact and rounded to the 5 decimals of the data sets."""
     for given in values:
         number = given if type(given) is float else None
         if number is None:
@@ -293,24 +293,24 @@ def _sizes(values: Iterable[object]) -> Iterator[float]:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Reasoning:
-    """What a prediction has of the golden program. Shares are 0 to 1; None is "not available", never 0.
+    """How much of the golden program a prediction has. Shares are 0 to 1; None is "not available", never 0.
 
-    The attributes hold the reading `chain`: the whole golden program, as published. `step`
-    holds the same without what earlier turns computed, so that reusing one's history costs nothing.
+    The attributes are for the reading `chain`: the whole golden program, as published. `step` leaves
+    out what earlier turns computed, so that reusing earlier results costs nothing.
     """
 
     operations: int | None = None  # compute operations of the turn
     logic_recall: float | None = None  # golden operations that the prediction has, in any order
     logic_precision: float | None = None  # predicted operations that are golden
     logic_f1: float | None = None
-    order_score: float | None = None  # longest common subsequence of operations, of the longer length
+    order_score: float | None = None  # longest common subsequence of operations, over the longer length
     operand_recall: float | None = None  # golden numbers of the document that the prediction has
     operand_precision: float | None = None
     partial_credit: float | None = None  # golden sub-expressions that the prediction contains
     program_match: bool | None = None  # equivalent programs
     execution_match: bool | None = None  # the prediction executes to the golden answer, to 5 decimals
-    self_consistent: bool | None = None  # the stated answer is what the stated program gives
-    unreadable: bool = False  # there is a prediction, and it cannot be read: nothing above is available
+    self_consistent: bool | None = None  # the stated answer is the stated program's result
+    unreadable: bool = False  # there is a prediction but it cannot be read: nothing above is available
     step: Reasoning | None = None
 
 
@@ -324,17 +324,16 @@ def compare_programs(
     stated: Any = None,
     unit: str | None = None,
 ) -> Reasoning:
-    """What the predicted program has of the golden one, in the readings `chain` and `step`.
+    """How much of the golden program the predicted one has, in the readings `chain` and `step`.
 
-    `predicted` is a program in any spelling, a plan, or a list of operation names, of which
-    only operations are compared; None or nothing where the agent gave none. `earlier` has of
-    each turn before, oldest first, the golden program, the golden answer, and where it is
-    known the agent's own. `expected` is the golden answer (without it, what the golden
-    program gives), `stated` the agent's, in the `unit` that it declared.
+    `predicted` is a program in any spelling, a plan, or a list of operation names (then only
+    operations are compared); None or empty if the agent gave none. `earlier` has, for each earlier
+    turn, oldest first, the golden program, the golden answer and, if known, the agent's answer.
+    `expected` is the golden answer (default: the golden program's result), `stated` the agent's, in
+    the `unit` that it declared.
 
-    Without a golden program, without a prediction, and with one that cannot be read, what
-    would compare them is None.
-    Nothing that a model wrote raises.
+    Without a golden program or a readable prediction, all comparisons are None. Nothing that a
+    model wrote raises.
 
     >>> found = compare_programs("subtract(8181, 20454), divide(#0, 20454)", "divide(8181, 20454)")
     >>> found.logic_recall, found.logic_precision, found.operand_recall, found.program_match
@@ -371,7 +370,7 @@ def _missing(source: Any) -> bool:
 
 
 def _names(predicted: Any) -> list[str] | None:
-    """The operations of a list of names; None of a program: its tokens have parentheses, digits or an end."""
+    """The operations of a list of names; None for a program, whose tokens have parentheses, digits or an end."""
     if not isinstance(predicted, list | tuple) or not all(isinstance(each, str) for each in predicted):
         return None
     if any(each.strip() == "EOF" or not each.strip().replace("_", "").isalpha() for each in predicted):
@@ -382,7 +381,7 @@ def _names(predicted: Any) -> list[str] | None:
 def _reading(
     golden: Parts | None, mine: Parts | None, names: list[str] | None, produced: frozenset[float]
 ) -> dict[str, Any]:
-    """The fields of one reading, those that exist."""
+    """The existing fields of one reading."""
     if golden is None or not golden.program.readable:
         return {}
     operations = [step.operation for step in golden.steps]
@@ -410,9 +409,9 @@ def _of_operations(golden: list[str], predicted: list[str]) -> dict[str, Any]:
 
 
 def _operands(golden: Parts, mine: Parts, produced: frozenset[float]) -> tuple[float | None, float | None]:
-    """Recall and precision of the numbers, by their absolute value; None where there is none to be found.
+    """Recall and precision of the numbers, by absolute value; None if the golden program has none.
 
-    Constants are what the golden program spells `const_`, however the prediction spells them.
+    Constants are the numbers that the golden program spells `const_`, however the prediction spells them.
     """
     wanted = [number for number, constant in golden.literals if not constant and number not in produced]
     left = list(wanted)
@@ -429,7 +428,7 @@ def _operands(golden: Parts, mine: Parts, produced: frozenset[float]) -> tuple[f
 
 
 def _partial_credit(golden: Parts, mine: Parts) -> float | None:
-    """The share of golden sub-expressions that the prediction computes; of a bare number, or a value, the whole."""
+    """The share of golden sub-expressions that the prediction computes; a bare number or value counts as a whole."""
     if golden.keys is None or golden.whole is None:
         return None
     wanted = [golden.keys[at] for at in golden.counted] or [golden.whole]
@@ -444,7 +443,7 @@ def _partial_credit(golden: Parts, mine: Parts) -> float | None:
 
 
 def _value(program: Program, table: Table | None, earlier: Earlier) -> float | bool | None:
-    """What the prediction gives, with the agent's own answers as its history where they are known."""
+    """The prediction's result, with the agent's own answers as its history if known."""
     history = [(each[0], each[-1]) for each in earlier]
     value = execute(program, table, history)
     return None if isinstance(value, str | ExecutionError) else value
@@ -476,7 +475,7 @@ def _same(value: float | bool, wanted: float | bool) -> bool:
 
 
 def _self_consistent(value: float | bool | None, stated: Any, unit: str | None) -> bool:
-    """Whether the stated answer is the program's value, as it stands or in the unit it was stated in."""
+    """Whether the stated answer is the program's value, unchanged or in the unit it was stated in."""
     if value is None:
         return False
     if type(stated) is float and type(value) is float and near(value, stated):

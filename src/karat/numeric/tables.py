@@ -12,7 +12,7 @@ from karat.numeric.values import read_literal, written
 __all__ = ["Table", "cell_number", "exact_number", "is_blank", "one_cell", "row_numbers", "rows_called"]
 
 Table = Sequence[Sequence[object]] | Mapping[str, Mapping[str, Any]]
-"""Rows with their label first (the first row names the columns), or `{column: {row: value}}`."""
+"""Rows that start with their label (the first row has the column names), or `{column: {row: value}}`."""
 
 MOST = 1e308
 _BLANK = frozenset({"", "-", "\u2212", "\u2013", "\u2014"})
@@ -21,7 +21,7 @@ _CURRENCY = str.maketrans("", "", "$€£¥")
 
 
 def row_numbers(table: Table | None, label: str) -> list[Decimal] | ExecutionError:
-    """The exact numbers of the one row with this label, blank and `-` cells skipped."""
+    """The exact numbers of the only row with this label; blank and `-` cells are skipped."""
     rows = rows_called(table, label)
     if len(rows) != 1:
         return ExecutionError("unknown_row", f"{len(rows)} rows are called {label[:40]!r}")
@@ -37,7 +37,7 @@ def row_numbers(table: Table | None, label: str) -> list[Decimal] | ExecutionErr
 
 
 def one_cell(table: Table | None, label: str, column: str) -> Decimal | ExecutionError:
-    """The exact number of one cell, its row and its column named exactly and once."""
+    """The exact number of one cell, whose row and column names must match exactly once."""
     found: list[object] = []
     if isinstance(table, Mapping):
         cells = table.get(column)
@@ -63,7 +63,7 @@ def rows_called(table: Table | None, label: str) -> list[list[object]]:
 
 
 def is_blank(cell: Any) -> bool:
-    """Whether the cell says nothing: empty, a dash, null, or the NaN that stands for null in many readers."""
+    """Whether the cell is blank: empty, a dash, null, or the NaN that many readers use for null."""
     if isinstance(cell, str):
         return cell.translate(_CURRENCY).strip() in _BLANK
     return cell is None or written(cell) == "nan"
@@ -82,7 +82,7 @@ def cell_number(cell: Any) -> float | None:
 
 
 def exact_number(cell: Any) -> Decimal | None:
-    """The cell's number as it is printed, every digit of it."""
+    """The cell's number as printed, with every digit."""
     if not isinstance(cell, str):
         digits = written(cell)
         return Decimal(digits) if digits and abs(float(digits)) < MOST else None

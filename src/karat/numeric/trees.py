@@ -1,4 +1,4 @@
-"""What a reasoning program is once it is read: steps, arguments, the tree they make, errors that are results."""
+"""A reasoning program once it is read: steps, arguments, their tree, and errors as results."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ TABLE: Final = frozenset({"table_max", "table_min", "table_sum", "table_average"
 OPERATIONS: Final = ARITHMETIC | TABLE
 
 MAX_TREE = 2_000
-"""Nodes of the largest tree that is written out; a program whose steps unfold to more has no tree."""
+"""The most nodes of a tree; a program whose steps unfold to more has none."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExecutionError:
-    """Why there is no value. It is a result, not an exception."""
+    """Why there is no value: a result, not an exception."""
 
     kind: ErrorKind
     message: str
@@ -43,14 +43,13 @@ class ExecutionError:
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """One argument as it was written (a reference to a step as `#` and its index), and what it is.
+    """One argument as written (a reference to a step as `#` and its index), and its kind.
 
-    `number`: a literal, with its `value`. `reference`: the value of the step at `index`
-    of the same program; `index` is None where there is no such step. `none`: the word.
-    `name`: anything else, which is a row where a table operation asks for one and an
-    error elsewhere. Of JSON plans only: `history` is the value of an earlier turn, at
-    `index` from the oldest (0) or from the latest (-1), and `cell` one cell of the row
-    `text` under `column`.
+    `number`: a literal, with its `value`. `reference`: the value of the step at `index` of the same
+    program; `index` is None if there is no such step. `none`: the word. `name`: anything else, which
+    is a row in a table operation and an error elsewhere. Only in JSON plans: `history` is the value
+    of an earlier turn, at `index` from the oldest (0) or from the latest (-1), and `cell` one cell of
+    the row `text` in the column `column`.
     """
 
     text: str
@@ -64,8 +63,8 @@ class Argument:
 class Step:
     """One operation of a program.
 
-    `written` is the operation's name as it was written: `percentage` for both the divide and
-    the multiply that a plan's `percentage` is read into.
+    `written` is the operation's name in the source: `percentage` for both the divide and the multiply
+    that a plan's `percentage` becomes.
     """
 
     operation: str
@@ -75,14 +74,14 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A node of a program's tree: an operation and what it is applied to; equal sub-trees are the same object."""
+    """A node of a program's tree: an operation and its arguments; equal sub-trees are the same object."""
 
     operation: str
     args: tuple[Call | Argument, ...]
     size: int = field(compare=False)
 
     def walk(self) -> Iterator[Call]:
-        """Every operation of this tree, arguments before what uses them, repeated where it is used repeatedly."""
+        """Every operation of this tree, arguments before their users; repeated if used repeatedly."""
         for arg in self.args:
             if isinstance(arg, Call):
                 yield from arg.walk()
@@ -91,13 +90,13 @@ class Call:
 
 @dataclass(frozen=True)
 class Program:
-    """What was read. Steps are flat and in the order of their execution, references are positions among them.
+    """A program that was read. Steps are flat and in execution order; references are positions among them.
 
-    `tokens` are the raw tokens (text is cut as the official scorers cut it; a plan has
-    none). A bare number is an extract-only program: `number` is set, its value is the
-    program's, and there are no steps unless a plan ends by taking a value out. `error` says
-    why the program could not be read, or why no table and no history could make it a
-    value; the steps read until then are kept. `operations` are the names as written.
+    `tokens` are the raw tokens (text is split as the official scorers do; a plan has none). A bare
+    number is an extract-only program: `number` is set and is the program's value, and there are no
+    steps, unless a plan ends by extracting a value. `error` says why the program could not be read,
+    or why it has no value whatever the table and history; the steps read until then are kept.
+    `operations` are the names as written.
     """
 
     text: str
@@ -110,10 +109,10 @@ class Program:
 
     @property
     def readable(self) -> bool:
-        """Whether it is known which operations it has, though it may have no value.
+        """Whether its operations are known, even if it has no value.
 
-        False of what is malformed, and of a text that is no number and holds no step. Nothing
-        can be compared with such a program, so it is not a wrong one.
+        False for malformed programs, and for text that is not a number and has no step. Such a program cannot be
+        compared, so it does not count as wrong.
         """
         if self.error is None:
             return True
@@ -128,20 +127,20 @@ class Program:
 
 
 def fault_of(operation: str, arguments: Sequence[Argument], steps: Sequence[Step]) -> ExecutionError | None:
-    """What no table and no history could correct in a step that is to follow these."""
+    """The fault of a new step after these that no table and no history could fix; None if it has none."""
     for arg in arguments[:1] if operation in TABLE else arguments:
         if arg.kind == "number" and operation not in TABLE:
             continue
         shown = arg.text[:40]
         if arg.kind == "reference" and arg.index is None:
-            return ExecutionError("unknown_reference", f"{shown} is no earlier step")
+            return ExecutionError("unknown_reference", f"{shown} is not an earlier step")
         if operation in TABLE:
             if arg.kind != "name":
-                return ExecutionError("not_a_number", f"{operation} asks for a row, got {shown!r}")
+                return ExecutionError("not_a_number", f"{operation} needs a row, got {shown!r}")
         elif arg.kind in {"name", "none"}:
             return ExecutionError("not_a_number", f"{shown!r} is not a number")
         elif arg.kind == "reference" and arg.index is not None and steps[arg.index].operation == "greater":
-            return ExecutionError("not_a_number", f"{operation} asks for numbers, got yes or no")
+            return ExecutionError("not_a_number", f"{operation} needs numbers, got yes or no")
     return None
 
 

@@ -1,4 +1,4 @@
-"""What a number written for people means: `$ (1,234.5)`, `14.1%`, `2.2 billion`, `yes`."""
+"""Reads numbers written for people: `$ (1,234.5)`, `14.1%`, `2.2 billion`, `yes`."""
 
 from __future__ import annotations
 
@@ -26,29 +26,29 @@ __all__ = [
 
 
 class Value(NamedTuple):
-    """One value that was read."""
+    """One parsed value."""
 
     number: float  # finite, scale and sign applied (10% is 0.1, 2 million is 2e6); NaN for yes and no
     percent: bool = False  # written with %, percent or percentage points: `number` is divided by 100
     unit: str | None = None  # thousand, million, billion, trillion or basis points, already applied
     boolean: bool | None = None  # yes and true, no and false; None: a number
-    text: str = ""  # as it was given; of a number its shortest spelling
+    text: str = ""  # as given; for a number its shortest spelling
 
 
 class Spelled(NamedTuple):
-    """The parts of a number as it was written."""
+    """The parts of a number as written."""
 
-    digits: str  # ASCII, with sign and exponent, without commas: what `float` and `Decimal` read
+    digits: str  # ASCII, with sign and exponent, without commas, for `float` and `Decimal`
     unit: str | None  # percent, thousand, million, billion, trillion or basis points
 
     @property
     def power(self) -> int:
-        """Of ten, that the unit multiplies by: -2 for percent, 6 for million, 0 without a unit."""
+        """The unit's power of ten: -2 for percent, 6 for million, 0 without a unit."""
         return POWERS[self.unit] if self.unit else 0
 
     @property
     def number(self) -> float:
-        """As a float with the scale applied, correctly rounded unless there is an exponent too; may be infinite."""
+        """The value as a float, scale applied; correctly rounded unless there is an exponent too; may be infinite."""
         digits, power = self.digits, self.power
         if "e" not in digits and "E" not in digits:
             return float(f"{digits}e{power}")
@@ -56,25 +56,25 @@ class Spelled(NamedTuple):
 
 
 def parse_value(x: object) -> Value | None:
-    """The value of a number, a bool or a text that is nothing but one value; None where it cannot be read.
+    """The value of a number, a bool or a text that is only one value; None if it cannot be read.
 
-    * Numbers of any kind pass (NumPy's, Decimal and Fraction too); NaN, infinities and what
-      overflows a float64 cannot be read. A bool is a boolean, and never 1 or 0.
-    * Thousands have their commas all or none: `1,234.5`, never `12,5`, `1234,567`, `0,123` or `1,2,3`.
+    * Numbers of any type are accepted (NumPy's, Decimal and Fraction too); NaN, infinities and
+      numbers that overflow a float64 cannot be read. A bool is a boolean, never 1 or 0.
+    * Thousands have all their commas or none: `1,234.5`, never `12,5`, `1234,567`, `0,123` or `1,2,3`.
       `.450` and `5.` are numbers, exponents are allowed, digits are ASCII.
     * At most one sign: `+`, `-`, `−` (U+2212), or an accounting bracket, which is a minus:
       so `(5)` and `($ 12.3)` are negative, `(-5)` and `-(5)` cannot be read.
     * At most one currency sign, before or after the sign or the bracket, or at the very end.
-      It says nothing of the value.
-    * At most one unit, inside the bracket or behind it, in any case: thousand(s), million(s),
+      It does not affect the value.
+    * At most one unit, inside the bracket or after it, in any case: thousand(s), million(s),
       billion(s), trillion(s), k, m, mm, bn; `%`, percent, percentage point(s); basis point(s), bp, bps.
-      `m` and `mm` are million. A basis point is 1/10,000 and no percent.
-    * Spaces, of any kind and number, may stand around each of these parts, but not within the digits.
+      `m` and `mm` are million. A basis point is 1/10,000, not a percent.
+    * Any spaces may surround each of these parts, but not split the digits.
     * yes, no, true and false are booleans, in any case.
-    * Anything else, prose too, is for `extract`, not for this.
+    * Anything else, such as prose, needs `extract`.
 
     Scales are applied to the decimal, not to the float: `14.1%` is 0.141 and not 14.1 / 100.
-    Takes time linear in the length of the text, and raises nothing.
+    Takes time linear in the length of the text, and never raises.
 
     >>> parse_value("(12%)")
     Value(number=-0.12, percent=True, unit=None, boolean=None, text='(12%)')
@@ -83,7 +83,7 @@ def parse_value(x: object) -> Value | None:
     """
     if isinstance(x, str):
         return _of_short_text(x) if len(x) <= _SHORT and type(x) is str else _of_text(x)
-    if type(x) is float and x:  # not of 0: 0.0 equals -0.0, and has another text
+    if type(x) is float and x:  # not for 0: 0.0 equals -0.0 but has another text
         return _of_float(x)
     if isinstance(x, bool) or (type(x).__name__ in _NUMPY_BOOLS and type(x).__module__ == "numpy"):
         return Value(math.nan, boolean=bool(x), text=str(bool(x)))
@@ -99,7 +99,7 @@ def parse_value(x: object) -> Value | None:
     return None
 
 
-_NUMPY_BOOLS = {"bool", "bool_"}  # by name: NumPy need not be imported for a look
+_NUMPY_BOOLS = {"bool", "bool_"}  # by name, so that NumPy need not be imported
 BOOLEANS = {"yes": True, "true": True, "no": False, "false": False}
 POWERS = {"percent": -2, "basis points": -4, "thousand": 3, "million": 6, "billion": 9, "trillion": 12}
 UNITS = {word + plural: word for word in ("thousand", "million", "billion", "trillion") for plural in ("", "s")} | {
@@ -112,7 +112,7 @@ UNITS = {word + plural: word for word in ("thousand", "million", "billion", "tri
 }
 UNIT = "|".join(sorted(map(re.escape, UNITS), key=len, reverse=True))
 CURRENCY = "[$£¥\u20a0-\u20cf\uff04\uffe1\uffe5\uffe6]"
-# For folded text: where runs of spaces are single, no two parts can share a run, so matching stays linear.
+# For folded text: with single spaces, no two parts can share a run of spaces, so matching stays linear.
 _GRAMMAR = re.compile(
     rf"""({CURRENCY}?)[ ]?([-+(]?)[ ]?({CURRENCY}?)[ ]?
     ( (?: [1-9][0-9]{{0,2}} (?:,[0-9]{{3}})++ | [0-9]++ ) (?:\.[0-9]*+)? | \.[0-9]++ ) ( (?:e[-+]?[0-9]++)? )
@@ -136,14 +136,14 @@ def _of_text(text: str) -> Value | None:
     return Value(number, percent, None if percent else found.unit, None, text)
 
 
-_SHORT = 24  # characters: what is read again and again, while a turn is compared in many ways
+_SHORT = 24  # characters of texts to cache: they are read again and again while a turn is compared in many ways
 _of_short_text = lru_cache(maxsize=8192)(_of_text)
 
 
 def plain(text: str) -> float:
-    """The number of a text without commas, currency signs and units; NaN for any other text.
+    """The number in a text that has no commas, currency signs or units; NaN for any other text.
 
-    Python's `float` reads underscores, foreign digits, nan and inf as well: these are no numbers here.
+    Unlike in Python's `float`, underscores, foreign digits, nan and inf are not allowed.
     """
     try:
         number = float(text)
@@ -153,7 +153,7 @@ def plain(text: str) -> float:
 
 
 def spelled(text: str) -> Spelled | None:
-    """The parts of a text that is one number by the grammar of `parse_value`, however large; else None."""
+    """The parts of a text that is one number, however large, in the grammar of `parse_value`; else None."""
     found = _GRAMMAR.fullmatch(" ".join(text.split()).replace("\u2212", "-"))
     if found is None:
         return None
@@ -166,14 +166,14 @@ def spelled(text: str) -> Spelled | None:
 
 
 def fold(text: str) -> str:
-    """The text in one case, its runs of spaces single, without space around it."""
+    """The text in one case, with single spaces, stripped."""
     return " ".join(text.casefold().split())
 
 
 def unit_power(unit: str | None) -> int | None:
-    """The power of ten that a unit named apart from its number multiplies by; None where it names no scale.
+    """The power of ten of a unit given separately from its number; None if it names no scale.
 
-    The words are those of `parse_value`, in any case, and `percentage`: `raw`, `ratio` or `USD` have no scale.
+    Accepts the units of `parse_value`, in any case, and `percentage`; `raw`, `ratio` or `USD` have no scale.
     """
     word = fold(unit or "")
     known = UNITS.get(word, "percent" if word == "percentage" else "")
@@ -186,9 +186,9 @@ def _of_float(x: float) -> Value | None:
 
 
 def decimals(value: Value) -> int | None:
-    """Decimals of the number in its own scale, trailing zeros of a whole number taken as rounded away; None: unknown.
+    """Decimals of the number in its own scale; trailing zeros of a whole number count as rounded away. None: unknown.
 
-    Two digits stay at least: 1200 has -2 decimals, 100 has -1, 10 and 8 have 0. `12.5%` has 3. An exponent shifts.
+    At least two digits stay: 1200 has -2 decimals, 100 has -1, 10 and 8 have 0. `12.5%` has 3. An exponent shifts them.
     """
     found = spelled(value.text)
     if found is None:
@@ -206,7 +206,7 @@ def decimals(value: Value) -> int | None:
 
 
 MAX_LITERAL = 100
-"""Characters of the longest literal that is read as a number."""
+"""The longest literal to read as a number, in characters."""
 
 _NOT_IN_PROGRAMS = re.compile(rf"[()]|{CURRENCY}")
 _CONSTANT = re.compile(r"const_(?P<minus>m)?(?P<digits>(?:[1-9][0-9]{0,2}(?:,[0-9]{3})+|[0-9]+)(?:\.[0-9]*)?|\.[0-9]+)")
@@ -216,7 +216,7 @@ _LARGEST = sys.float_info.max
 
 
 class Literal(NamedTuple):
-    """A number that stands in a program: its exact value, and whether it was spelled `const_…`."""
+    """A number in a program: its exact value, and whether it was spelled `const_…`."""
 
     exact: Decimal
     constant: bool
@@ -228,7 +228,7 @@ class Literal(NamedTuple):
 
 
 def read_literal(text: str) -> Literal | None:
-    """The number that the text is, or None: no currency signs, unit words, brackets, `nan` or infinities.
+    """The number in a text, or None; currency signs, unit words, brackets, `nan` and infinities are not allowed.
 
     >>> read_literal("1,234.5%")
     Literal(exact=Decimal('12.345'), constant=False)
@@ -241,7 +241,7 @@ def read_literal(text: str) -> Literal | None:
 
 
 def written(x: object) -> str:
-    """A number of any kind, NumPy's too, in its shortest digits; nothing for a bool and beyond what a float64 holds."""
+    """A number of any type, including NumPy's, in its shortest digits; "" for a bool, or beyond a float64."""
     if isinstance(x, bool) or not isinstance(x, Real):
         return ""
     if isinstance(x, Integral):

@@ -1,9 +1,9 @@
 """Does an agent replicate what people did? Evidence, agreement, effect sizes: pure functions of numbers.
 
-Bayes factors are natural logarithms and nothing is capped; PAS is the probability that
-people and agent are in the same state; ECS asks whether effects have the human size. What
-cannot be known is NaN with a reason, never 0 and never one half. Names are loaded when
-they are first used.
+Bayes factors are natural logarithms and nothing is capped. PAS is the probability that people
+and agent are in the same state (effect or none). ECS measures whether effects have the same size
+as in people. An unknown result is NaN with a reason, never 0 and never one half. Modules are
+imported when one of their names is first used.
 """
 
 from __future__ import annotations
@@ -246,7 +246,7 @@ __all__ = [
     "z_of_level",
 ]
 
-# What each module holds: a name is imported when it is first used.
+# Module → its public names
 _HELD = {
     "_inputs": "z_of_level",
     "agreement": (

@@ -1,4 +1,4 @@
-"""What every function of `karat.replication` begins and ends with: domains, broadcasting, blocks."""
+"""Input and output handling for all functions of `karat.replication`: domains, broadcasting, blocks."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ Floats = npt.NDArray[np.float64]
 
 ALTERNATIVES = ("two-sided", "greater", "less")
 Z95 = 1.959963984540054
-BLOCK = 4_096  # elements at a time: the buffers of a kernel stay in the second-level cache
+BLOCK = 4_096  # elements at a time, so that the buffers of a kernel stay in the second-level cache
 
 
 def floats(name: str, values: Any) -> Floats:
-    """Values as float64; None is NaN. Raises ValueError for what is no number."""
+    """Values as float64; None is NaN. Raises ValueError for anything but numbers."""
     try:
         return np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -39,10 +39,10 @@ def floats(name: str, values: Any) -> Floats:
 
 
 def domain(name: str, values: Any, inside: Callable[[Floats], Any], wanted: str, *, errors: str = "nan") -> Floats:
-    """Values, those outside the domain as NaN.
+    """The values, with NaN for those outside the domain.
 
-    A lone number outside raises ValueError with its name and value, and so does any
-    element under `errors="raise"`. NaN is never outside: it stays what it is.
+    A single number outside the domain raises ValueError with its name and value; so does any
+    element with `errors="raise"`. NaN is kept and never counts as outside.
     """
     check_choice("errors", errors, ("nan", "raise"))
     array = floats(name, values)
@@ -56,27 +56,27 @@ def domain(name: str, values: Any, inside: Callable[[Floats], Any], wanted: str,
 
 
 def counts(name: str, values: Any, *, least: int = 0, errors: str = "nan") -> Floats:
-    """Whole numbers from `least` on, as floats."""
+    """Whole numbers of at least `least`, as floats."""
     wanted = f"a whole number of at least {least}"
     return domain(name, values, lambda n: (n >= least) & (n == np.floor(n)) & np.isfinite(n), wanted, errors=errors)
 
 
 def check_choice(name: str, value: str, known: tuple[str, ...]) -> str:
-    """The value itself. Raises ValueError where it is none of those known."""
+    """Returns the value. Raises ValueError if it is not one of the known ones."""
     if value not in known:
         raise ValueError(f"{name}: must be one of {', '.join(known)}, got {value!r}")
     return value
 
 
 def check_level(level: float) -> float:
-    """The level itself. Raises ValueError where it is no share between 0 and 1."""
+    """Returns the level. Raises ValueError if it is not between 0 and 1."""
     if not 0 < level < 1:
         raise ValueError(f"level: must lie between 0 and 1, got {level:g}")
     return level
 
 
 def z_of_level(level: float) -> float:
-    """How many standard errors a normal interval of this level reaches to either side. Raises ValueError.
+    """The half width, in standard errors, of a normal interval of this level. Raises ValueError.
 
     >>> z_of_level(0.95), round(z_of_level(0.99), 6)
     (1.959963984540054, 2.575829)
@@ -87,7 +87,7 @@ def z_of_level(level: float) -> float:
 
 
 def percentiles_of_level(level: float) -> tuple[float, float]:
-    """Where a percentile interval of this level begins and ends, as shares. Raises ValueError.
+    """The ends of a percentile interval of this level, as shares. Raises ValueError.
 
     >>> percentiles_of_level(0.95)
     (0.025, 0.975)
@@ -97,7 +97,7 @@ def percentiles_of_level(level: float) -> tuple[float, float]:
 
 
 def evaluate(kernel: Callable[..., Floats], *arguments: Floats, block: int = BLOCK) -> Any:
-    """The kernel's value for each element of the broadcast arguments; NaN where one of them is NaN.
+    """The kernel's value for each element of the broadcast arguments; NaN if one of them is NaN.
 
     Kernels see one-dimensional arrays of equal length without NaN.
     """
@@ -119,14 +119,14 @@ def evaluate(kernel: Callable[..., Floats], *arguments: Floats, block: int = BLO
 
 
 def unwrap(values: Floats) -> Any:
-    """A float for what has no dimensions, else the array."""
+    """A float for a scalar, else the array."""
     return float(values) if values.ndim == 0 else values
 
 
 def gamma_shift(x: Floats, by: Any) -> Floats:
-    """lnΓ(x + by) − lnΓ(x) for x > 0, x + by > 0: without the cancellation of large x.
+    """lnΓ(x + by) − lnΓ(x) for x > 0, x + by > 0: without cancellation for large x.
 
-    Both logarithms by Stirling's series from 20 on, their main parts subtracted as
+    From 20 on both logarithms use Stirling's series, with their main parts subtracted as
     (x + by − ½)·ln(1 + by/x) + by·ln x − by.
     """
     from karat.stats.special import gammaln

@@ -29,8 +29,8 @@ __all__ = [
 ]
 
 NODES = 48  # error below 4e-12 in ln BF against 40-digit quadrature; 32 nodes: 3e-8
-LOW = -3.55  # there y is e^-38 / λ
-FEW = 32  # elements, up to which all nodes are one array: calls then cost more than arithmetic
+LOW = -3.55  # lower limit of s: y is e^-38 / λ
+FEW = 32  # up to this many elements all nodes are in one array, as calls cost more than arithmetic
 GONE = 36.0  # e^-36: below the last bit of the sum
 LN2 = float(np.log(2.0))
 LN_PI = float(np.log(np.pi))
@@ -40,7 +40,7 @@ def log_single(c: Floats, g: Floats, p2: Floats) -> Floats:
     """Ln BF10 for one parameter (p = 1): t tests, and F with one numerator degree of freedom."""
     scale = 2.0 / g
     rate = 1.0 + scale * (0.5 + p2 * c)
-    # Where s can stop: ln of λ·y at which the integrand has lost e^-36.
+    # The upper limit of s: ln of λ·y at which the integrand has dropped by e^-36.
     q = np.expm1(GONE / p2) / c
     y_high = np.where(q < 1.0, np.minimum(GONE, g * q / (2.0 * (1.0 - q))), GONE)
     total, h = _trapezoid(c, scale, p2, rate, np.asarray(np.log(rate * y_high) + 0.05))
@@ -125,7 +125,7 @@ def _normal_sum(z: Floats, g: Floats, *, wrong: bool) -> Floats:
     half = 0.5 * z * z
     scale = 2.0 / g
     rate = 1.0 + scale * (0.5 + half)
-    q = GONE / half  # the share x/(1 + x) at which e^{−half·share} is gone
+    q = GONE / half  # the share x/(1 + x) at which e^{−half·share} is negligible
     y_high = np.where(q < 1.0, np.minimum(GONE, g * q / (2.0 * (1.0 - q))), GONE)
     if wrong:
         y_high = np.full_like(y_high, GONE)
@@ -140,12 +140,12 @@ def _normal_sum(z: Floats, g: Floats, *, wrong: bool) -> Floats:
 
 
 def log_halves(t: Floats, c: Floats, g: Floats, p2: Floats) -> tuple[Floats, Floats]:
-    """Ln BF of (effects below 0, effects above 0) against none, each prior a half-Cauchy."""
+    """Ln BF of (effects below 0, effects above 0) against none, each with a half-Cauchy prior."""
     # Ln BF of the wrong direction: 1/B(p₂, ½) ∫₀^∞ e^{−p₂w} E^{−½} erfcx(√(G/2·(d + (1 − d)E)/E)) dw.
     from karat.stats.special import erfcx
 
     d = np.where(np.isposinf(c), 1.0, c / (1.0 + c))
-    low, nodes = -4.3, 56  # deeper than LOW: at t = 0 the integrand begins as w^{-½}
+    low, nodes = -4.3, 56  # deeper than LOW: at t = 0 the integrand starts as w^{-½}
     step = (np.log(GONE) + 0.05 - low) / (nodes - 1)
     total = np.zeros_like(c)
     for some in np.array_split(low + step * np.arange(nodes), 1 if c.size <= FEW else nodes):
@@ -170,7 +170,7 @@ def _halves(t: Floats, both: Floats, minor: Floats) -> tuple[Floats, Floats]:
     return np.where(t > 0, minor, major), np.where(t > 0, major, minor)
 
 
-NEGLIGIBLE = 45.0  # e^-45 of the peak: beyond it nothing counts
+NEGLIGIBLE = 45.0  # e^-45 of the peak: anything beyond is negligible
 
 
 def log_likelihood_ratio(t: float, df: float, ncp: Floats) -> Floats:
@@ -225,7 +225,7 @@ def _likelihood(t: Floats, root_n: Floats, df: Floats, delta: Floats) -> Floats:
 
 
 def _log_integral(log_f: object, t: Floats, root_n: Floats, df: Floats, *, side: int) -> float:
-    """Ln ∫ e^{log_f} over all δ (side 0), δ > 0 (1), δ < 0 (−1): a coarse look, then Gauss–Legendre on what counts."""
+    """Ln ∫ e^{log_f} over all δ (side 0), δ > 0 (1), δ < 0 (−1): a coarse scan, then Gauss–Legendre near the peak."""
     assert callable(log_f)
     weight = root_n**2 / (1 + t**2 / (2 * df))
     centre, sd = float((t / root_n * weight).sum() / weight.sum()), float(1 / np.sqrt(weight.sum()))

@@ -1,7 +1,7 @@
 """PAS: the probability that people and an agent are in the same state, given the evidence of both.
 
-π is the posterior probability of an effect. Everything is available in log-odds, where
-nothing saturates: logit PAS = logit π_h ⊞ logit π_a.
+π is the posterior probability of an effect. All are available in log-odds, which
+do not saturate: logit PAS = logit π_h ⊞ logit π_a.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ __all__ = [
 ]
 
 CLAMP = 1e-6
-FLAT = 1e-8  # |2H − 1| below it: the human evidence is neutral, and no agreement can show
+FLAT = 1e-8  # if |2H − 1| is below it, the human evidence is neutral and agreement cannot be shown
 
 
 def posterior(log_bf: Any, prior_odds: Any = 1.0, *, errors: str = "nan") -> Any:
@@ -42,9 +42,9 @@ def posterior(log_bf: Any, prior_odds: Any = 1.0, *, errors: str = "nan") -> Any
 
 
 def pas(pi_human: Any, pi_agent: Any, *, errors: str = "nan") -> Any:
-    """π_h·π_a + (1 − π_h)(1 − π_a): effect on both sides, or on neither.
+    """π_h·π_a + (1 − π_h)(1 − π_a): an effect on both sides, or on neither.
 
-    Blind to direction: decisive and opposite evidence has PAS near 1; see `pas_directional`.
+    Ignores direction: with decisive evidence for opposite effects PAS is near 1; see `pas_directional`.
 
     >>> round(pas(0.9, 0.8), 12)
     0.74
@@ -88,10 +88,10 @@ def pas_ceiling(pi_human: Any, *, errors: str = "nan") -> Any:
 
 
 def pas_normalized(pas: Any, pi_human: Any, *, fallbacks: str | None = None, errors: str = "nan") -> Any:
-    """R' = (2·PAS − 1)/(2·H − 1): what share of the possible correlation is reached. Auxiliary.
+    """R' = (2·PAS − 1)/(2·H − 1): the share of the possible correlation that is reached. Auxiliary.
 
-    NaN where the human evidence is neutral (|2H − 1| < 1e-8), with `fallbacks="documented"`
-    0, as HumanStudy-Bench documents it.
+    NaN if the human evidence is neutral (|2H − 1| < 1e-8); 0 with `fallbacks="documented"`,
+    as HumanStudy-Bench documents it.
 
     >>> round(pas_normalized(0.8, 0.9), 12)
     0.9375
@@ -107,7 +107,7 @@ def pas_normalized(pas: Any, pi_human: Any, *, fallbacks: str | None = None, err
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DirectionalPosterior:
-    """The probabilities of the three states of one test, or of many; NaN where there is no direction."""
+    """The probabilities of the three states of one test, or of many; NaN if there is no direction."""
 
     positive: Any
     negative: Any
@@ -130,10 +130,10 @@ def directional_posterior(
 ) -> DirectionalPosterior:
     """π± = ½·BF±0·O/(1 + BF10·O) and π0, from the one-sided Bayes factors.
 
-    `mass_above` stands for the ½ where the prior is not symmetric: a uniform prior on a share
-    that is tested against 0.3 has 0.7 above it.
+    `mass_above` replaces the ½ if the prior is not symmetric: a uniform prior on a share
+    tested against 0.3 has 0.7 above it.
 
-    A test without them is split by the `sign` of its effect: all of π on that side. Sign 0
+    A test without those is split by the `sign` of its effect: all of π on that side. Sign 0
     or NaN has no direction: all three are NaN.
 
     >>> found = directional_posterior(2.0, sign=-1)
@@ -146,7 +146,7 @@ def directional_posterior(
         above, below = floats("log_bf_greater", log_bf_greater), floats("log_bf_less", log_bf_less)
         mass = domain("mass_above", mass_above, lambda v: (v > 0) & (v < 1), "between 0 and 1")
         with np.errstate(invalid="ignore"):
-            # BF10 is the mean of both sides' by mass: split so, the three sum to 1 to the last bit
+            # BF10 as the mean of both sides, weighted by prior mass, so that the three sum to exactly 1
             tilt = np.asarray(posterior(above - below, mass / (1 - mass)))
         positive, negative = (1 - null) * tilt, (1 - null) * (1 - tilt)
     elif sign is not None:
@@ -177,9 +177,9 @@ def pool_pas(
     """The PAS of a finding, pooled over its tests.
 
     r = 2·PAS − 1 clamped to ±(1 − clamp); one test: its PAS; several: mean of atanh r weighted
-    by the human n (weights that sum to ≤ 0: unweighted), tanh, (r + 1)/2. But for the clamp
-    this is the weighted mean of logit PAS. Only NaN is left out; nothing left: `empty`.
-    `fallbacks="documented"` gives 0.5 where nothing is left.
+    by the human n (weights that sum to ≤ 0: unweighted), tanh, (r + 1)/2. Except for the clamp
+    this is the weighted mean of logit PAS. Only NaN is left out; if nothing is left: `empty`,
+    with `fallbacks="documented"` 0.5.
 
     >>> round(pool_pas([0.9, 0.6, 0.75], [50, 80, 20]), 12)
     0.749347984301
@@ -197,7 +197,7 @@ def pool_pas(
 
 
 def pool_scores(r: Floats, n_eff: Any, *, clamp: float = CLAMP) -> float:
-    """Tanh of the weighted mean of atanh r; r of one score as it is; NaN for none."""
+    """Tanh of the weighted mean of atanh r; r of one score unchanged; NaN for none."""
     if not 0 <= clamp < 1:
         raise ValueError(f"clamp: must be at least 0 and below 1, got {clamp:g}")
     weights = np.ones_like(r) if n_eff is None else np.broadcast_to(floats("n_eff", n_eff).reshape(-1), r.shape)

@@ -1,8 +1,8 @@
-"""Evidence in one test: ln BF10 of t, z, F, R², and the bound that a p-value puts on it.
+"""Evidence in one test: ln BF10 of t, z, F, R², and the bound from a p-value.
 
 Every function returns the natural logarithm of the Bayes factor in favour of an effect: a
 Bayes factor overflows at e^709.8, its logarithm does not. Nothing is capped. Arrays
-broadcast. A lone number outside its domain raises ValueError; in an array such an element
+broadcast. A single number outside its domain raises ValueError; in an array such an element
 is NaN, unless `errors="raise"`. Correlations: `correlations`; counts: `counts`; ranks: `ranks`.
 """
 
@@ -50,9 +50,9 @@ def log_bf10_ttest(
 ) -> Any:
     """Ln BF10 of a t test: δ ~ Cauchy(0, rscale) against δ = 0 (Jeffreys–Zellner–Siow).
 
-    Two independent groups of n1 and n2; one sample, or n1 pairs, where n2 is None. Welch's t
-    goes in as it is. t = ±∞ (constant data) gives +∞. `alternative="greater"` puts the
-    prior on δ > 0 alone. Right to 1e-8 for |t| ≤ 300 and n ≤ 10⁷ (1e-11 for |t| ≤ 100).
+    Two independent groups of n1 and n2; one sample, or n1 pairs, if n2 is None. Welch's t
+    is used unchanged. t = ±∞ (constant data) gives +∞. `alternative="greater"` puts the
+    prior on δ > 0 only. Accurate to 1e-8 for |t| ≤ 300 and n ≤ 10⁷ (1e-11 for |t| ≤ 100).
 
         BF10 = ∫ (1 + Ng)^{-½} [(1 + t²/((1 + Ng)ν)) / (1 + t²/ν)]^{-(ν+1)/2} π(g) dg,
         g ~ InvGamma(½, rscale²/2), N = n1·n2/(n1 + n2) or n1, ν = n1 + n2 − 2 or n1 − 1
@@ -84,7 +84,7 @@ def log_bf10_z(z: Any, n: Any, *, rscale: Any = SQRT_HALF, alternative: str = "t
     """Ln BF10 of an asymptotic z whose expectation is δ√n: δ ~ Cauchy(0, rscale) against δ = 0.
 
     The t test with infinite degrees of freedom. n is an effective number of observations
-    and need not be whole: 3n/π for n ranked pairs. z = ±∞ gives +∞. Right to 1e-10.
+    and need not be whole: 3n/π for n ranked pairs. z = ±∞ gives +∞. Accurate to 1e-10.
 
         BF10 = ∫ (1 + ng)^{-½} exp(½z²·ng/(1 + ng)) π(g) dg, g ~ InvGamma(½, rscale²/2)
 
@@ -121,7 +121,7 @@ def log_bf10_anova(
     a number, or the sizes of the df1 + 1 groups (their harmonic mean counts; for two groups
     this is exactly the t test with rscale·√2). `"pearson"` needs only F and its degrees of
     freedom, exact under a Pearson type VI prior with α = −½. `"bic"` is the unit-information
-    approximation with N = df1 + df2 + 1. Right to 1e-9 for F ≤ 10⁴ and N ≤ 10⁷.
+    approximation with N = df1 + df2 + 1. Accurate to 1e-9 for F ≤ 10⁴ and N ≤ 10⁷.
 
     >>> round(log_bf10_anova(7.0756, 1, 78, n_per_group=40), 6)  # t = 2.66 with 40 and 40
     1.54208
@@ -166,7 +166,7 @@ def _harmonic(sizes: Any, df1: Floats, errors: str) -> Floats:
 
 
 def log_bf10_regression(r2: Any, n: Any, p: Any, *, rscale: Any = 0.3535533905932738, errors: str = "nan") -> Any:
-    """Ln BF10 of a regression: p predictors that explain the share R² of n observations, against none.
+    """Ln BF10 of a regression: p predictors that explain the share R² of variance in n observations, against none.
 
     Scale √2/4 on standardised slopes, as in BayesFactor. With p = 1 and rscale = 1 this is
     the correlation test of Wetzels & Wagenmakers (2012). R² = 1 gives +∞. n ≥ p + 2.
@@ -196,12 +196,12 @@ def log_bf10_regression(r2: Any, n: Any, p: Any, *, rscale: Any = 0.353553390593
 def log_bf10_meta_ttest(
     t: Any, n1: Any, n2: Any = None, *, rscale: float = SQRT_HALF, alternative: str = "two-sided"
 ) -> float:
-    """Ln BF10 of several t tests of one δ ~ Cauchy(0, rscale): the last axis is multiplied up. A float.
+    """Ln BF10 of several t tests of one δ ~ Cauchy(0, rscale): multiplied over the last axis. A float.
 
         BF10 = ∫ Π_i [f(t_i | ν_i, δ√N_i) / f(t_i | ν_i, 0)] Cauchy(δ; 0, rscale) dδ
 
-    Right to 1e-9, one-sided at |t| below 1e-3 to 1e-7, where the tests do not contradict each
-    other beyond 30 standard errors.
+    Accurate to 1e-9, one-sided at |t| below 1e-3 to 1e-7, if the tests do not contradict each
+    other by more than 30 standard errors.
 
     >>> round(log_bf10_meta_ttest([2.1, 1.4], [30, 60]), 6)
     0.421952
@@ -245,7 +245,7 @@ def log_bf10_normal_prior(estimate: Any, se: Any, *, prior_sd: Any, errors: str 
 
 
 def log_bf10_bound_from_p(p: Any, *, errors: str = "nan") -> Any:
-    """The most that ln BF10 can be, given a p-value: a bound, never a score.
+    """The maximum of ln BF10 for a p-value: a bound, never a score.
 
     −1 − ln p − ln(−ln p) below 1/e, else 0; p = 0 gives +∞.
 

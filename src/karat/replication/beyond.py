@@ -43,9 +43,9 @@ def log_replication_bayes_factor(
 ) -> float:
     """Ln BF of "the effect of the original" against "no effect", for the data of the replication. A float.
 
-    n: (n1, n2), or (n,) for one sample and pairs. `"evidence_updating"`: what the new data
-    add, ln BF10(both) − ln BF10(original), with one Cauchy prior. `"posterior"`: the effect is
-    drawn from its posterior under a flat prior. Right to 1e-8.
+    n: (n1, n2), or (n,) for one sample and pairs. `"evidence_updating"`: the evidence the new
+    data add, ln BF10(both) − ln BF10(original), with one Cauchy prior. `"posterior"`: the effect is
+    drawn from its posterior under a flat prior. Accurate to 1e-8.
 
     >>> round(log_replication_bayes_factor(2.10, (11, 11), 3.06, (27, 28), method="posterior"), 6)
     3.706898
@@ -65,7 +65,7 @@ def log_replication_bayes_factor(
 
 
 def _design(name: str, sizes: Sequence[int]) -> tuple[float, float]:
-    """(√N, ν): δ√N is what t is expected to be."""
+    """(√N, ν): the expected t is δ√N."""
     if len(sizes) not in {1, 2}:
         raise ValueError(f"{name}: must be (n,) or (n1, n2), got {sizes!r}")
     n = counts(name, list(sizes), least=1, errors="raise")
@@ -76,7 +76,7 @@ def _design(name: str, sizes: Sequence[int]) -> tuple[float, float]:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PredictionInterval:
-    """Where the replication of an effect should fall, by chance alone."""
+    """The range expected for the replication of an effect, by chance alone."""
 
     low: float
     high: float
@@ -94,7 +94,7 @@ def prediction_interval(
     level: float = 0.95,
     correlation: bool = False,
 ) -> PredictionInterval:
-    """Original ± z·√(SE_o² + SE_r²), and whether the replication lies inside.
+    """Original ± z·√(SE_o² + SE_r²), and whether the replication is inside.
 
     `correlation=True`: both are r, the errors those of Fisher's z, the interval back in r.
 
@@ -119,10 +119,10 @@ def prediction_interval(
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SmallTelescopes:
-    """Whether the replication's effect is too small for the original study to have seen it."""
+    """Whether the replication's effect is too small for the original study to have detected it."""
 
     d33: float  # the effect for which the original had a power of one third
-    p: float  # of an effect so small or smaller, if it were d33: small p, not replicated
+    p: float  # of an effect this small or smaller if the true one were d33; if p is small, it did not replicate
     power: float
     method: str = "noncentral t"
 
@@ -137,7 +137,7 @@ def small_telescopes(
 ) -> SmallTelescopes:
     """The original's d33, and P(T ≤ t) of the replication if the effect were d33.
 
-    The replication's t has the sign of the original effect: positive is the same direction.
+    The replication's t is relative to the original effect: positive is the same direction.
 
     >>> found = small_telescopes((20, 20), 0.3, (50, 50))
     >>> round(found.d33, 4), round(found.p, 4)
@@ -165,7 +165,7 @@ def effect_with_power(n: Sequence[int], *, power: float = 1 / 3, alpha: float = 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Equivalence:
-    """Two one-sided tests: a small p shows that an effect lies between two bounds."""
+    """Two one-sided tests: a small p shows that an effect is between two bounds."""
 
     t_low: float  # against "at or below the lower bound"
     t_high: float  # against "at or above the upper bound"
@@ -177,7 +177,7 @@ class Equivalence:
 
 
 def equivalence_test(value: object, se: Any, *, low: float, high: float, df: float = math.inf) -> Equivalence:
-    """Whether an effect, or a difference of agent and people, lies between bounds stated beforehand.
+    """Whether an effect, or a difference of agent and people, is between bounds stated beforehand.
 
     t = (value − bound)/se against each bound, with df degrees of freedom (∞: normal).
 
@@ -206,16 +206,16 @@ NAN = float("nan")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ReplicationMeasures:
-    """Of one test: the agent as a replication of the people. None and NaN: not to be had for this test."""
+    """For one test: the agent as a replication of the people. None and NaN: not available for this test."""
 
     log_replication_bf: float = NAN  # ln BF of the human effect against none, for the agent's data; t tests
-    prediction: PredictionInterval | None = None  # where the agent's d should fall by chance; of correlations r
+    prediction: PredictionInterval | None = None  # the range expected for the agent's d by chance; for correlations r
     telescopes: SmallTelescopes | None = None  # t tests
-    equivalence: Equivalence | None = None  # of the difference in d, at the bound that was stated
+    equivalence: Equivalence | None = None  # of the difference in d, at the stated bound
 
 
 def replication_measures(score: TestScore, *, bound: float | None = None) -> ReplicationMeasures:
-    """All of them that the test has the numbers for. `bound`: the largest difference in d that counts as none.
+    """All that can be computed for the test. `bound`: the largest difference in d that counts as none.
 
     State it beforehand: chosen afterwards, it shows nothing.
     """
@@ -224,7 +224,7 @@ def replication_measures(score: TestScore, *, bound: float | None = None) -> Rep
     log_bf, telescopes, equivalence = NAN, None, None
     if before is not None and after is not None:
         log_bf = log_replication_bayes_factor(human.statistic, before, agent.statistic, after)
-        if human.statistic:  # the agent's t with the sign of the human effect: positive is the same direction
+        if human.statistic:  # the agent's t relative to the human effect: positive is the same direction
             telescopes = small_telescopes(before, math.copysign(1, human.statistic) * agent.statistic, after)
     se, apart = math.hypot(score.human.d_se, score.agent.d_se), score.agent.d - score.human.d
     if bound is not None and math.isfinite(apart) and math.isfinite(se) and se > 0:
@@ -235,7 +235,7 @@ def replication_measures(score: TestScore, *, bound: float | None = None) -> Rep
 
 
 def _sizes(kind: str, side: Side) -> tuple[int, ...] | None:
-    """The groups of a t test; None where they are not known, or too small."""
+    """The groups of a t test; None if they are not known, or too small."""
     sizes = (side.n1, side.n2) if kind in {"ttest_ind", "welch"} else (side.n1,)
     if kind not in T_KINDS or not math.isfinite(side.statistic) or not all(map(math.isfinite, sizes)):
         return None

@@ -1,4 +1,4 @@
-"""ECS: whether an agent's effects have the size of the human ones, by Lin's concordance; and how sure that is."""
+"""ECS: how closely an agent's effects match the human ones in size (Lin's concordance), and its uncertainty."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = [
     "weights_by_study",
 ]
 
-FEWEST = 3  # pairs; through two points everything agrees or nothing does
+FEWEST = 3  # pairs; two points agree completely or not at all
 FEWEST_STUDIES = 5
 EDGE = 0.999999  # atanh is clipped there
 NAN = float("nan")
@@ -31,13 +31,13 @@ NAN = float("nan")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Concordance:
-    """Lin's concordance and its parts. NaN: cannot be known, and `reason` says why."""
+    """Lin's concordance and its parts. NaN: unknown, and `reason` explains why."""
 
     value: float  # −1 to 1: pearson · bias
-    pearson: float  # precision: how near to some line
-    bias: float  # accuracy C_b: how near that line is to identity
+    pearson: float  # precision: closeness to some line
+    bias: float  # accuracy C_b: closeness of that line to identity
     location_shift: float  # (mean y − mean x)/√(sd x · sd y): agent above people
-    scale_shift: float  # sd y/sd x: above 1 where the agent's effects spread more
+    scale_shift: float  # sd y/sd x: above 1 if the agent's effects spread more
     n: int  # pairs that count
     dropped: int = 0  # pairs without both values, or with weight 0
     reason: str | None = None
@@ -48,7 +48,7 @@ def weighted_ccc(x: Any, y: Any, w: Any = None) -> Concordance:
 
         ρ = 2·cov/(var_x + var_y + (μ_x − μ_y)²), all moments with weights that sum to 1
 
-    Multiplying the weights changes nothing. Pairs with NaN or weight 0 are dropped; fewer
+    Scaling the weights changes nothing. Pairs with NaN or weight 0 are dropped; fewer
     than 3 left: NaN. Both sides constant: 1 if equal, else 0. A negative weight and unequal
     lengths raise ValueError.
 
@@ -91,9 +91,9 @@ def _pairs(x: Any, y: Any, w: Any) -> tuple[Floats, Floats, Floats, int]:
 
 
 def _ccc(x: Floats, y: Floats, w: Floats) -> tuple[float, tuple[float, float, float, float]]:
-    x0, y0 = x[0], y[0]  # deviations from the first value: equal values have exactly no variance
+    x0, y0 = x[0], y[0]  # deviations from the first value: equal values have exactly zero variance
     dx, dy = x - x0, y - y0
-    # Sums of products, no matrix products: those differ in the last digit from one processor to another.
+    # Sums of products, not matrix products, whose last digit differs between processors.
     mx, my = float((dx * w).sum()), float((dy * w).sum())
     vx, vy = float(((dx - mx) ** 2 * w).sum()), float(((dy - my) ** 2 * w).sum())
     cov, gap = float(((dx - mx) * (dy - my) * w).sum()), float(x0 - y0) + mx - my
@@ -121,9 +121,9 @@ def weights_by_study(
 ) -> Floats:
     """The weight of each test in the overall ECS: 1/studies/findings in the study/tests in the finding.
 
-    Only valid tests are counted, and the others weigh 0. `findings` identify a finding
-    within its study; where finding ids repeat across sub-studies, the identity is the pair.
-    `level="study"` weighs all tests of a study alike. The weights sum to 1.
+    Only valid tests are counted, and the others have weight 0. `findings` identify a finding
+    within its study; if finding ids repeat across sub-studies, use pairs.
+    `level="study"` gives all tests of a study equal weight. The weights sum to 1.
 
     >>> weights_by_study(["a", "a", "b"], ["F1", "F2", "F1"], [True, True, True]).tolist()
     [0.25, 0.25, 0.5]
@@ -148,7 +148,7 @@ def weights_by_study(
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EcsInterval:
-    """An interval of the overall ECS. NaN: cannot be known, and `reason` says why."""
+    """An interval of the overall ECS. NaN: unknown, and `reason` explains why."""
 
     value: float
     se: float = NAN  # on the scale of atanh for the jackknife
@@ -157,7 +157,7 @@ class EcsInterval:
     level: float
     n: int  # studies, or replicates of a bootstrap
     method: str
-    scope: str  # "new studies" or "these studies": what would vary if it were done again
+    scope: str  # "new studies" or "these studies": what would vary if it were repeated
     reason: str | None = None
 
 
@@ -166,7 +166,7 @@ def ecs_interval(
 ) -> EcsInterval:
     """The interval of the overall ECS for new studies like these: jackknife over studies.
 
-    One study is left out at a time and the weights are computed again; z = atanh of each,
+    One study is left out at a time and the weights are recomputed; z = atanh of each,
     clipped at ±0.999999; centred on z of all, SE = √((S − 1)/S · Σ(z₍ᵢ₎ − z̄)²), Student's t with
     S − 1 degrees of freedom. Fewer than 5 studies: NaN.
 
@@ -179,13 +179,13 @@ def ecs_interval(
     value = weighted_ccc(x, y, weights).value
     labels = np.array([list(dict.fromkeys(studies)).index(study) for study in studies], dtype=np.int64)
     present = np.unique(labels[weights > 0])
-    # Without one study the weights of the others keep their proportions.
+    # If a study is left out, the weights of the others keep their proportions.
     without = [weighted_ccc(x, y, np.where(labels == study, 0.0, weights)).value for study in present]
     return jackknife_interval(value, without, level=level, method="jackknife over studies, atanh")
 
 
 def jackknife_interval(value: float, without: Sequence[float], *, level: float, method: str) -> EcsInterval:
-    """The interval for new studies, from the ECS of all studies and those without each one of them."""
+    """The interval for new studies, from the ECS of all studies and those with each one left out."""
     from karat.stats.special import stdtrit
 
     n = len(without)
@@ -203,7 +203,7 @@ def noise_ceiling(
 ) -> float:
     """The ECS that a perfect copy of the human effects would get, given both sides' standard errors.
 
-    The mean of CCC(x, x + e), e ~ Normal(0, SE_h² + SE_a²). Tests without both errors are left out.
+    The mean of CCC(x, x + e), e ~ Normal(0, SE_h² + SE_a²). Tests lacking either error are left out.
     """
     x = floats("human", human)
     error = np.hypot(floats("se_human", se_human), floats("se_agent", se_agent))
@@ -240,14 +240,14 @@ def ecs_strict(z_diffs: Any, *, method: str = "rms") -> float:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Caricature:
-    """The line agent = intercept + slope·human: a slope above 1 exaggerates what people do."""
+    """The line agent = intercept + slope·human: a slope above 1 exaggerates human effects."""
 
     slope: float
     intercept: float
     se: float = NAN  # of the slope; robust to unequal spread
     low: float = NAN
     high: float = NAN
-    centre: float = NAN  # weighted mean of the human effects: the line, and each line of its band, goes through …
+    centre: float = NAN  # weighted mean of the human effects: the line, and each line of its band, passes through …
     centre_agent: float = NAN  # … this mean of the agent's effects there
     level: float
     n: int

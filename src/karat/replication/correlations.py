@@ -16,7 +16,7 @@ __all__ = ["log_bf10_kendall", "log_bf10_pearson", "log_bf10_spearman"]
 
 LN2 = float(np.log(2.0))
 LN_PI = float(np.log(np.pi))
-TERMS = 96  # of the series; what has not converged by then is integrated
+TERMS = 96  # of the series; if it has not converged by then, integrate
 RANGE = 10.0  # standard errors on either side of the peak
 
 
@@ -24,7 +24,7 @@ def log_bf10_pearson(r: Any, n: Any, *, kappa: Any = 1.0, alternative: str = "tw
     """Ln BF10 of Pearson's r over n pairs: ρ ~ stretched beta(1/κ, 1/κ) against ρ = 0.
 
     |r| = 1 gives +∞ for n > 2, and 0 for n = 2, where every r is ±1. BayesFactor's
-    `correlationBF` has κ = 1/3, JASP κ = 1. Right to 1e-11, one-sided to 1e-9.
+    `correlationBF` uses κ = 1/3, JASP κ = 1. Accurate to 1e-11, one-sided to 1e-9.
 
         BF10 = 2^{1−2/κ} √π/B(1/κ, 1/κ) · Γ((n + 2/κ − 1)/2)/Γ((n + 2/κ)/2) · (1 − r²)^{1/κ+1−n/2}
                · ₂F₁(1/κ + ½, 1/κ + ½; 1/κ + n/2; r²)
@@ -59,7 +59,7 @@ def _log_beta_same(a: Floats) -> Floats:
 
 
 def _log_hyp(a: Floats, c: Floats, x: Floats, gap: Floats) -> Floats:
-    """Ln ₂F₁(a, a; c; x), all terms positive: the series, or Euler's integral where it converges slowly."""
+    """Ln ₂F₁(a, a; c; x), all terms positive: the series, or Euler's integral if it converges slowly."""
     total, term = np.ones_like(x), np.ones_like(x)
     active = np.flatnonzero(x < 0.9999)
     slow = [np.flatnonzero(x >= 0.9999)]
@@ -102,7 +102,7 @@ def _log_hyp_integral(a: Floats, c: Floats, gap: Floats) -> Floats:
 
 
 def _pearson_half(r: Floats, n: Floats, kappa: Floats) -> Floats:
-    """Ln BF of ρ > 0: the wrong side by quadrature, the right side as what it leaves of the whole."""
+    """Ln BF of ρ > 0: the wrong side by quadrature, the right side by subtraction from the whole."""
     both = _pearson(r, n, kappa)
     minor = np.minimum(_pearson_minor(np.abs(r), n, kappa), both)
     major = LN2 + both + np.log1p(-0.5 * np.exp(minor - both))
@@ -149,7 +149,7 @@ def log_bf10_spearman(
 
     Under H1 atanh(r_s) is normal about atanh(ρ_s) with variance (1 + ρ_s²/2)/(n − 3), where
     ρ_s = (6/π) asin(ρ/2) and ρ ~ stretched beta(1/κ, 1/κ); under H0 r_s has the t_{n−2}
-    density. n ≥ 4. Within 6 % of simulation for n ≥ 20; the quadrature itself is right to 1e-9.
+    density. n ≥ 4. Within 6 % of simulation for n ≥ 20; the quadrature itself is accurate to 1e-9.
 
     >>> round(log_bf10_spearman(0.3, 30), 9)
     -0.195634697
@@ -191,8 +191,8 @@ def _spearman_half(r: Floats, n: Floats, kappa: Floats) -> Floats:
 def log_bf10_kendall(tau: Any, n: Any, *, kappa: Any = 1.0, alternative: str = "two-sided", errors: str = "nan") -> Any:
     """Ln BF10 of Kendall's τ over n pairs, from its standardised statistic T*.
 
-    T* ~ Normal(3/2·τ√n, 1), with the prior on τ that ρ = sin(πτ/2) ~ stretched
-    beta(1/κ, 1/κ) implies. n ≥ 2. Right to 1e-8 against JASP.
+    T* ~ Normal(3/2·τ√n, 1), with the prior on τ implied by ρ = sin(πτ/2) ~ stretched
+    beta(1/κ, 1/κ). n ≥ 2. Agrees with JASP to 1e-8.
 
     >>> round(log_bf10_kendall(0.3, 40), 6)
     2.024682
@@ -224,7 +224,7 @@ def _kendall_half(tau: Floats, n: Floats, kappa: Floats) -> Floats:
 
 
 def _window(centre: Floats, width: Floats) -> tuple[Floats, Floats]:
-    """Where the integrand lives on the positive side: about the peak, or down from 0."""
+    """The range of the integrand on the positive side: around the peak, or down from 0."""
     fall = 2 * 40.0 * width**2 / (np.abs(centre) + np.sqrt(centre**2 + 2 * 40.0 * width**2))
     low = np.maximum(centre - RANGE * width, 0.0)
     return low, np.where(centre > 0, centre + RANGE * width, fall)

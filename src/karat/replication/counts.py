@@ -39,7 +39,7 @@ def log_bf10_binomial(
 ) -> Any:
     """Ln BF10 of k successes of n: share ~ Beta(a, b) against share = p0.
 
-    One-sided: the prior cut at p0. Full precision to n = 10¹⁵ (saddle-point binomial
+    One-sided: the prior truncated at p0. Full precision to n = 10¹⁵ (saddle-point binomial
     probabilities), one-sided to 1e-10.
 
         BF10 = B(k + a, n − k + b) / (B(a, b) p0^k (1 − p0)^{n−k});  a = b = 1: 1/((n + 1)·dbinom(k; n, p0))
@@ -77,7 +77,7 @@ def log_bf10_binomial_logistic(k: Any, n: Any, *, p0: Any = 0.5, rscale: Any = 0
     """Ln BF10 of k successes of n: logit(share) − logit(p0) ~ Logistic(0, rscale) against share = p0.
 
     The prior of R's BayesFactor, for comparison with it; tests are scored with the beta prior of
-    `log_bf10_binomial`. Right to 1e-9 for n ≤ 10⁷.
+    `log_bf10_binomial`. Accurate to 1e-9 for n ≤ 10⁷.
 
         BF10 = ∫ exp(kθ − n·ln(1 + e^θ) − kθ₀ + n·ln(1 + e^θ₀)) f((θ − θ₀)/r)/r dθ,  f(u) = e^{−u}/(1 + e^{−u})²
 
@@ -129,7 +129,7 @@ def _binomial_half(greater: bool, k: Floats, n: Floats, p0: Floats, a: Floats, b
 
 
 def _log_above(a: Floats, b: Floats, x: Floats) -> Floats:
-    """Ln P(p > x), p ~ Beta(a, b): by the incomplete beta function, beyond its range by Gauss–Laguerre."""
+    """Ln P(p > x), p ~ Beta(a, b): by the incomplete beta function; beyond its range by Gauss–Laguerre."""
     from karat.stats.special import betaincc, betaln
 
     mass = betaincc(a, b, x)
@@ -154,7 +154,7 @@ def _laguerre() -> tuple[Floats, Floats]:
 
 
 def log_dbinom(k: Floats, n: Floats, p: Floats) -> Floats:
-    """Ln of the binomial probability: Stirling errors and deviances, no lnΓ of large numbers."""
+    """Ln of the binomial probability: Stirling errors and deviances, without lnΓ of large numbers."""
     q = 1 - p
     inside = _stirling_error(n) - _stirling_error(k) - _stirling_error(n - k) - _deviance(k, n * p)
     inside = inside - _deviance(n - k, n * q) - HALF_LN_2PI + 0.5 * np.log(n / k / (n - k))
@@ -195,10 +195,10 @@ def log_bf10_contingency(
 ) -> Any:
     """Ln BF10 of dependence in tables of counts, shape (…, I, J): Gunel–Dickey, Dirichlet(a) on the cells.
 
-    `sampling`: what the design fixed. `"independent_multinomial"`: the sizes of the groups,
+    `sampling`: the totals fixed by design. `"independent_multinomial"`: the sizes of the groups,
     which are the rows (or `fixed="columns"`); `"joint_multinomial"`: the total; `"poisson"`:
     nothing; `"hypergeometric"`: both margins, 2×2 only. Empty cells and margins are fine; a
-    table of zeros raises ValueError. Right to 1e-11 relative, 1e-10 absolute for n ≤ 10⁷.
+    table of zeros raises ValueError. Accurate to 1e-11 relative, 1e-10 absolute for n ≤ 10⁷.
 
     >>> round(log_bf10_contingency([[50, 48], [21, 41]]), 9)
     0.634227194
@@ -223,7 +223,7 @@ def log_bf10_contingency(
     stacked = y.reshape(-1, *y.shape[-2:])
     found = np.empty(stacked.shape[0])
     with np.errstate(all="ignore"):
-        for start in range(0, found.size, BLOCK):  # cells first: sums over cells are then sums of whole arrays
+        for start in range(0, found.size, BLOCK):  # cells on the first axis, so sums over cells add whole arrays
             cells = np.ascontiguousarray(np.moveaxis(stacked[start : start + BLOCK], 0, -1))
             if sampling == "hypergeometric":
                 found[start : start + BLOCK] = [_hypergeometric(cells[..., at], prior) for at in range(cells.shape[-1])]
@@ -233,7 +233,7 @@ def log_bf10_contingency(
 
 
 def _whole_tables(y: Floats, errors: str) -> Floats:
-    """Tables with all cells whole and not all 0; others raise, or are NaN among several."""
+    """Tables with whole-number cells, not all 0; others raise, or are NaN among several."""
     with np.errstate(invalid="ignore"):
         bad = (y < 0) | (y != np.floor(y)) & ~np.isnan(y) | np.isinf(y)
     wrong = bad.any(axis=(-1, -2)) | ((y == 0).all(axis=(-1, -2)))
@@ -246,7 +246,7 @@ def _whole_tables(y: Floats, errors: str) -> Floats:
 
 
 def gunel_dickey(y: Floats, a: float, sampling: str) -> Floats:
-    """Of tables (I, J, m). Every Γ is moved to the margins of y + a, where the large parts cancel term by term."""
+    """For tables (I, J, m). Every Γ is moved to the margins of y + a, where the large parts cancel term by term."""
     rows, columns = y.shape[:2]
     x = y + a
     r, c, n = x.sum(axis=1), x.sum(axis=0), x.sum(axis=(0, 1))
@@ -300,7 +300,7 @@ def _log_gamma_table(x: Floats, r: Floats, c: Floats, n: Floats) -> Floats:
 
 
 def _remainder(x: Floats) -> Floats:
-    """What Stirling's formula leaves of lnΓ(x)."""
+    """The remainder of lnΓ(x) after Stirling's formula."""
     from karat.stats.special import gammaln
 
     found = stirling(x)

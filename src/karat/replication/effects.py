@@ -1,8 +1,8 @@
-"""Effect sizes of the kinds of tests, their standard errors, and Cohen's d as the common scale.
+"""Effect sizes for each kind of test, their standard errors, and Cohen's d as the common scale.
 
-Positive is the first group above the second, row 1 of a table with the larger share of its
-first column, a sample above its reference. Effects are never turned round after seeing
-the result. Arrays broadcast; what cannot be known is NaN.
+An effect is positive if the first group is above the second, if row 1 of a table has the larger
+share in the first column, or if a sample is above its reference. Effects are never reversed after
+seeing the result. Arrays broadcast; unknown values are NaN.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def cohens_d(t: Any, n1: Any, n2: Any = None, *, errors: str = "nan") -> Any:
 
 
 def cohens_d_se(d: Any, n1: Any, n2: Any = None, *, errors: str = "nan") -> Any:
-    """The standard error of d: √(1/n1 + 1/n2 + d²/(2(n1 + n2))), or √(1/n1 + d²/(2·n1)) where n2 is None.
+    """The standard error of d: √(1/n1 + 1/n2 + d²/(2(n1 + n2))), or √(1/n1 + d²/(2·n1)) if n2 is None.
 
     >>> round(cohens_d_se(0.5, 40, 40), 6)
     0.227074
@@ -91,9 +91,9 @@ def _unit_variance(n1: Any, n2: Any, errors: str) -> Floats:
 
 
 def d_from_means(mean1: Any, sd1: Any, n1: Any, *, mean2: Any, sd2: Any, n2: Any, errors: str = "nan") -> Any:
-    """Cohen's d of two groups from what is published of them, with the pooled standard deviation.
+    """Cohen's d of two groups from published summaries, with the pooled standard deviation.
 
-    NaN where both standard deviations are 0.
+    NaN if both standard deviations are 0.
 
     >>> round(d_from_means(100, 15, 200, mean2=95, sd2=14, n2=180), 6)
     0.343996
@@ -110,7 +110,7 @@ def d_from_means(mean1: Any, sd1: Any, n1: Any, *, mean2: Any, sd2: Any, n2: Any
 
 
 def hedges_g(d: Any, df: Any, *, errors: str = "nan") -> Any:
-    """D without its bias in small samples: J(df)·d with J = Γ(df/2)/(√(df/2)·Γ((df − 1)/2)). NaN for df ≤ 1.
+    """D corrected for small-sample bias: J(df)·d with J = Γ(df/2)/(√(df/2)·Γ((df − 1)/2)). NaN for df ≤ 1.
 
     >>> round(hedges_g(-1.0, 8), 9)
     -0.902703334
@@ -124,7 +124,7 @@ def hedges_g(d: Any, df: Any, *, errors: str = "nan") -> Any:
 
 
 def d_from_t_df(t: Any, df: Any, paired: bool = False, *, errors: str = "nan") -> Any:
-    """Cohen's d where only the degrees of freedom are known: 2t/√df, or t/√df for one sample and pairs.
+    """Cohen's d if only the degrees of freedom are known: 2t/√df, or t/√df for one sample and pairs.
 
     >>> round(d_from_t_df(2.5, 38), 6), round(d_from_t_df(-4, 11, paired=True), 6)
     (0.811107, -1.206045)
@@ -146,7 +146,7 @@ def eta_squared(f: Any, df1: Any, df2: Any, *, errors: str = "nan") -> Any:
 
 
 def fisher_z(r: Any, *, errors: str = "nan") -> Any:
-    """Atanh r; NaN for |r| = 1, which has no finite effect.
+    """Atanh r; NaN for |r| = 1, which has no finite value.
 
     >>> round(fisher_z(-0.68), 6)
     -0.829114
@@ -172,11 +172,11 @@ def fisher_z_se(n: Any, *, spearman_r: Any = None, errors: str = "nan") -> Any:
 
 
 def log_odds_ratio(table: Any) -> Any:
-    """ln(ad/bc) of tables [[a, b], [c, d]]; where a cell is 0, 0.5 is added to all four.
+    """ln(ad/bc) of tables [[a, b], [c, d]]; if a cell is 0, 0.5 is added to all four.
 
-    Rows are the groups, columns (true, false): positive where row 1 has the larger share.
-    Equal shares (ad = bc in the counts, neither row empty) give exactly 0, also where a cell is 0 and the rows
-    differ in size; exchanged rows or columns give exactly the negative.
+    Rows are the groups, columns (true, false): positive if row 1 has the larger share.
+    Equal shares (ad = bc in the counts, neither row empty) give exactly 0, even if a cell is 0 and the rows
+    differ in size; swapping rows or columns gives exactly the negative.
 
     >>> round(log_odds_ratio([[109, 43], [34, 121]]), 6)
     2.199578
@@ -186,7 +186,7 @@ def log_odds_ratio(table: Any) -> Any:
     Haldane (1955), Ann. Hum. Genet. 20:309.
     """
     cells, given = _cells(table), floats("table", table)
-    # Products of counts are exact up to 2^53, so equal shares are recognised before any logarithm is taken.
+    # Products of counts are exact up to 2^53, so equal shares are detected before taking logarithms.
     ad, bc = (cells[..., 0, 0] * cells[..., 1, 1], cells[..., 0, 1] * cells[..., 1, 0])
     equal = given[..., 0, 0] * given[..., 1, 1] == given[..., 0, 1] * given[..., 1, 0]
     equal &= (given.sum(axis=-1) > 0).all(axis=-1) & np.isfinite(ad + bc)
@@ -194,7 +194,7 @@ def log_odds_ratio(table: Any) -> Any:
 
 
 def log_odds_ratio_se(table: Any) -> Any:
-    """√(1/a + 1/b + 1/c + 1/d), with the same 0.5 where a cell is 0.
+    """√(1/a + 1/b + 1/c + 1/d), with the same 0.5 if a cell is 0.
 
     >>> round(log_odds_ratio_se([[110, 40], [0, 86]]), 6)
     1.43014
@@ -243,7 +243,7 @@ def rank_biserial_se(r: Any, n1: Any, n2: Any, *, errors: str = "nan") -> Any:
 
 
 def proportion_se(p: Any, n: Any, *, errors: str = "nan") -> Any:
-    """√(p(1 − p)/n): 0 at p = 0 and 1, where Wilson's interval is the one to show.
+    """√(p(1 − p)/n): 0 at p = 0 and 1, where Wilson's interval should be shown.
 
     >>> proportion_se(0.5, 100)
     0.05
@@ -253,7 +253,7 @@ def proportion_se(p: Any, n: Any, *, errors: str = "nan") -> Any:
 
 
 def proportion_wilson(p: Any, n: Any, *, level: float = 0.95, errors: str = "nan") -> tuple[Any, Any]:
-    """Wilson's interval of a share, (low, high): the one to show beside `proportion_se`; never a point.
+    """Wilson's interval of a share, (low, high), to show with `proportion_se`; it is never a single point.
 
         (p + z²/2n ± z√(p(1 − p)/n + z²/4n²)) / (1 + z²/n)
 
@@ -291,7 +291,7 @@ def cohens_h(p1: Any, p2: Any, *, errors: str = "nan") -> Any:
 
 
 def same_share(p: Any, q: Any) -> Any:
-    """Whether two shares are equal but for the rounding of 1 − p; shares of up to 10⁷ differ by 10⁻¹⁴ or more."""
+    """Whether two shares are equal up to the rounding of 1 − p; shares of up to 10⁷ differ by 10⁻¹⁴ or more."""
     return np.abs(p - q) <= 2.0**-52
 
 
@@ -323,7 +323,7 @@ def to_cohens_d_se(
 ) -> Any:
     """The standard error of `to_cohens_d` by the delta method, |dd/dx|·se.
 
-    `se` is that of the effect in its own unit; for correlations that of Fisher's z.
+    `se` is in the unit of the effect; for correlations that of Fisher's z.
 
     >>> round(to_cohens_d_se("correlation", 0.5, 0.2), 6)
     0.46188
@@ -370,7 +370,7 @@ def _convert(kind: str, v: Floats, p0: Floats, convention: str) -> tuple[Floats,
 
 
 def z_diff(effect_human: Any, se_human: Any, effect_agent: Any, se_agent: Any, *, errors: str = "nan") -> Any:
-    """How many standard errors the agent's effect lies above the human one; NaN where both errors are 0.
+    """How many standard errors the agent's effect is above the human one; NaN if both errors are 0.
 
     (e_a − e_h)/√(SE_a² + SE_h²), both in the same unit.
 

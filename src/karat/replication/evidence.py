@@ -1,4 +1,4 @@
-"""One side of one test, people or agent: from what is reported to Bayes factor, effect, d and its error."""
+"""One side of one test, people or agent: from the reported numbers to Bayes factor, effect, d and its error."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from karat.replication._inputs import Floats, check_choice, unwrap, z_of_level
 __all__ = ["Measured", "Side", "common_method", "interval_of_effect", "log_bf10_of", "measure"]
 
 NAN = float("nan")
-ROUNDING = 1e-12  # an |r| that is nearer to 1 is 1: its d would be 10⁸ by accident
+ROUNDING = 1e-12  # an |r| closer to 1 counts as 1: otherwise rounding could give a d of 10⁸
 T_KINDS = ("ttest_ind", "welch", "ttest_paired", "ttest_one")
 RANK_KINDS = ("mannwhitney", "wilcoxon")
 SHARE_KINDS = ("binomial", "proportion")
@@ -23,38 +23,38 @@ SHARE_KINDS = ("binomial", "proportion")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Side:
-    """What one side's data gave. Numbers that are not known are NaN.
+    """The results of one side's data. Unknown numbers are NaN.
 
     `statistic`: t, F, r, U of the first group, z of signed ranks, k of n, or the ratio of variances.
     """
 
     statistic: float = NAN
     table: tuple[tuple[int, ...], ...] | None = None  # contingency: rows = groups, columns = (true, false)
-    n1: float = NAN  # the first group; all, where there is one group
+    n1: float = NAN  # the first group; all, if there is one group
     n2: float = NAN
     sizes: tuple[float, ...] = ()  # of all groups of an F
-    effective: tuple[float, ...] = ()  # the same in a factorial design, as if cells were equally large; (): the sizes
+    effective: tuple[float, ...] = ()  # for a factorial design, as if cells were equally large; (): the sizes
     df1: float = NAN
     df2: float = NAN
     p0: float = 0.5
-    sign: int | None = None  # of an F with one numerator degree of freedom: it has none of its own
+    sign: int | None = None  # for an F with one numerator degree of freedom, which has no sign itself
     tie_term: float = 0.0
-    d: float = NAN  # Cohen's d, where only the effect is reported
+    d: float = NAN  # Cohen's d, if only the effect is reported
     d_se: float = NAN
-    missing: str | None = None  # why there is nothing, where that is known
+    missing: str | None = None  # why there is no result, if known
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Measured:
-    """The numbers of one side of one test. NaN: cannot be known, and `reasons` say why."""
+    """The numbers of one side of one test. NaN: unknown, and `reasons` explain why."""
 
     log_bf: float = NAN
-    log_bf_greater: float = NAN  # NaN where the test has no one-sided form
+    log_bf_greater: float = NAN  # NaN if the test has no one-sided form
     log_bf_less: float = NAN
-    mass_above: float = 0.5  # of the prior, on effects above none
+    mass_above: float = 0.5  # prior mass on positive effects
     effect: float = NAN  # in the unit of the kind
     se: float = NAN
-    low: float = NAN  # of an interval of the effect: Wilson's for shares, through Fisher's z for correlations
+    low: float = NAN  # of the effect's interval: Wilson's for shares, via Fisher's z for correlations
     high: float = NAN
     d: float = NAN
     d_se: float = NAN
@@ -64,7 +64,7 @@ class Measured:
 
 
 def common_method(kind: str, human: Side, agent: Side) -> str:
-    """The one method that both sides' data allow: a test is never measured with two."""
+    """The method that the data of both sides allow, as both must be measured in the same way."""
     check_choice("kind", kind, effects.KINDS)
     if kind == "anova":
         return "jzs" if all(_group_size(side) is not None for side in (human, agent)) else "pearson"
@@ -90,7 +90,7 @@ def _countable(side: Side) -> bool:
 def log_bf10_of(kind: str, side: Side, statistic: Any, *, method: str, alternative: str = "two-sided") -> Any:
     """Ln BF10 for many values of the statistic of one test (tables: shape (…, I, J)); design and sizes are the side's.
 
-    NaN where the kind has no Bayes factor, or none for a one-sided alternative.
+    NaN if the kind has no Bayes factor, or none for a one-sided alternative.
     """
     if kind in T_KINDS:
         two = side.n2 if kind in {"ttest_ind", "welch"} else None
@@ -114,11 +114,11 @@ def log_bf10_of(kind: str, side: Side, statistic: Any, *, method: str, alternati
     return bayes.log_bf10_anova(statistic, side.df1, side.df2, n_per_group=sizes, method=method)
 
 
-@lru_cache(maxsize=4_096)  # the human side is measured once, however many conditions are scored
+@lru_cache(maxsize=4_096)  # the human side is measured once for all conditions
 def measure(kind: str, side: Side, *, method: str, convention: str = "humanstudy", level: float = 0.95) -> Measured:
     """Bayes factors, effect, d and standard errors of one side; `level` is that of the effect's interval.
 
-    What the side does not have gives NaN with a reason, never an error: a study with one
+    Missing data give NaN with a reason, never an error: a study with one
     unreadable test still has the others.
     """
     check_choice("kind", kind, effects.KINDS)
@@ -162,7 +162,7 @@ def measure(kind: str, side: Side, *, method: str, convention: str = "humanstudy
 
 
 def _no_evidence(kind: str, side: Side) -> str:
-    """Why a statistic that is known gives no Bayes factor."""
+    """Why a known statistic gives no Bayes factor."""
     if kind == "variance_ratio":
         return "no Bayes factor for this kind"
     if kind == "mannwhitney" and not math.isnan(side.n1 + side.n2) and side.tie_term > 0:
@@ -229,7 +229,7 @@ def _effect_of_ranks(kind: str, side: Side) -> tuple[float, float]:
 
 
 def _matched_unit(side: Side) -> float:
-    """The matched rank-biserial correlation for one unit of z: its standard error without an effect."""
+    """The matched rank-biserial correlation per unit of z: its standard error without an effect."""
     n = side.n1
     return math.sqrt(2 * (2 * n + 1) / (3 * n * (n + 1)) - side.tie_term / (3 * (n * (n + 1)) ** 2))
 
@@ -250,7 +250,7 @@ def _anova_effect(side: Side) -> tuple[float, float]:
 
 
 def _pair(side: Side) -> tuple[float, float]:
-    """The sizes of two groups; equal halves of df2 + 2 where they are not known."""
+    """The sizes of two groups; equal halves of df2 + 2 if they are not known."""
     sizes = _group_size(side)
     if sizes is not None and len(sizes) == 2:
         return float(sizes[0]), float(sizes[1])
@@ -258,7 +258,7 @@ def _pair(side: Side) -> tuple[float, float]:
 
 
 def interval_of_effect(kind: str, side: Side, effect: float, se: float, *, level: float) -> tuple[float, float]:
-    """Of an effect in the unit of its kind. (NaN, NaN): it has none."""
+    """For an effect in the unit of its kind. (NaN, NaN): it has none."""
     if kind in SHARE_KINDS and math.isfinite(effect):
         return effects.proportion_wilson(effect, side.n1, level=level)
     if not math.isfinite(effect) or not math.isfinite(se):
@@ -272,7 +272,7 @@ def interval_of_effect(kind: str, side: Side, effect: float, se: float, *, level
 
 
 def d_by(convention: str, kind: str, side: Side, measured: Measured) -> float:
-    """The d of a side that was measured, by this convention."""
+    """The d of a measured side, by this convention."""
     return _on_d(kind, side, measured.effect, measured.se, convention)[0]
 
 
@@ -300,8 +300,8 @@ def draw_agent(
 ) -> tuple[Floats, Floats]:
     """(ln BF10, d) of `draws` repetitions of the agent's side of a test.
 
-    Counts are drawn again as counts, row by row (that is the bootstrap over participants). Of
-    the other kinds only the statistic is known: effect ~ Normal(e, SE²), turned back into the
+    Counts are redrawn as counts, row by row (the bootstrap over participants). For
+    the other kinds only the statistic is known: effect ~ Normal(e, SE²), converted back into the
     statistic; an F with several numerator degrees of freedom is drawn from its noncentral
     distribution. U is asymptotic here.
     """
@@ -334,7 +334,7 @@ def draw_agent(
 
 
 def _drawn_counts(table: Floats, rng: np.random.Generator, draws: int) -> Floats:
-    """(draws, rows, outcomes): each row drawn again; one in which all are alike from what its answers leave open."""
+    """(draws, rows, outcomes): each row redrawn; for a row with equal answers, see `smoothed_counts`."""
     from karat.replication.resampling import smoothed_counts
 
     rows = [rng.multinomial(int(row.sum()), row / max(row.sum(), 1.0), draws) for row in table]
@@ -342,7 +342,7 @@ def _drawn_counts(table: Floats, rng: np.random.Generator, draws: int) -> Floats
 
 
 def statistic_of(kind: str, side: Side, effect: Floats) -> tuple[Floats, Floats]:
-    """(the statistic that has this effect, the effect as `to_cohens_d` wants it)."""
+    """(the statistic with this effect, the effect in the unit of `to_cohens_d`)."""
     if kind in T_KINDS:
         unit = 1 / side.n1 + (1 / side.n2 if kind in {"ttest_ind", "welch"} else 0.0)
         return effect / math.sqrt(unit), effect

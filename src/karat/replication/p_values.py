@@ -1,4 +1,4 @@
-"""p-values of the kinds of tests: two-sided, exact where that is possible. Shown beside, never scored."""
+"""p-values for each kind of test: two-sided, exact where possible. Shown for information, never scored."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from karat.replication.effects import KINDS
 __all__ = ["p_value"]
 
 NAN = float("nan")
-SLACK = 1e-7  # of a probability: as likely as the data but for rounding
+SLACK = 1e-7  # of a probability: equal up to rounding
 
 
 def p_value(
@@ -30,9 +30,9 @@ def p_value(
 ) -> Any:
     """The two-sided p of a test of this kind.
 
-    `statistic` is what `Side` holds: t, F (`df`, `df2`), r, k of n1, U, z of signed ranks, the
+    `statistic` is as in `Side`: t, F (`df`, `df2`), r, k of n1, U, z of signed ranks, the
     table, or a ratio of variances. Exact for shares, for 2×2 tables (Fisher) and for U
-    without ties up to n1·n2 = 10⁴; larger tables by χ². `df` of Welch's t has to be given;
+    without ties up to n1·n2 = 10⁴; larger tables by χ². `df` of Welch's t is required;
     for the others it follows from the sizes. Arrays broadcast for t, F, r and z.
 
     >>> round(p_value("ttest_ind", 2.66, n1=40, n2=40), 6), round(p_value("binomial", 3, n1=20, p0=0.3), 6)
@@ -62,7 +62,7 @@ def p_value(
         above, below = float(fdtrc(n1 - 1, n2 - 1, ratio)), float(fdtr(n1 - 1, n2 - 1, ratio))
         return min(1.0, 2 * min(above, below))
     if kind in {"binomial", "proportion"}:
-        # All outcomes that are no more likely than k.
+        # All outcomes no more likely than k.
         k = int(statistic)
         n = int(n1)
         if not 0 <= k <= n or not 0 < p0 < 1:

@@ -1,4 +1,4 @@
-"""A printed p against the statistic that it is printed with: within rounding, or one of them is wrong."""
+"""Compares a printed p with its statistic: they agree within rounding, or one of them is wrong."""
 
 from __future__ import annotations
 
@@ -10,28 +10,28 @@ from karat.replication.report_strings import Reported
 
 __all__ = ["PrintedP", "printed_p"]
 
-ALPHA = 0.05  # what "n.s." is above
+ALPHA = 0.05  # the lower limit of "n.s."
 _ONE_SIDED = re.compile(r"\b(?:one|1)[- ]?(?:tailed|sided)|(?<!non)(?<!non-)\bdirectional", re.IGNORECASE)
 _TWO_SIDED = re.compile(r"\b(?:two|2)[- ]?(?:tailed|sided)|\bnon-?directional", re.IGNORECASE)
-_OF_ANOTHER_KIND = re.compile(  # corrected p, and degrees of freedom, follow from more than the statistic
+_OF_ANOTHER_KIND = re.compile(  # corrected p and degrees of freedom depend on more than the statistic
     r"adjust|correct|bonferroni|holm|greenhouse|huynh|ε|epsilon|\bnot p\b", re.IGNORECASE
 )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PrintedP:
-    """What the statistic gives, and whether what is printed can be it."""
+    """The p of the statistic, and whether the printed one is consistent."""
 
     holds: bool
-    low: float  # p at the ends of what was rounded to the statistic
+    low: float  # p at the ends of the statistic's rounding interval
     high: float
 
 
 def printed_p(found: Reported, *, one_sided: bool = False) -> PrintedP | None:
-    """The p of a reported statistic beside the printed one; None where one of them is not known.
+    """The p of a reported statistic and the printed one; None if either is not known.
 
-    Two-sided; halved only where the string says one-tailed, or the caller does; where it says both, either may
-    hold. None, too, where p or the degrees of freedom were corrected.
+    Two-sided; halved only if the string or the caller specifies one-tailed; if it specifies both, either may
+    hold. Also None if p or the degrees of freedom were corrected.
 
     >>> from karat.replication.report_strings import parse_reported
     >>> printed_p(parse_reported("t(78) = 2.66, p < .01")).holds
@@ -59,23 +59,23 @@ def printed_p(found: Reported, *, one_sided: bool = False) -> PrintedP | None:
     return PrintedP(holds=holds, low=low, high=high)
 
 
-def _p_of(found: Reported, statistic: float) -> float:
-    """Two-sided p of the statistic; NaN where degrees of freedom are not known."""
+def _p_of(reported: Reported, statistic: float) -> float:
+    """Two-sided p of the statistic; NaN if the degrees of freedom are not known."""
     from karat.replication.p_values import p_value
     from karat.stats.special import chdtrc, ndtr
 
-    size, df = abs(statistic), found.df1
-    if found.kind == "z":
+    size, df = abs(statistic), reported.df1
+    if reported.kind == "z":
         return float(2 * ndtr(-size))
-    if found.kind == "r" and df is None and found.n is not None and found.n > 2:
-        df = found.n - 2.0
+    if reported.kind == "r" and df is None and reported.n is not None and reported.n > 2:
+        df = reported.n - 2.0
     if df is None or df <= 0:
         return math.nan
-    if found.kind == "t":
+    if reported.kind == "t":
         return float(p_value("ttest_one", size, df=df))
-    if found.kind == "F":
-        return float(p_value("anova", max(0.0, statistic), df=df, df2=found.df2))
-    if found.kind == "chi2":
+    if reported.kind == "F":
+        return float(p_value("anova", max(0.0, statistic), df=df, df2=reported.df2))
+    if reported.kind == "chi2":
         return float(chdtrc(df, max(0.0, statistic)))
-    whole = found.kind == "r" and df >= 1 and df == int(df)
+    whole = reported.kind == "r" and df >= 1 and df == int(df)
     return float(p_value("correlation", min(1.0, size), n1=df + 2)) if whole else math.nan

@@ -12,11 +12,11 @@ from karat.replication.bayes import SQRT_HALF, log_bf10_z
 
 __all__ = ["log_bf10_mann_whitney"]
 
-EXACT_PRODUCT = 10_000  # n1·n2 up to which the null distribution is counted out
-FAR = 20.0  # δ beyond which Φ(δ/√2) is 1 to the last bit: the cell probability is then 0 or 1
+EXACT_PRODUCT = 10_000  # n1·n2 up to which the null distribution is enumerated
+FAR = 20.0  # δ beyond which Φ(δ/√2) is exactly 1: the cell probability is then 0 or 1
 
 
-def log_bf10_mann_whitney(  # noqa: PLR0913 – a statistic, two sizes, a prior: none can be left out
+def log_bf10_mann_whitney(  # noqa: PLR0913 – a statistic, two sizes, a prior: all are needed
     u: Any,
     n1: Any,
     n2: Any,
@@ -27,13 +27,13 @@ def log_bf10_mann_whitney(  # noqa: PLR0913 – a statistic, two sizes, a prior:
     tie_term: Any = 0,
     errors: str = "nan",
 ) -> Any:
-    """Ln BF10 of U = #(x > y) + ties/2 of the first group: two normals δ ~ Cauchy(0, rscale) apart, or not.
+    """Ln BF10 of U = #(x > y) + ties/2 of the first group: two normals δ ~ Cauchy(0, rscale) apart against δ = 0.
 
     `"exact_null"`: the exact distribution of U under H0, and under H1 a normal with the exact
     mean n1·n2·Φ(δ/√2) and variance, its probability of the cell U ± ½; within 3 % of
     simulation to z = 3.5. It needs n1·n2 ≤ 10⁴, a whole U and no ties; otherwise, and for
     `"asymptotic"`, z of U with tie-corrected σ (`tie_term` = Σ(t³ − t)) and
-    N = (3/π)·n1·n2/(n1 + n2 + 1). Quadratures right to 1e-9.
+    N = (3/π)·n1·n2/(n1 + n2 + 1). Quadratures are accurate to 1e-9.
 
     >>> round(log_bf10_mann_whitney(120, 20, 20, method="asymptotic"), 9)
     0.717040364

@@ -1,8 +1,8 @@
-"""Several repetitions of one experiment: every score is the mean over them, and how sure that mean is.
+"""Several repetitions of one experiment: every score is the mean over them, with its uncertainty.
 
-A repetition asks the same participants again, so one draw of participants serves all of
-them: what repetitions share (who was asked) does not shrink with their number, what they
-do not share (how an answer fell) does.
+Every repetition asks the same participants, so one draw of participants is used for all of
+them: the variance they share (who was asked) does not shrink with the number of repetitions,
+the rest (in the answers) does.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ __all__ = ["Repetitions", "directed_pas", "reference_differences", "repeated_dif
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Repetitions:
-    """Means over repetitions, with what is known of them; `each` is of every repetition alone."""
+    """Means over repetitions, with their uncertainty; `each` holds every repetition separately."""
 
     pas: dict[Key, Spread]
     ecs_fixed: dict[Key, Spread]
@@ -66,7 +66,7 @@ class Repetitions:
 def repeated_uncertainty(
     agreements: Sequence[Agreement], draws: Sequence[Draws], *, rng: np.random.Generator
 ) -> Repetitions:
-    """Of one condition: an agreement and its replicates for every repetition, tests and replicates in one order."""
+    """One condition: an agreement and its replicates for every repetition, tests and replicates in the same order."""
     each = tuple(score_uncertainty(one, rng=rng, draws=drawn) for one, drawn in zip(agreements, draws, strict=True))
     if len(each) == 1:
         only = each[0]
@@ -79,7 +79,7 @@ def repeated_uncertainty(
     return Repetitions(
         pas={
             key: _pas_mean(
-                place_of(key, agreements[0], draws[0]), [one.pas[key] for one in each], [one[key] for one in levels]
+                place_of(key, agreements[0], draws[0]), [one.pas[key] for one in each], [level[key] for level in levels]
             )
             for key in each[0].pas
         },
@@ -87,7 +87,7 @@ def repeated_uncertainty(
             key: _ecs_mean(
                 place_of(key, agreements[0], draws[0]),
                 [one.ecs_fixed[key] for one in each],
-                [one[key][1] for one in effects],
+                [effect[key][1] for effect in effects],
             )
             for key in each[0].ecs_fixed
         },
@@ -99,13 +99,13 @@ def repeated_uncertainty(
 
 
 def _known_mean(values: Iterable[float]) -> float:
-    known = [one for one in values if not math.isnan(one)]
+    known = [value for value in values if not math.isnan(value)]
     return math.fsum(known) / len(known) if known else NAN
 
 
 def _pas_mean(place: Place, spreads: Sequence[Spread], levels: Sequence[Floats]) -> Spread:
-    """Over the repetitions that have a score. Their replicates are added up draw by draw."""
-    known = [at for at, one in enumerate(spreads) if not math.isnan(one.value)]
+    """Over the repetitions that have a score. Their replicates are summed draw by draw."""
+    known = [at for at, spread in enumerate(spreads) if not math.isnan(spread.value)]
     if not known:
         return spreads[0]
     value = math.fsum(spreads[at].value for at in known) / len(known)
@@ -114,16 +114,16 @@ def _pas_mean(place: Place, spreads: Sequence[Spread], levels: Sequence[Floats])
 
 
 def _ecs_mean(place: Place, spreads: Sequence[Spread], rows: Sequence[Floats | None]) -> Spread:
-    """As of one repetition, from the replicates of the mean."""
-    values = [one.value for one in spreads if not math.isnan(one.value)]
+    """As for one repetition, from the replicates of the mean."""
+    values = [spread.value for spread in spreads if not math.isnan(spread.value)]
     if not values:
         return spreads[0]
     value = math.fsum(values) / len(values)
-    known = [row for one, row in zip(spreads, rows, strict=True) if row is not None and not math.isnan(one.value)]
+    known = [row for spread, row in zip(spreads, rows, strict=True) if row is not None and not math.isnan(spread.value)]
     if not known:
         first = spreads[0]
         return Spread(value=value, se=NAN, n=first.n, method=first.method, reason=first.reason)
-    return ecs_spread(place, value, mean_rows(known), n=max(one.n for one in spreads))
+    return ecs_spread(place, value, mean_rows(known), n=max(spread.n for spread in spreads))
 
 
 def _effects(tests: Sequence[TestScore]) -> tuple[Floats, Floats]:
@@ -134,12 +134,12 @@ def _jackknife(agreements: Sequence[Agreement]) -> EcsInterval:
     """The interval for new studies of the mean ECS: a study is left out of all repetitions at once."""
     names = [score.test.study for score in agreements[0].tests]
     ids = [score.test.finding_id for score in agreements[0].tests]
-    pairs = [_effects(one.tests) for one in agreements]
+    pairs = [_effects(agreement.tests) for agreement in agreements]
     weights = [weights_by_study(names, ids, np.isfinite(x) & np.isfinite(y)) for x, y in pairs]
     present = [
         name
         for name in dict.fromkeys(names)
-        if any(one[at] > 0 for one in weights for at, own in enumerate(names) if own == name)
+        if any(weight[at] > 0 for weight in weights for at, own in enumerate(names) if own == name)
     ]
 
     def mean(left_out: str | None) -> float:
@@ -162,7 +162,7 @@ def repeated_differences(
     paired: bool = True,
     without: Collection[str] = (),
 ) -> tuple[Difference, Difference]:
-    """PAS of the benchmark and overall ECS, second less first: means of the differences of each repetition.
+    """PAS of the benchmark and overall ECS, second minus first: means of the differences of each repetition.
 
     `without`: names of studies to leave out of PAS.
     """
@@ -204,25 +204,25 @@ Levels = tuple[float, float, Floats]
 
 
 def directed_pas(agreement: Agreement) -> float:
-    """The benchmark PAS with each test's directional PAS in its place, where it has one; NaN without any score.
+    """The benchmark PAS from each test's directional PAS, if it has one; NaN without any score.
 
-    An effect in the wrong direction counts as none, and no effect where people have one counts as what it is: an agent
-    that gives one arbitrary answer an arm has a high PAS by chance, and its directional PAS leaves out most tests.
+    An effect in the wrong direction counts as none; a test without a direction keeps its PAS. An agent
+    that gives one arbitrary answer per arm has a high PAS by chance, and its directional PAS leaves out most tests.
     """
     if not agreement.tests:
         return NAN
-    each = [one.pas if math.isnan(one.pas_directional) else one.pas_directional for one in agreement.tests]
+    each = [test.pas if math.isnan(test.pas_directional) else test.pas_directional for test in agreement.tests]
     return float(_pool(agreement.tests, np.array([each]))[WHOLE][0])
 
 
 def reference_differences(
     own: Sequence[Agreement], draws: Sequence[Draws], reference: Sequence[Agreement]
 ) -> tuple[Difference, Difference]:
-    """PAS of the benchmark and overall ECS, the agent's less the reference's, over tests that both have.
+    """PAS of the benchmark and overall ECS, the agent's minus the reference's, over tests that both have.
 
     `own`, `draws`: an agreement and its replicates for each repetition; `reference`: one for each
     simulation. The interval is t, with the degrees of freedom of Welch and Satterthwaite: the
-    agent's bootstrap error is taken as known, that of the reference as estimated from its simulations.
+    agent's bootstrap error counts as known, that of the reference as estimated from its simulations.
     """
     return (
         _difference(own, draws, reference, _Pas(), missing="no test is scored on both sides"),
@@ -268,7 +268,7 @@ class _Ecs:
         names, ids = [score.test.study for score in tests], [score.test.finding_id for score in tests]
         weights = weights_by_study(names, ids, np.ones(len(tests), dtype=bool))
         agents = ([score.agent.d for score in tests], [other.tests[at].agent.d for at in there])
-        value, beside = (weighted_ccc(human, np.array(one), weights).value for one in agents)
+        value, beside = (weighted_ccc(human, np.array(agent), weights).value for agent in agents)
         key = id(drawn), here
         if key not in self.rows:
             self.rows[key] = _ecs_rows(human, drawn.d[:, list(here)], weights)
@@ -311,7 +311,7 @@ def _difference(
     se = math.hypot(agent_se, reference_se)
     df = (
         (count - 1) * (se / reference_se) ** 4 if reference_se > 1e-6 * se else 1e12
-    )  # without a spread: as good as normal
+    )  # without a spread, practically normal
     reach = float(stdtrit(min(df, 1e12), (1 + own[0].level) / 2)) * se
     return Difference(value=value, se=se, low=value - reach, high=value + reach, n=n, method=method)
 

@@ -1,4 +1,4 @@
-"""Test results as papers print them: `t(78) = 2.66, p < .01` becomes numbers, nothing is guessed."""
+"""Parses test results as papers print them, such as `t(78) = 2.66, p < .01`, without guessing."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ __all__ = ["Reported", "every_reported", "parse_reported"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Reported:
-    """What a reported string says. None: it does not say."""
+    """The content of a reported string. None: not given."""
 
     kind: str  # "t", "F", "r", "chi2", "z", "U"
     statistic: float
-    dfs: tuple[float, ...] = ()  # one of t, r, χ²; numerator and denominator of F
-    n: int | None = None  # "N = 80", "χ²(1, N = 80)"; None also where several are printed
+    dfs: tuple[float, ...] = ()  # one for t, r, χ²; numerator and denominator for F
+    n: int | None = None  # "N = 80", "χ²(1, N = 80)"; None also if several are printed
     n2: int | None = None  # of a second group: "n1 = 20, n2 = 22"
     relation: str | None = None  # of p: =, <, >, ≤, ≥, or "ns"
     p: float | None = None  # as printed: never halved, never computed
     text: str = ""
-    decimals: int = 0  # digits after the point in which the statistic is printed
-    p_decimals: int = 0  # and p
+    decimals: int = 0  # printed decimals of the statistic
+    p_decimals: int = 0  # of p
 
     @property
     def df1(self) -> float | None:
@@ -47,7 +47,7 @@ _KINDS = {"t": "t", "f": "F", "r": "r", "χ2": "chi2", "chi2": "chi2", "x2": "ch
 _STATISTIC = re.compile(
     rf"(?<![A-Za-z])(?P<name>χ2|chi[- ]?squared?|chi2|x2|rs?|rho|ρ|[tfzu])\s*"
     rf"(?:[(\[](?P<inside>[^()\[\]]*)[)\]])?\s*(?:=|is)\s*(?P<value>{_NUMBER})"
-    r"(?!\d|\.\s?\d|\s*(?:%|/|-\s?\.?\d|(?:to|or)\s\.?\d))(?P<comma>,\d)?",  # no range, share or ratio
+    r"(?!\d|\.\s?\d|\s*(?:%|/|-\s?\.?\d|(?:to|or)\s\.?\d))(?P<comma>,\d)?",  # not a range, share or ratio
     re.IGNORECASE,
 )
 _P = re.compile(
@@ -60,7 +60,7 @@ _SIZE = re.compile(
     r"(?<![A-Za-z])(?P<name>[nN])(?P<which>[12])?\s*=\s*(?P<n>\d{1,3}(?:[, ]\d{3})+(?!\d)|\d+)(?!\d|\.\d)"
     r"(?P<each>\s*(?:per|each|in each|in every)\b)?"
 )
-_DF = re.compile(  # beside the statistic: `t = 2.66, df = 78`, `with 2 and 57 df`
+_DF = re.compile(  # next to the statistic: `t = 2.66, df = 78`, `with 2 and 57 df`
     r"(?<![A-Za-z])d\.?f\.?\s*[=:]\s*\(?\s*(?P<one>\d+(?:\.\d+)?)(?:\s*(?:,|/|;|and|&)\s*(?P<two>\d+(?:\.\d+)?)(?![\d.]))?"
     r"|(?P<first>\d+(?:\.\d+)?)(?:\s*(?:,|/|and|&)\s*(?P<second>\d+(?:\.\d+)?))?\s*(?:df\b|d\.f\.|degrees of freedom)",
     re.IGNORECASE,
@@ -71,7 +71,7 @@ _TYPOGRAPHY = str.maketrans(
 )  # fmt: skip
 _LOWERED = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 _RAISED = str.maketrans("₀₁₂₃₄₅₆₇₈₉", "0123456789")
-_MARKUP = (  # what is written, what is meant; in this order
+_MARKUP = (  # written form, meaning; in this order
     (r"</?(?:i|b|em|strong|sup|span|var)>", ""),
     (r"\\(?:textit|textbf|emph|mathit|mathrm|text|it)\s*\{([^{}]{0,40})\}", r"\1"),
     (r"\\chi\b", "χ"),
@@ -82,7 +82,7 @@ _MARKUP = (  # what is written, what is meant; in this order
     (r"(?<!\d)·(?=\d)|(?<=\d)·(?=\d)", "."),
 )
 _LOW = re.compile(r"<sub>([^<>]{0,20})</sub>|_\{([^{}]{0,20})\}")
-_LOW_DEGREES = re.compile(  # one digit is an index as often as it is degrees of freedom: `t₁ = 5`, `F₁(1, 20)`
+_LOW_DEGREES = re.compile(  # a single digit may be an index or degrees of freedom: `t₁ = 5`, `F₁(1, 20)`
     r"((?:(?<=[tr])[₀-₉]{2,}(?:\.[₀-₉]+)?|(?<=F)[₀-₉.]+[,;]\s?[₀-₉.]+|(?<=[²2])[₀-₉]+))(?=\s*[=<>])"
 )
 
@@ -90,10 +90,10 @@ _LOW_DEGREES = re.compile(  # one digit is an index as often as it is degrees of
 def parse_reported(text: str) -> Reported:
     """The statistic, degrees of freedom, n and p of a reported test: t, F, r, χ², z, U.
 
-    Unicode minus, `χ²`, italics, subscripts, HTML and LaTeX are read; `n.s.` gives the relation "ns"
-    and no p. A p is what is printed: never halved, never computed from degrees of freedom that are
-    not there. What cannot be read, or could be read in two ways (`2,66`), raises ValueError, which
-    says what is wanted.
+    Unicode minus, `χ²`, italics, subscripts, HTML and LaTeX are understood; `n.s.` gives the relation "ns"
+    and no p. A p is returned as printed: never halved, never computed from missing degrees of
+    freedom. Unreadable or ambiguous strings (`2,66`) raise ValueError with the expected
+    form.
 
     >>> found = parse_reported("t(78) = 2.66, p < .01")
     >>> found.kind, found.statistic, found.dfs, found.relation, found.p
@@ -109,7 +109,7 @@ def parse_reported(text: str) -> Reported:
 
 
 def every_reported(text: str) -> list[Reported]:
-    """Every statistic that can be read, in its order: an effect size may be printed before the test.
+    """Every readable statistic, in order: an effect size may be printed before the test.
 
     >>> [one.kind for one in every_reported("r = .59, chi2(1, N = 78) = 27.2, p < .001")]
     ['r', 'chi2']
@@ -121,15 +121,15 @@ def every_reported(text: str) -> list[Reported]:
     return read
 
 
-def _reported(plain: str, found: re.Match[str], text: str) -> Reported:
-    name = found["name"].lower()
+def _reported(plain: str, match: re.Match[str], text: str) -> Reported:
+    name = match["name"].lower()
     kind = "chi2" if name.startswith("chi") else "r" if name in {"rs", "rho", "ρ"} else _KINDS[name]
-    inside = found["inside"]
-    rest = plain[: found.start()] + ";" + plain[found.end("value") :]
+    inside = match["inside"]
+    rest = plain[: match.start()] + ";" + plain[match.end("value") :]
     sizes = _sizes(f"{inside or ''};{rest}")
-    dfs = _degrees(kind, inside, text) if inside is not None else _degrees_beside(kind, plain[found.end() :])
-    relation, p, p_decimals = _p_value(_own_words(plain, found), text)
-    statistic = _number(found, "value", text)
+    dfs = _degrees(kind, inside, text) if inside is not None else _degrees_beside(kind, plain[match.end() :])
+    relation, p, p_decimals = _p_value(_own_words(plain, match), text)
+    statistic = _number(match, "value", text)
     if kind == "r" and abs(statistic) > 1:
         raise ValueError(f"reported: r must be between −1 and 1, got {statistic:g} in {text!r}")
     if kind in {"F", "chi2", "U"} and statistic < 0:
@@ -145,7 +145,7 @@ def _reported(plain: str, found: re.Match[str], text: str) -> Reported:
         relation=relation,
         p=p,
         text=text,
-        decimals=_decimals(found["value"]),
+        decimals=_decimals(match["value"]),
         p_decimals=p_decimals,
     )
 
@@ -165,24 +165,24 @@ def _plain(text: str) -> str:
     return re.sub(r"=<", "≤", re.sub(r"=\s+(?=[<>])", "", plain))
 
 
-def _otherwise_called(found: re.Match[str]) -> bool:
-    """Wilcoxon's T and Cohen's f are no t and F: a letter in the other case counts with degrees of freedom only."""
-    return found["name"] in {"T", "f"} and found["inside"] is None
+def _otherwise_called(match: re.Match[str]) -> bool:
+    """Wilcoxon's T and Cohen's f are not t and F: a letter in the other case counts only with degrees of freedom."""
+    return match["name"] in {"T", "f"} and match["inside"] is None
 
 
-def _own_words(plain: str, found: re.Match[str]) -> str:
-    """What is printed up to the next statistic with degrees of freedom; without a p there, what stands before."""
-    behind = plain[found.end() :]
+def _own_words(plain: str, match: re.Match[str]) -> str:
+    """The text up to the next statistic with degrees of freedom; if it has no p, the text before."""
+    behind = plain[match.end() :]
     after = next((one for one in _STATISTIC.finditer(behind) if one["inside"] is not None), None)
     own = behind[: after.start()] if after is not None else behind
     if _P.search(own) or _NOT.search(own):
         return own
-    before = re.split(r"[;.](?!\d)", plain[: found.start()])[-1]
-    return "" if _STATISTIC.search(before) else before  # its p is its own
+    before = re.split(r"[;.](?!\d)", plain[: match.start()])[-1]
+    return "" if _STATISTIC.search(before) else before  # a p there would belong to that statistic
 
 
 def _sizes(text: str) -> dict[str, int]:
-    """N by its index. Several without one say nothing of all: they are of groups, unless one of them is a capital."""
+    """N by its index. Several n without an index are those of groups, unless one of them is a capital N: the total."""
     found: dict[str, int] = {}
     plain: dict[str, set[int]] = {"n": set(), "N": set()}
     for match in _SIZE.finditer(text):
@@ -197,7 +197,7 @@ def _sizes(text: str) -> dict[str, int]:
 
 def _degrees(kind: str, inside: str, text: str) -> tuple[float, ...]:
     without = _SIZE.sub("", re.sub(r"\bdf\s*=\s*", "", inside, flags=re.IGNORECASE))
-    if kind == "U":  # what stands behind U, if anything, are the sizes of the groups
+    if kind == "U":  # anything after U is the sizes of the groups
         return ()
     wanted = 2 if kind == "F" else 1
     df = _degrees_in(without, inside, text)
@@ -218,7 +218,7 @@ def _degrees_in(without: str, inside: str, text: str) -> tuple[float, ...]:
 
 
 def _degrees_beside(kind: str, behind: str) -> tuple[float, ...]:
-    """Degrees of freedom that are printed behind the value, before the next statistic; none where they do not fit."""
+    """Degrees of freedom printed after the value, before the next statistic; none if they do not fit."""
     after = _STATISTIC.search(behind)
     found = _DF.search(behind[: after.start()] if after is not None else behind)
     if found is None or kind in {"U", "z"}:
@@ -238,14 +238,14 @@ def _p_value(rest: str, text: str) -> tuple[str | None, float | None, int]:
     return relation, p, _decimals(printed["p"]) + 2 * bool(printed["percent"])
 
 
-def _number(found: re.Match[str], name: str, text: str) -> float:
-    written = found[name]
-    if found["comma"] and "." not in written:
-        shown = f"{written}{found['comma']}"
-        raise ValueError(f"reported: a comma stands in the number {shown}… of {text!r}; write it with a point")
+def _number(match: re.Match[str], name: str, text: str) -> float:
+    written = match[name]
+    if match["comma"] and "." not in written:
+        shown = f"{written}{match['comma']}"
+        raise ValueError(f"reported: there is a comma in the number {shown}… of {text!r}; write it with a point")
     value = float(_as_python(written))
     if math.isinf(value):
-        raise ValueError(f"reported: the number {written} of {text!r} is beyond all bounds")
+        raise ValueError(f"reported: the number {written} of {text!r} is too large")
     return value
 
 

@@ -1,9 +1,9 @@
-"""Tests computed again from resampled participants, all replicates at once.
+"""Tests recomputed from resampled participants, all replicates at once.
 
-A replicate says of every unit (a participant; in games a group) how often it was drawn. What a
-test is made of are sums over rows, so a replicate is a row of a matrix of multiplicities, and
-the sums of all replicates are one matrix product. Rank tests need the ranks within each
-replicate: those follow from weighted counts of sorted values.
+A replicate says how often each unit (a participant; in games a group) was drawn. Tests are
+computed from sums over rows, so replicates are the rows of a matrix of multiplicities, and all
+their sums are one matrix product. Rank tests need the ranks within each replicate, which follow
+from weighted counts of sorted values.
 """
 
 from __future__ import annotations
@@ -23,44 +23,44 @@ __all__ = ["NO_SPREAD", "Replicates", "TestRows", "multiplicities", "replicate_t
 
 Places = npt.NDArray[np.intp]
 
-NO_SPREAD = 1e-12  # of the largest number: values that differ by less differ by rounding
-DOUBTFUL = 1e-7  # of the raw sum of squares: below it the spread is computed again, without cancellation
-CELLS = 1 << 21  # of one block of replicates: 16 MB a matrix
+NO_SPREAD = 1e-12  # relative to the largest number: smaller differences are rounding errors
+DOUBTFUL = 1e-7  # relative to the raw sum of squares: a smaller spread is recomputed without cancellation
+CELLS = 1 << 21  # in one block of replicates: 16 MB per matrix
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TestRows:
-    """The rows of data that one test takes, as numbers; rows that it cannot use are left out."""
+    """The rows of data for one test, as numbers, without unusable rows."""
 
-    __test__ = False  # no test class, whatever pytest thinks of the name
+    __test__ = False  # not a test class, despite the name
 
     kind: str  # one of effects.KINDS
-    units: Places  # whose row it is
-    groups: Places  # which of the compared groups it is in, from 0
-    levels: int  # how many groups there are; in a factorial design its cells, those of a group side by side
-    values: Floats  # the measure; in tables the place of the outcome, of shares 1 and 0, of pairs the difference
+    units: Places  # the unit of each row
+    groups: Places  # the compared group of each row, from 0
+    levels: int  # the number of groups; in a factorial design its cells, those of a group adjacent
+    values: Floats  # the measure; for tables the outcome's index, for shares 1 and 0, for pairs the difference
     against: Floats | None = None  # correlations: the other measure
     cells: int = 1  # of each compared group: more than one in a factorial design
     outcomes: int = 2  # of a table
     p0: float = 0.5
-    scale: float = 0.0  # the largest number that the values come from, without its sign
+    scale: float = 0.0  # the largest absolute number that the values come from
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Replicates:
-    """One test in each replicate; NaN where a replicate has none, as where all its answers are the same."""
+    """One test in each replicate; NaN if it cannot be computed there, e.g. because all answers are the same."""
 
-    statistic: Floats  # tables: their ln OR where they are 2×2
+    statistic: Floats  # tables: ln OR if 2×2
     log_bf: Floats
     d: Floats
 
 
 def ties_merged(values: Floats, *, largest: float | None = None) -> Floats:
-    """The same values, with those made equal that differ by no more than rounding; what rounding has left of 0 is 0.
+    """The same values, made equal if they differ only by rounding; remainders of rounding become 0.
 
-    `largest`: of the numbers that the values were computed from, without sign; by default of the values. Signs are
-    kept: the negatives of the values give the negatives. Without it 0.3 − 0.2 and 0.2 − 0.1 are no tie, and ranks
-    have an order, and an effect a direction, that nobody gave.
+    `largest`: the largest absolute number that the values were computed from; by default that of the values. Signs
+    are kept: the negatives of the values give the negatives. Without this function 0.3 − 0.2 and 0.2 − 0.1 are not
+    tied, and rounding would decide the order of ranks and the direction of an effect.
 
     >>> np.unique(ties_merged(np.array([0.3 - 0.2, 0.2 - 0.1, 0.1]))).size
     1
@@ -78,10 +78,10 @@ def ties_merged(values: Floats, *, largest: float | None = None) -> Floats:
 
 
 def multiplicities(strata: Places, *, rng: np.random.Generator, replicates: int, width: int = 0) -> Iterator[Floats]:
-    """How often each unit is drawn: as many units of each stratum as it has, with replacement.
+    """How often each unit is drawn, with replacement; each stratum keeps its number of units.
 
-    Comes in blocks (replicates, units) of a bounded size; `width`: the most rows that any test
-    has, where that is more than there are units.
+    Yields blocks (replicates, units) of limited size; `width`: the largest number of rows in any
+    test, if that exceeds the number of units.
     """
     order = np.argsort(strata, kind="stable")
     sizes = np.bincount(strata) if strata.size else np.zeros(0, dtype=np.intp)
@@ -89,7 +89,7 @@ def multiplicities(strata: Places, *, rng: np.random.Generator, replicates: int,
     block = max(1, CELLS // max(strata.size, width, 1))
     for first in range(0, replicates, block):
         rows = min(block, replicates - first)
-        found = np.zeros((rows, strata.size), order="F")  # a test takes columns: those of its units
+        found = np.zeros((rows, strata.size), order="F")  # a test takes the columns of its units
         for start, size in zip(starts.tolist(), sizes.tolist(), strict=True):
             drawn = rng.integers(size, size=(rows, size)) + size * np.arange(rows)[:, None]
             tally = np.bincount(drawn.reshape(-1), minlength=rows * size).reshape(rows, size)
@@ -107,7 +107,7 @@ def replicate_test(
 ) -> Replicates:
     """The test in every replicate. `weights`: (replicates, units), how often each unit was drawn.
 
-    `method` is that of the test's Bayes factor; rank tests are asymptotic here, whatever it is. With `rng`, groups
+    `method` is that of the test's Bayes factor; rank tests are always asymptotic here. With `rng`, groups
     whose answers are all the same are smoothed (`smoothed_counts`), in tables and shares: 20 of 20 is not a certainty.
 
     >>> rows = TestRows(
@@ -142,11 +142,11 @@ def replicate_test(
 
 
 def smoothed_counts(counts: Floats, constant: npt.NDArray[np.bool_], rng: np.random.Generator) -> Floats:
-    """Redraws (…, outcomes) of groups in which one outcome was given by all, drawn anew: Beta-binomial.
+    """Redraws (…, outcomes) of groups with a single outcome: Beta-binomial.
 
-    Participants drawn again give the same outcome always, as if its share were known to be 1. The share is drawn
-    instead from what the answers leave open, Dirichlet(½, …, ½ + n) after Jeffreys' prior, and the counts from it.
-    `constant`: of the last axis but one, the groups to be drawn; the others stay as they are.
+    Redrawn participants always give the same outcome, as if its share were known to be 1. Instead the share is drawn
+    from its posterior with Jeffreys' prior, Dirichlet(½, …, ½ + n), and the counts from the share.
+    `constant`: the groups to draw, on the second-to-last axis; the others are unchanged.
 
     Brown, Cai and DasGupta (2001), Stat. Sci. 16:101, section 4.
     """
@@ -215,7 +215,7 @@ def _means(rows: TestRows, weights: Floats, method: str, convention: str) -> Rep
     if df1 != 1:
         return Replicates(statistic=f, log_bf=log_bf, d=np.full(len(f), np.nan))
     apart = mean[:, 0] - mean[:, 1]
-    sign = np.where(equal, np.nan, np.sign(apart))  # F has no direction of its own
+    sign = np.where(equal, np.nan, np.sign(apart))  # F has no direction itself
     return Replicates(statistic=f, log_bf=log_bf, d=sign * np.sqrt(f * (1 / n).sum(axis=1)))
 
 
@@ -244,7 +244,7 @@ def _correlations(rows: TestRows, weights: Floats, convention: str) -> Replicate
 
 
 def _whole_at_one(r: Floats) -> Floats:
-    """1 where rounding has left less: an r of 1 has no d, one of 1 − 10⁻¹⁶ would have 10⁸."""
+    """Corrects a rounded 1: an r of 1 has no d, one of 1 − 10⁻¹⁶ would have 10⁸."""
     return np.where(np.abs(r) > 1 - ROUNDING, np.sign(r), r)
 
 
@@ -281,20 +281,20 @@ def _tie_term(counted: Floats) -> Floats:
 
 
 def _sums(weights: Floats, units: Places, *columns: Floats) -> list[Floats]:
-    """The weighted sum of each column, in every replicate: summed up within units first."""
+    """The weighted sum of each column, in every replicate: summed within units first."""
     used, own = _used(units)
     sums = np.stack([np.bincount(own, weights=column, minlength=used.size) for column in columns], axis=1)
     return list((weights[:, used] @ sums).T)
 
 
 def _used(units: Places) -> tuple[Places, Places]:
-    """The units that there are, and which of them each row's is."""
+    """The existing units, and the unit of each row."""
     found: Any = np.unique(units, return_inverse=True)
     return found[0], found[1]
 
 
 def _spread(rows: TestRows, weights: Floats, inside: npt.NDArray[np.bool_]) -> tuple[Floats, Floats, Floats]:
-    """N, mean and sum of squares about the mean of the rows inside."""
+    """N, mean and sum of squares about the mean, over the rows `inside`."""
     values, units = rows.values[inside], rows.units[inside]
     centre = float(values.mean()) if values.size else 0.0
     away = values - centre
@@ -309,7 +309,7 @@ def _spread(rows: TestRows, weights: Floats, inside: npt.NDArray[np.bool_]) -> t
 
 
 def _squares(one: Floats, two: Floats, drawn: Floats, scale: float) -> float:
-    """Σw(x − x̄)(y − ȳ) in two passes; 0 where x and y differ by nothing but rounding."""
+    """Σw(x − x̄)(y − ȳ) in two passes; 0 if x and y differ only by rounding."""
     kept = drawn > 0
     first, second, weight = one[kept], two[kept], drawn[kept]
     if one is two and np.ptp(first) <= NO_SPREAD * scale:
@@ -336,7 +336,7 @@ def _cross_sums(rows: TestRows, weights: Floats) -> tuple[Floats, Floats, Floats
 
 
 def _rank_sums(rows: TestRows, weights: Floats) -> tuple[Floats, Floats, Floats, Floats]:
-    """The same of the ranks within each replicate."""
+    """The same for the ranks within each replicate."""
     assert rows.against is not None
     drawn = weights[:, rows.units]
     n = drawn.sum(axis=1)
@@ -353,7 +353,7 @@ def _rank_sums(rows: TestRows, weights: Floats) -> tuple[Floats, Floats, Floats,
 
 
 class _Sorted:
-    """Values in their order, and how often each distinct one is drawn."""
+    """Sorted values, and how often each distinct one is drawn."""
 
     def __init__(self, values: Floats) -> None:
         found: Any = np.unique(ties_merged(values), return_inverse=True)
@@ -363,7 +363,7 @@ class _Sorted:
         self._starts = np.searchsorted(self.inverse[self._order], np.arange(self._distinct))
 
     def counted(self, weights: Floats, units: Places, inside: npt.NDArray[np.bool_]) -> Floats:
-        """(replicates, distinct values): how often rows inside have it."""
+        """(replicates, distinct values): how often each value occurs in rows `inside`."""
         if not self._distinct:
             return np.zeros((len(weights), 0))
         drawn = weights[:, units[self._order]] * inside[self._order]

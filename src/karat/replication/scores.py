@@ -1,7 +1,7 @@
-"""From tests to findings, studies, domains and the benchmark: PAS and ECS, and what stands beside them.
+"""From tests to findings, studies, domains and the benchmark: PAS and ECS, and auxiliary numbers.
 
-The main numbers are PAS and ECS; `normalized` and `ecs_strict` are auxiliary. What is
-missing is missing: it is counted beside each mean, and is never 0 or one half.
+The main numbers are PAS and ECS; `normalized` and `ecs_strict` are auxiliary. Missing
+values stay missing: they are counted with each mean, and are never 0 or one half.
 """
 
 from __future__ import annotations
@@ -51,10 +51,10 @@ __all__ = [
 ]
 
 NAN = float("nan")
-OPPOSED = 0.5  # of probability that the direction takes from PAS
+OPPOSED = 0.5  # effects are opposed if counting direction lowers PAS by more than this
 DECISIVE = 7.0  # ln BF, more than 1,000 to 1
-LOW_COVERAGE = 0.8  # a finding below it is flagged
-MIN_COVERAGE = 0.5  # … and below this one it is not scored
+LOW_COVERAGE = 0.8  # a finding below this is flagged
+MIN_COVERAGE = 0.5  # … and below this it is not scored
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -67,11 +67,11 @@ class StudyTest:
     kind: str  # one of effects.KINDS
     human: Side
     agent: Side
-    sub_study: str = ""  # finding ids may repeat in the parts of a study: the id is all three
-    domain: str = ""  # cognition, strategic, social; "" where it is not said
+    sub_study: str = ""  # finding ids may repeat in the parts of a study: all three form the id
+    domain: str = ""  # cognition, strategic, social; "": not given
     prior_odds_human: float = 1.0
     prior_odds_agent: float = 1.0
-    coverage: float = NAN  # lowest share, over its arms, of the agent's participants whose answers could be read
+    coverage: float = NAN  # lowest share over its arms of the agent's participants with readable answers
 
     @property
     def finding_id(self) -> tuple[str, str, str]:
@@ -81,9 +81,9 @@ class StudyTest:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TestScore:
-    """Agreement in one test. NaN: cannot be known, and `reasons` say why."""
+    """Agreement in one test. NaN: unknown, and `reasons` explain why."""
 
-    __test__ = False  # no test class, whatever pytest thinks of the name
+    __test__ = False  # not a test class, despite the name
 
     test: StudyTest
     method: str
@@ -100,11 +100,11 @@ class TestScore:
     normalized: float
     z_diff: float
     ecs_test: float
-    same_direction: bool | None  # None: a side has none
+    same_direction: bool | None  # None: a side has no direction
 
     @property
     def opposed(self) -> bool:
-        """Both sides see an effect, in opposite directions: PAS alone would hide it."""
+        """Both sides show an effect, in opposite directions: PAS alone would hide it."""
         return self.same_direction is False and self.pas - self.pas_directional > OPPOSED
 
     @property
@@ -115,7 +115,7 @@ class TestScore:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Scored:
-    """What findings, studies, domains and the benchmark have in common."""
+    """The common fields of findings, studies, domains and the benchmark."""
 
     pas: float
     pas_directional: float
@@ -133,18 +133,18 @@ class FindingScore(Scored):
     """Agreement in one finding, pooled over its tests."""
 
     id: tuple[str, str, str]
-    opposed: bool  # effects in opposite directions in a test of it, with a probability above one half
+    opposed: bool  # one of its tests has opposite effects, with a probability above one half
     coverage: float = NAN  # the lowest of its tests; NaN: not reported
 
     @property
     def flagged(self) -> bool:
-        """Too many answers could not be read: the number may be one of those who answered."""
+        """Too many answers could not be read: the number may reflect only those who answered."""
         return self.coverage < LOW_COVERAGE
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StudyScore(Scored):
-    """Agreement in a study, a domain, or the benchmark: means of what is scored below it."""
+    """Agreement in a study, a domain, or the benchmark: means of the scores below it."""
 
     name: str
     domain: str = ""
@@ -156,12 +156,12 @@ class StudyScore(Scored):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class OtherConvention:
-    """The same effects as Cohen's d by the convention that was not chosen."""
+    """The same effects as Cohen's d by the other convention."""
 
     convention: str
     effects: tuple[tuple[float, float], ...]  # d of people and of the agent, test by test
     ecs: Concordance  # overall
-    differs: int  # tests with another d on either side
+    differs: int  # tests with a different d on either side
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -233,12 +233,12 @@ def score_tests(
 ) -> Agreement:
     """Tests to findings (pooled), findings to studies, studies to domains and the benchmark (plain means).
 
-    Domain and benchmark are means of studies: pick a study, a finding of it, and ask how
-    likely the agent reproduces it. ECS is computed over tests with both effects.
-    `fallbacks="documented"` gives the values of the published method where something is missing.
+    Domain and benchmark are means over studies: how likely the agent is to reproduce a random
+    finding of a random study. ECS is computed over tests with both effects.
+    `fallbacks="documented"` gives the values of the published method if something is missing.
     A finding with a coverage below `min_coverage` is not scored: its tests are measured without the agent.
-    `level` is that of every interval, also of those that are computed from the result. Raises ValueError for
-    one that is no share.
+    `level` applies to every interval, also those computed from the result. Raises ValueError if
+    it is not between 0 and 1.
     """
     check_level(level)
     kept = _covered(tuple(tests), min_coverage)
@@ -277,7 +277,7 @@ def score_tests(
 
 
 def _covered(tests: tuple[StudyTest, ...], least: float) -> tuple[StudyTest, ...]:
-    """The same, without the agent's numbers where too few of a finding's answers could be read."""
+    """The same, without the agent's numbers if too few of a finding's answers could be read."""
     lowest: dict[tuple[str, str, str], float] = {}
     for test in tests:
         if not math.isnan(test.coverage):

@@ -1,11 +1,11 @@
-"""How sure PAS and ECS are: what would vary if the agent's participants were drawn again.
+"""The uncertainty of PAS and ECS: what would vary if the agent's participants were redrawn.
 
 Human numbers are held fixed. The interval of a benchmark or domain PAS is the estimate ±
 z bootstrap standard errors (1.96 at 95 %), clipped to [0, 1]: its estimand is the expected PAS of an
 experiment with these participant numbers. Percentiles are never used for it; they cover
-38–95 %. One study is no benchmark: a domain or benchmark of one has no interval of its own. A study has one, with
-the same estimand, by other means (`_study_interval`); `benchmarks/coverage.py` measures it for each shipped study.
-Findings have a standard error and no claim of coverage.
+38–95 %. One study is not a benchmark: a domain or benchmark of one has no interval. A study has one, with
+the same estimand but another method (`_study_interval`); `benchmarks/coverage.py` measures it for each shipped
+study. Findings have a standard error and no claim of coverage.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ NAN = float("nan")
 FindingId = tuple[str, str, str]
 Key = tuple[str, str] | tuple[str, FindingId]
 WHOLE: Key = ("benchmark", "")
-FEWEST_UNITS = 5  # in an arm: redraws of fewer say too little of what others would have done
+FEWEST_UNITS = 5  # per arm: resampling fewer says too little about other participants
 ONE_STUDY = "a benchmark interval needs two studies: see the interval of the study"
 
 
@@ -68,11 +68,11 @@ class Spread:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Uncertainty:
-    """Of every level of an agreement, by ("benchmark", ""), ("domain", name), ("study", name), ("finding", id)."""
+    """For every level of an agreement, by ("benchmark", ""), ("domain", name), ("study", name), ("finding", id)."""
 
     pas: dict[Key, Spread]
     ecs_fixed: dict[Key, Spread]  # for these studies: percentiles of the bootstrap over participants; no findings
-    noise_ceiling: float = NAN  # the overall ECS that a perfect copy would get, given both sides' standard errors
+    noise_ceiling: float = NAN  # the overall ECS of a perfect copy, given both sides' standard errors
     noise_ceiling_n: int = 0  # tests with both errors
     ecs_ceiling: dict[str, float] = field(default_factory=dict)  # the same, study by study; NaN for fewer than 3 tests
     replicates: int
@@ -96,12 +96,12 @@ class Draws:
 
     log_bf: Floats
     d: Floats
-    drawn: tuple[str, ...] = ()  # test by test: participants, groups, statistic; empty: statistics
-    units: tuple[int, ...] = ()  # test by test: who could be drawn in its smallest arm; 0, empty: statistics
+    drawn: tuple[str, ...] = ()  # per test: participants, groups, statistic; empty: statistics
+    units: tuple[int, ...] = ()  # per test: units in its smallest arm; 0, empty: statistics
 
 
 def draw_scores(agreement: Agreement, *, rng: np.random.Generator, replicates: int = 2_000) -> Draws:
-    """The agent's Bayes factors and effects, drawn again for every test."""
+    """The agent's Bayes factors and effects, redrawn for every test."""
     columns = [
         draw_statistics(score, rng=rng, replicates=replicates, convention=agreement.convention)
         for score in agreement.tests
@@ -121,7 +121,7 @@ def draw_statistics(
 def join_draws(parts: Sequence[Draws]) -> Draws:
     """Replicates of several studies side by side, in the order of their tests.
 
-    A study with fewer replicates than another has them repeated: studies are drawn apart, so
+    If a study has fewer replicates than another, they are repeated: studies are drawn separately, so
     each keeps its spread.
     """
     if not parts:
@@ -140,16 +140,16 @@ def score_uncertainty(
 ) -> Uncertainty:
     """Standard errors and intervals (of `agreement.level`) of every level, from replicates of the agent's side.
 
-    `draws` are replicates that somebody resampled from participants; without them the
+    `draws` are replicates resampled from participants; without them the
     statistics are drawn from their sampling distributions.
     """
     drawn = draws if draws is not None else draw_scores(agreement, rng=rng, replicates=replicates)
     levels = _pool(agreement.tests, _pas(agreement.tests, drawn.log_bf))
     scores: dict[Key, Scored] = {WHOLE: agreement.benchmark}
-    scores.update({("domain", one.name): one for one in agreement.domains})
-    scores.update({("study", one.name): one for one in agreement.studies})
-    scores.update({("finding", one.id): one for one in agreement.findings})
-    names, streams = [one.name for one in agreement.studies], rng.spawn(1 + len(agreement.studies))
+    scores.update({("domain", domain.name): domain for domain in agreement.domains})
+    scores.update({("study", study.name): study for study in agreement.studies})
+    scores.update({("finding", finding.id): finding for finding in agreement.findings})
+    names, streams = [study.name for study in agreement.studies], rng.spawn(1 + len(agreement.studies))
     ceiling, tests = _noise_ceiling(agreement, streams[0])
     return Uncertainty(
         noise_ceiling=ceiling,
@@ -168,7 +168,7 @@ def score_uncertainty(
 
 
 def _noise_ceiling(agreement: Agreement, rng: np.random.Generator, *, study: str | None = None) -> tuple[float, int]:
-    """Overall, or of one study; and its tests with both errors."""
+    """Overall, or for one study; and its tests with both errors."""
     tests = [score for score in agreement.tests if study is None or score.test.study == study]
     human = np.array([(score.human.d, score.human.d_se, score.agent.d_se) for score in tests]).reshape(-1, 3)
     known = np.isfinite(human).all(axis=1)
@@ -187,11 +187,11 @@ def difference_uncertainty(
     paired: bool = True,
     without: Collection[str] = (),
 ) -> Difference:
-    """The benchmark PAS of the second condition less that of the first, over tests scored under both.
+    """The benchmark PAS of the second condition minus that of the first, over tests scored under both.
 
-    Where both sets of replicates resample the same participants in the same draws, the
-    difference is paired; drawn apart, it is as wide as that of independent conditions. `paired`
-    only says which of the two it is. The interval is of the level of `first`. `without`: names of studies to leave out.
+    If both sets of replicates resample the same participants in the same draws, the
+    difference is paired; drawn separately, it is as wide as for independent conditions. `paired`
+    only reports which it is. The interval has the level of `first`. `without`: names of studies to leave out.
     """
     return pas_change(
         first, second, first_draws=first_draws, second_draws=second_draws, paired=paired, without=without
@@ -201,7 +201,7 @@ def difference_uncertainty(
 def shared_tests(
     first: Agreement, second: Agreement, both: Callable[[TestScore, TestScore], bool]
 ) -> list[tuple[int, int]]:
-    """The places of the tests that both agreements have, where `both` holds of the two scores."""
+    """The indices of the tests that both agreements have, if `both` holds for the two scores."""
     places = {(score.test.finding_id, score.test.test): at for at, score in enumerate(second.tests)}
     keys = [(score.test.finding_id, score.test.test) for score in first.tests]
     return [
@@ -248,7 +248,7 @@ def _drawn(paired: bool) -> str:
 
 
 def _over(draws: Draws) -> str:
-    """Who was drawn again, where that is said; and how many tests were drawn by their statistics all the same."""
+    """What was resampled, if given; and how many tests were still drawn by their statistics."""
     kinds = [how for how in dict.fromkeys(draws.drawn) if how != "statistic"]
     if not kinds:
         return ""
@@ -260,9 +260,9 @@ def _over(draws: Draws) -> str:
 def ecs_difference_uncertainty(
     first: Agreement, second: Agreement, *, first_draws: Draws, second_draws: Draws, paired: bool = True
 ) -> Difference:
-    """The overall ECS of the second condition less that of the first, over tests with an effect under both.
+    """The overall ECS of the second condition minus that of the first, over tests with an effect under both.
 
-    For these studies: percentiles of the differences of replicates, moved by their bias as those of one condition are.
+    For these studies: percentiles of the differences of replicates, shifted by their bias as for one condition.
     """
     return ecs_change(first, second, first_draws=first_draws, second_draws=second_draws, paired=paired)[0]
 
@@ -338,7 +338,7 @@ def _pool_one(scores: Floats, weights: Floats) -> Floats:
 
 
 def mean_rows(rows: Sequence[Floats]) -> Floats:
-    """The mean of several arrays, element by element, over those that are finite there."""
+    """The mean of several arrays, element by element, over the finite ones."""
     stacked = np.stack(rows)
     there = np.isfinite(stacked)
     with np.errstate(invalid="ignore"):
@@ -347,17 +347,17 @@ def mean_rows(rows: Sequence[Floats]) -> Floats:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Place:
-    """Of which level an interval is, and what it rests on."""
+    """The level of an interval, and its basis."""
 
     key: Key
     level: float
-    over: str  # who was drawn again
-    units: int  # of a study: who could be drawn in the smallest arm; 0: not known
-    studies: int  # of domain and benchmark: those with a score
+    over: str  # what was resampled
+    units: int  # for a study: units in the smallest arm; 0: not known
+    studies: int  # for domain and benchmark: those with a score
 
 
 def place_of(key: Key, agreement: Agreement, draws: Draws) -> Place:
-    """What the interval of a score rests on."""
+    """The basis of a score's interval."""
     counts = zip(draws.units, agreement.tests, strict=False)
     levels = {"benchmark": [agreement.benchmark], "domain": [one for one in agreement.domains if one.name == key[1]]}
     return Place(
@@ -386,11 +386,11 @@ def pas_spread(place: Place, value: float, values: Floats, *, n: int) -> Spread:
 
 
 def _study_interval(bare: Spread, values: Floats, place: Place, *, least: float) -> Spread:
-    """Of PAS the wider of percentiles and ± z bootstrap SE, at each end; of ECS (from −1) percentiles, moved back by
-    half of the bootstrap's bias. The percentiles are expanded for the units of the smallest arm.
+    """For PAS the wider of percentiles and ± z bootstrap SE, at each end; for ECS (from −1) percentiles, shifted back
+    by half of the bootstrap's bias. The percentiles are expanded for the units of the smallest arm.
 
     Measured on draws from people's own copy of the ten shipped studies (decision 0014): near its ceiling PAS is
-    skewed, ± z SE covers 79–98 % and percentiles 91–98; of ECS percentiles cover 68–99 %, moved by all of the bias
+    skewed, ± z SE covers 79–98 % and percentiles 91–98; for ECS percentiles cover 68–99 %, shifted by the full bias
     88–100.
 
     Hesterberg (2015), Am. Stat. 69:371, 4.2, for the expansion: α becomes 2Φ(−√(n/(n − 1))·t).
@@ -425,8 +425,8 @@ def _sd(values: Floats) -> float:
 def _ecs_fixed(agreement: Agreement, draws: Draws) -> dict[Key, Spread]:
     """Percentiles of the ECS over replicates, at every level with enough tests."""
     values: dict[Key, float] = {WHOLE: agreement.benchmark.ecs.value}
-    values |= {("domain", one.name): one.ecs.value for one in agreement.domains}
-    values |= {("study", one.name): one.ecs.value for one in agreement.studies}
+    values |= {("domain", domain.name): domain.ecs.value for domain in agreement.domains}
+    values |= {("study", study.name): study.ecs.value for study in agreement.studies}
     found: dict[Key, Spread] = {}
     for key, (n, rows) in ecs_levels(agreement, draws).items():
         if rows is None:
@@ -438,7 +438,7 @@ def _ecs_fixed(agreement: Agreement, draws: Draws) -> dict[Key, Spread]:
 
 
 def ecs_levels(agreement: Agreement, draws: Draws) -> dict[Key, tuple[int, Floats | None]]:
-    """Of each level its tests with errors, and the ECS of every replicate; None for too few tests."""
+    """For each level its tests with errors, and the ECS of every replicate; None for too few tests."""
     human = np.array([score.human.d for score in agreement.tests])
     agent = np.array([score.agent.d for score in agreement.tests])
     names = [score.test.study for score in agreement.tests]
@@ -446,8 +446,8 @@ def ecs_levels(agreement: Agreement, draws: Draws) -> dict[Key, tuple[int, Float
     ids = [score.test.finding_id for score in agreement.tests]
     known = np.isfinite(human) & np.isfinite(agent) & np.isfinite(draws.d).any(axis=0)
     inside: dict[Key, list[bool]] = {WHOLE: [True] * len(names)}
-    inside |= {("domain", one.name): [name == one.name for name in domains] for one in agreement.domains}
-    inside |= {("study", one.name): [name == one.name for name in names] for one in agreement.studies}
+    inside |= {("domain", domain.name): [name == domain.name for name in domains] for domain in agreement.domains}
+    inside |= {("study", study.name): [name == study.name for name in names] for study in agreement.studies}
     found: dict[Key, tuple[int, Floats | None]] = {}
     for key, members in inside.items():
         valid = known & np.array(members, dtype=bool)
@@ -460,11 +460,11 @@ def ecs_levels(agreement: Agreement, draws: Draws) -> dict[Key, tuple[int, Float
 
 
 def ecs_spread(place: Place, value: float, values: Floats, *, n: int) -> Spread:
-    """Of domain and benchmark percentiles, moved by the bootstrap's bias; of a study see `_study_interval`.
+    """For domain and benchmark percentiles, shifted by the bootstrap's bias; for a study see `_study_interval`.
 
-    Noise pulls a concordance towards 0, and a bootstrap adds it a second time: where agent and
-    people are close, plain percentiles cover 62–93 %; moved back by mean(replicates) − value,
-    93–96 %. Far from people, where that bias is none, the two are the same.
+    Noise pulls a concordance towards 0, and a bootstrap adds it a second time: if agent and
+    people are close, plain percentiles cover 62–93 %; shifted back by mean(replicates) − value,
+    93–96 %. Far from people that bias vanishes, and the two are the same.
     """
     values = values[np.isfinite(values)]
     bare = Spread(value=value, se=_sd(values), n=n, method=f"bootstrap SE{place.over}")
@@ -491,7 +491,7 @@ def pas_interval_of_test(score: TestScore, *, level: float = 0.95) -> Spread:
     """The interval of one test's PAS: that of its signed statistic, mapped through ln BF.
 
     Evidence grows with the distance from no effect, so the ends of the interval give the
-    ends of PAS; where the interval contains no effect at all, the value there is an end.
+    ends of PAS; if the interval contains zero effect, the value there is an end.
     """
     ends = _effect_interval(score, level)
     if ends is None:
@@ -507,7 +507,7 @@ def pas_interval_of_test(score: TestScore, *, level: float = 0.95) -> Spread:
 
 
 def _effect_interval(score: TestScore, level: float) -> tuple[float, float, float] | None:
-    """(low, high, no effect) in the unit in which the effect is near normal."""
+    """(low, high, no effect) in the unit in which the effect is nearly normal."""
     kind, side, agent = score.test.kind, score.test.agent, score.agent
     if kind in SHARE_KINDS and math.isfinite(side.statistic):
         low, high = interval_of_effect(kind, side, agent.effect, agent.se, level=level)

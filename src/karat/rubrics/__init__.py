@@ -1,6 +1,6 @@
-"""Rubrics: what a judge looks at, on which scale, and what each level means.
+"""Rubrics: the metrics of a judge, their scale, and the meaning of each level.
 
-A rubric is a YAML file: `rubrics/NAME.yaml` in this package, or a file of the user's.
+A rubric is a YAML file: `rubrics/NAME.yaml` in this package, or a file of the user.
 
     format: 2
     name: default
@@ -9,9 +9,9 @@ A rubric is a YAML file: `rubrics/NAME.yaml` in this package, or a file of the u
     metrics:
       completeness:
         description: Is everything there?
-        levels: {1: Nothing., 2: …, 5: Everything.}     one text a level
+        levels: {1: Nothing., 2: …, 5: Everything.}     one text per level
         empty: 1                                        optional: the level of an answer without text
-    extra_fields:              optional: what the judge gives besides scores
+    extra_fields:              optional: what the judge gives in addition to scores
       unverified_claims: {type: list, description: …}    type: list, text, bool or number
 """
 
@@ -40,7 +40,7 @@ _NO_SCALE = (0, 0)
 
 
 class RubricMetric(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing that is judged, and what each whole number of its scale means."""
+    """One judged metric, and the meaning of each whole number of its scale."""
 
     name: str
     description: str
@@ -52,7 +52,7 @@ class RubricMetric(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ExtraField(msgspec.Struct, frozen=True, kw_only=True):
-    """Something that the judge gives besides scores."""
+    """A value the judge gives in addition to scores."""
 
     name: str
     type: Literal["list", "text", "bool", "number"]  # list: of texts
@@ -66,7 +66,7 @@ class Rubric(msgspec.Struct, frozen=True, kw_only=True):
     instructions: str
     metrics: tuple[RubricMetric, ...]  # in the order of the file
     extra_fields: tuple[ExtraField, ...] = ()
-    source: str = ""  # the built-in name or the path, as it was asked for
+    source: str = ""  # the built-in name or the path, as requested
 
     @property
     def digest(self) -> str:
@@ -82,7 +82,7 @@ class Rubric(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def of_empty_answers(self) -> dict[str, int] | None:
-        """Metric → level of an answer without text; None where the judge has to be asked for one of them."""
+        """Metric → level of an answer without text; None if the judge must be asked for one of them."""
         levels = {metric.name: metric.empty for metric in self.metrics if metric.empty is not None}
         return levels if len(levels) == len(self.metrics) else None
 
@@ -104,8 +104,8 @@ def load(rubric: str | Path, *, folder: Path | None = None) -> Rubric:
     """The built-in rubric of this name, or the one in this file, from `folder` on.
 
     A name with a slash, a dot or a file that exists is a path, except `rubrics/NAME` for a
-    built-in one. Raises BadRubric with every fault of the file, and BadOption for a name that
-    is none and a file that cannot be read.
+    built-in one. Raises BadRubric with every fault of the file, and BadOption for an unknown
+    name and a file that cannot be read.
     """
     asked = str(rubric)
     if asked.removeprefix("rubrics/") in names():
@@ -124,7 +124,7 @@ def load(rubric: str | Path, *, folder: Path | None = None) -> Rubric:
 
 
 def parse(raw: bytes, *, source: str) -> Rubric:
-    """The rubric that stands in these bytes. Raises BadRubric with every fault at once."""
+    """The rubric in these bytes. Raises BadRubric with every fault at once."""
     from karat.rubrics import document
 
     if len(raw) > _MAX_BYTES:
@@ -157,7 +157,7 @@ def parse(raw: bytes, *, source: str) -> Rubric:
 
 
 class _Section:
-    """A mapping that is read key by key; what is wrong with it is collected, with its place."""
+    """A mapping that is read key by key; faults are collected, with their places."""
 
     def __init__(self, values: object, place: str, faults: list[Fault]) -> None:
         self._place, self._faults = place, faults
@@ -175,7 +175,7 @@ class _Section:
                 self.fault(str(key), f"unknown key{did_you_mean(str(key), keys)}")
 
     def take(self, key: str, kind: type[object], wanted: str, *, default: Any = None) -> Any:
-        """The value, or the default where it is not there; a value of another kind is a fault."""
+        """The value, or the default if it is missing; a value of another type is a fault."""
         value = self._values.get(key, default)
         if value is not None and (not isinstance(value, kind) or (kind is int and isinstance(value, bool))):
             self.fault(key, f"must be {wanted}, got {_kind(value)}")
@@ -183,7 +183,7 @@ class _Section:
         return value
 
     def text(self, key: str) -> str:
-        """A text that must be there."""
+        """A required text."""
         value = self.take(key, str, "a text", default="") or ""
         if not isinstance(self._values.get(key), (str, type(None))):
             return ""
@@ -211,7 +211,7 @@ class _Section:
         return _Section(self._values[key][name], f"{self._place}.{key}.{name}".lstrip("."), self._faults)
 
     def sub(self, key: str) -> _Section | None:
-        """A mapping under this key; None where it is not there."""
+        """A mapping under this key; None if it is missing."""
         if self._values.get(key) is None:
             return None
         return _Section(self._values[key], f"{self._place}.{key}".lstrip("."), self._faults)
@@ -263,7 +263,7 @@ def _levels(section: _Section, scale: tuple[int, int]) -> dict[int, str]:
     if inner is None:
         section.fault("levels", "is required: one text for each level")
         return {}
-    if scale == _NO_SCALE:  # said already
+    if scale == _NO_SCALE:  # already reported
         return {}
     given = dict(inner.items())
     levels = range(scale[0], scale[1] + 1)
@@ -310,7 +310,7 @@ _MAX_DEPTH = 20
 
 
 def document(raw: bytes, source: str) -> object:
-    """What the file holds. Raises BadRubric where it cannot be read."""
+    """The content of the file. Raises BadRubric if it cannot be read."""
     try:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -347,9 +347,12 @@ def _plain(node: yaml.Node, loader: yaml.SafeLoader, source: str) -> object:
         return [_plain(inner, loader, source) for inner in node.value]
     if not isinstance(node, yaml.MappingNode):
         try:
-            return loader.construct_object(node)
-        except ValueError as error:  # 2026-13-45 looks like a date
-            fault = Fault(place="file", message=f"cannot be read: {error}", line=node.start_mark.line + 1)
+            value = loader.construct_object(node)
+            str(value).encode()
+            return value
+        except ValueError as error:  # 2026-13-45 looks like a date, "\ud800" is half of a surrogate pair
+            reason = getattr(error, "reason", error)
+            fault = Fault(place="file", message=f"cannot be read: {reason}", line=node.start_mark.line + 1)
             raise BadRubric(source, [fault]) from error
     found: dict[object, object] = {}
     for key_node, value_node in node.value:

@@ -1,7 +1,7 @@
-"""What a scorer is. One file a plug-in; each name is the file's name.
+"""What a scorer is. One file per plug-in, with the plug-in's name.
 
 The smallest scorer is a class with one method that returns what it has: a bool, a
-number, a text (a label), a mapping of metrics, or a `Verdict` with reasons. A scorer that
+number, text (a label), a mapping of metrics, or a `Verdict` with reasons. A scorer that
 announces `metrics` returns these and no others, within their bounds. `score`
 may be `async`. A scorer that raises is a result too: the journal holds the failure,
 and scoring again costs no agent call.
@@ -41,7 +41,7 @@ Row = tuple[int | None, str | None, int]
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
-    """What a scorer says of one answer, or of the turn it names."""
+    """A scorer's result for one answer, or for the turn it names."""
 
     values: dict[str, float | bool | None]  # metric → value; None: could not be scored
     turn: int | None = None
@@ -53,7 +53,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     detail: JsonObject = {}
     usage: Usage | None = None
     dollars: float | None = None
-    rows: int = 1  # where verdicts come one by one: how many there are of this answer
+    rows: int = 1  # if verdicts come one by one: how many this answer has
 
 
 Scored = Verdict | bool | float | str | Mapping[str, float | bool | None] | Sequence[Verdict] | None
@@ -63,34 +63,34 @@ class Scorer(Protocol):
     """Scores one answer at a time; each verdict is journalled.
 
     Optional attributes: `metrics` names what is measured, with range and direction;
-    `golden` (default True) is False for a scorer that looks at no golden answer; `offline` (default True) is False
+    `golden` (default True) is False for a scorer that uses no golden answer; `offline` (default True) is False
     for a scorer that asks a model; `blocking` (default
     False) is True for a sync `score` that waits for something: it then runs on a thread, so
-    that agents and their timeouts go on. `compared_with` names a condition whose answer to the same
+    agents and their timeouts continue. `compared_with` names a condition whose answer to the same
     question each score needs, see `ScorerSetting.answer_of`: such a scorer is asked when all answers are in,
     and gives no score while that answer is missing. `fingerprint` covers what the options only point at;
-    `runs_programs` (default False) is True where options name a program: then no run folder's word makes it run.
+    `runs_programs` (default False) is True if options name a program: a run folder alone never starts it.
     `provenance` is kept in `run.json` and shown. `open()` is called before the first trial and
-    raises OperatorError where something is missing (a key), `await aclose()` ends the run.
+    raises OperatorError if something is missing (a key), `await aclose()` ends the run.
     """
 
     def score(self, sample: Sample, answer: Answer) -> Scored | Awaitable[Scored]: ...
 
 
 class StreamingScorer(Protocol):
-    """Scores one answer by several verdicts that cost something: a scorer whose `score` is an async generator.
+    """Scores one answer by several verdicts with a cost: a scorer whose `score` is an async generator.
 
-    Each verdict is journalled before the next one is asked for, so that what was paid for is
-    neither lost nor asked twice when a later one fails. `done`: the rows that are on disk; they
-    are left out. Each verdict says in `rows` how many there are in all, those included. The
-    timeout and the retries of a scorer count for each verdict anew.
+    Each verdict is journalled before the next one is requested: if a later one fails, paid verdicts are
+    neither lost nor requested again. `done`: the rows that are on disk; they
+    are left out. Each verdict gives in `rows` the number of all verdicts, those included. The
+    timeout and the retries of a scorer apply to each verdict separately.
     """
 
     def score(self, sample: Sample, answer: Answer, *, done: Collection[Row]) -> AsyncGenerator[Verdict]: ...
 
 
 def golden_turns(sample: Sample, answer: Answer) -> list[tuple[int | None, Turn, str]]:
-    """The turns that have a golden answer, each with its number and what was replied to it ("": nothing was).
+    """The turns that have a golden answer, each with its number and its reply ("": none).
 
     A conversation is judged turn by turn. Where only the last turn has a golden answer, it is that of the whole
     answer: its number is None. Turns that were not asked are left out.
@@ -116,25 +116,25 @@ def _no_answer(_sample: str, _condition: str, _repetition: int) -> Answer | None
 
 
 class ScorerSetting(msgspec.Struct, frozen=True, kw_only=True):
-    """What a scorer's constructor may ask for besides its options, by the name `setting`."""
+    """What a scorer's constructor gets in addition to its options, if it has a parameter `setting`."""
 
     folder: Path  # the experiment's: relative paths start here
     name: str  # the scorer's name in this run
     # An earlier result of this run: a score whose `detail` holds the key, of this trial if there is one.
     recall: Callable[[str, str], Score | None] = _nothing
-    env: Mapping[str, str] | None = None  # the variables that the experiment was read with; None: the process's
+    env: Mapping[str, str] | None = None  # the environment that the experiment was read with; None: the process's
     prices: Mapping[str, Price] = {}  # the experiment file's, by model
     conditions: Sequence[str] = ()  # the experiment's, its baseline first
-    # The answer to a sample under a condition in a repetition; None: there is none. Of use with `compared_with` alone.
+    # The answer to a sample under a condition in a repetition; None: there is none. Useful only with `compared_with`.
     answer_of: Callable[[str, str, int], Answer | None] = _no_answer
-    # A copy of the workspace as the answer's trial left it, for one block. Raises JudgeFault where there is none.
+    # A copy of the workspace as the answer's trial left it, for one block. Raises JudgeFault if there is none.
     workspace_of: Callable[[Answer], AbstractContextManager[Workspace]] = RebuiltWorkspaces().of
 
 
 def announced(scorer: object, target: str) -> tuple[Metric, ...]:
-    """The metrics a scorer announces in `metrics`; () for one that announces none.
+    """The metrics a scorer announces in `metrics`; () if there are none.
 
-    Raises BadPlugin, with `target` in front, where `metrics` is no sequence of distinct `Metric`s
+    Raises BadPlugin, starting with `target`, if `metrics` is not a sequence of distinct `Metric`s
     whose `low` is at most their `high`.
     """
     metrics: Any = getattr(scorer, "metrics", ())
@@ -146,7 +146,7 @@ def announced(scorer: object, target: str) -> tuple[Metric, ...]:
         try:
             checked(metric)
         except (TypeError, ValueError, OverflowError, RecursionError) as error:
-            raise BadPlugin(target, f"metrics[{place}] is not what a Metric says: {error}") from error
+            raise BadPlugin(target, f"metrics[{place}] is not a valid Metric: {error}") from error
         if metric.low is not None and metric.high is not None and not metric.low <= metric.high:
             raise BadPlugin(target, f"metric '{metric.name}': low ({metric.low:g}) is above high ({metric.high:g})")
     names = [metric.name for metric in metrics]
@@ -156,10 +156,10 @@ def announced(scorer: object, target: str) -> tuple[Metric, ...]:
 
 
 def as_verdicts(scored: Scored, *, name: str, metrics: Sequence[Metric] = ()) -> tuple[Verdict, ...]:
-    """Whatever a scorer returned, as verdicts.
+    """Anything a scorer returned, as verdicts.
 
-    `metrics`: what the scorer announces. A bool or number is the only metric announced, else the metric `name`;
-    None says that no metric could be scored; a text is a label. NaN and infinities become None: a mean cannot
+    `metrics`: what the scorer announces. A bool or number is the only announced metric, else the metric `name`;
+    None says that no metric could be scored; text is a label. NaN and infinities become None: a mean cannot
     hold them. Raises JudgeFault("bad_verdict") for another type, and for a scorer that announces metrics:
     "unannounced_metric" for any other name, "out_of_bounds" for a value below `low` or above `high`.
     """
@@ -213,7 +213,7 @@ def _clean(verdict: Verdict) -> Verdict:
     try:
         verdict = checked(verdict)
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
-        raise JudgeFault("bad_verdict", f"the verdict is not what a Verdict says: {error}") from error
+        raise JudgeFault("bad_verdict", f"the verdict is not a valid Verdict: {error}") from error
     wrong = absurd_dollars(verdict.dollars) or absurd_usage(verdict.usage)
     large = [
         metric for metric, value in verdict.values.items() if value is not None and MOST_VALUE < abs(value) < math.inf

@@ -1,9 +1,9 @@
-"""A small program in a separate process, asked line by line and ended after a time limit.
+"""Runs a small program in a separate process that answers line by line, with a time limit per answer.
 
-Neither a regular expression nor a JSON schema can be stopped in this process once it
-has begun on a hostile text: both run in C without looking at signals or letting other
-threads work. The child sets an alarm before each question, whose default action ends
-it wherever it is; it needs no one to watch it, and ends with its standard input.
+Once started on a hostile text, neither a regular expression nor a JSON schema can be stopped in
+this process: both run in C without checking signals or letting other threads work. The child sets
+an alarm before each question, whose default action ends it whatever it is doing; it needs no
+supervision, and ends when its standard input closes.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from karat.records import JsonObject
 
 __all__ = ["Child", "Schemas", "read_schema"]
 
-# SIGINT is left to the parent: Ctrl-C on a terminal reaches the child too, while trials in flight are still scored.
+# The child ignores SIGINT: Ctrl-C on a terminal reaches it too, while trials in flight are still being scored.
 _FRAME = """
 import json, signal, sys
 signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -59,7 +59,7 @@ class Child:
         self._end: Callable[[], object] = _nothing
 
     def ask(self, question: object) -> Any:
-        """What the program answers. Raises JudgeFault: `scorer_timeout` where its alarm ended it, or `scorer_crash`."""
+        """The program's answer. Raises JudgeFault: `scorer_timeout` if its alarm ended it, or `scorer_crash`."""
         with self._lock:
             process = self._process or self._start()
             try:
@@ -78,7 +78,7 @@ class Child:
         raise JudgeFault("scorer_crash", f"the process that scores ended with code {code}")
 
     def close(self) -> None:
-        """End the child; asking again starts another."""
+        """Ends the child; asking again starts another."""
         with self._lock:
             self._end()
             self._process = None
@@ -105,7 +105,7 @@ class Child:
 
 
 def _nothing() -> None:
-    """There is no child to end."""
+    """No child to end."""
 
 
 def _finish(process: subprocess.Popen[bytes]) -> None:
@@ -137,7 +137,7 @@ def ask(question):
     try:
         validator = validator_of(setting["schemas"][schema] if type(schema) is int else schema)
     except (jsonschema.SchemaError, TypeError, AttributeError) as fault:
-        return [None, "the schema is none: %s" % getattr(fault, "message", fault)]
+        return [None, "not a valid schema: %s" % getattr(fault, "message", fault)]
     try:
         error = jsonschema.exceptions.best_match(validator.iter_errors(json.loads(text)))
     except ValueError as fault:
@@ -154,21 +154,21 @@ def ask(question):
 
 
 class Schemas:
-    """Validates texts against the schemas that it is made with, or against one that comes with the text."""
+    """Validates texts against the schemas given to it, or against one passed with the text."""
 
     def __init__(self, schemas: Sequence[object], *, seconds: float) -> None:
         self._child = Child(_PROGRAM, {"schemas": list(schemas)}, seconds=seconds)
 
     def check(self, schema: int | JsonObject, text: str) -> tuple[bool | None, str]:
-        """Whether the text is JSON that the schema allows, and the first thing that is wrong; None: not known.
+        """Whether the text is JSON that the schema allows, and the first fault; None: not known.
 
-        `schema`: a place among those given, or a schema of its own. Raises JudgeFault when it takes too long.
+        `schema`: an index into those given, or a schema. Raises JudgeFault when it takes too long.
         """
         valid, reason = self._child.ask([schema, text])
         return valid, reason
 
     def close(self) -> None:
-        """End the process that validates."""
+        """Ends the validating process."""
         self._child.close()
 
 

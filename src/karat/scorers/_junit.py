@@ -1,4 +1,4 @@
-"""JUnit XML as test runners write it, read as a stranger's: no DTD, no entities, nothing that is fetched."""
+"""JUnit XML as test runners write it, treated as untrusted: no DTD, no entities, nothing is fetched."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ _LONGEST = 300  # characters of a name or message
 
 
 class BadReport(ValueError):
-    """It is not a report that can be read; the message follows its name."""
+    """Not a readable report; the message follows its name."""
 
 
 def read_junit(report: bytes) -> dict[str, str | None]:
-    """Test → "passed", or why not; None: it was skipped. A test that is there twice passed if it always did.
+    """Test → "passed", or why not; None: it was skipped. A test that occurs twice passed if it always did.
 
     Tests are named `classname.name`. Raises BadReport.
 

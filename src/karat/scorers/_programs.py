@@ -1,6 +1,6 @@
-"""Programs that score a workspace: with limits, without the run's secrets, and with nothing of them left at the end.
+"""Programs that score a workspace: with limits, without the run's secrets, and with nothing left at the end.
 
-What they run may be the agent's own code. It runs as this user, with the network: `docs/explanation/security.md`.
+They may run the agent's own code. It runs as this user, with the network: `docs/explanation/security.md`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _END_SECONDS = 5.0
 
 
 class ProgramOptions(BaseModel):
-    """What the experiment file may say of a program."""
+    """What the experiment file may set for a program."""
 
     model_config = ConfigDict(extra="forbid")
     command: list[str] = Field(
@@ -49,10 +49,10 @@ class ProgramOptions(BaseModel):
     add: str | None = Field(
         default=None, description="a folder, such as hidden tests, that is laid over the workspace before"
     )
-    env: dict[str, str] = Field(default={}, description="its environment besides PATH, LANG and a HOME of its own")
+    env: dict[str, str] = Field(default={}, description="its environment besides PATH, LANG and its own HOME")
     timeout_seconds: float = Field(default=300.0, gt=0, le=86_400)  # for one answer
     memory_mb: int | None = Field(default=8192, ge=64)  # address space of each process; null: not limited
-    max_processes: int = Field(default=4096, ge=1)  # of this user, those of other programs included
+    max_processes: int = Field(default=4096, ge=1)  # of this user, including those of other programs
 
     @field_validator("command", mode="before")
     @classmethod
@@ -63,9 +63,9 @@ class ProgramOptions(BaseModel):
 class Finished(msgspec.Struct, frozen=True, kw_only=True):
     """How a program ended."""
 
-    code: int | None  # None: a limit of ours ended it
+    code: int | None  # None: one of our limits ended it
     limit: str = ""  # which
-    output: bytes  # what it wrote to standard output, at most as much as it may
+    output: bytes  # what it wrote to standard output, up to the limit
     errors: str  # the end of standard error
 
     @property
@@ -76,9 +76,9 @@ class Finished(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def added(folder: Path, name: str | None) -> tuple[dict[str, tuple[bytes, bool]], str]:
-    """The files that are laid over a workspace, each with whether it is executable; and their digest.
+    """The files that are copied over a workspace, each with whether it is executable; and their digest.
 
-    Raises BadOption where the folder cannot be read.
+    Raises BadOption if the folder cannot be read.
     """
     if name is None:
         return {}, ""
@@ -101,9 +101,9 @@ def run_program(
     files: dict[str, tuple[bytes, bool]],
     given: bytes = b"",
 ) -> Finished:
-    """Runs the command in a workspace over which `files` are laid. Every process that it started has ended then.
+    """Runs the command in a workspace after copying `files` over it. At its end, every process it started has ended.
 
-    `given`: standard input. Raises JudgeFault where the program cannot be started, BadOption for a wrong template.
+    `given`: standard input. Raises JudgeFault if the program cannot be started, BadOption for a wrong template.
     """
     for name, (data, executable) in files.items():
         put(workspace.path, name, data, executable=executable)
@@ -142,7 +142,7 @@ def run_program(
 
 
 def _wait(process: subprocess.Popen[bytes], files: tuple[int, int], seconds: float) -> str:
-    """Until the launcher has ended, and everything with it. Returns the limit that ended it, if one did."""
+    """Waits until the launcher has ended, and everything with it. Returns the limit that ended it, if any."""
     limit, deadline = "", time.monotonic() + seconds
     try:
         while not limit:
@@ -165,7 +165,7 @@ def _wait(process: subprocess.Popen[bytes], files: tuple[int, int], seconds: flo
 
 
 def read_output(workspace: Workspace, name: str, *, at_most: int) -> bytes | None:
-    """A file that a program wrote; None where there is none that is regular and not too long."""
+    """A file that a program wrote; None if there is no regular file that is not too long."""
     with suppress(OSError), open_regular(workspace.path / name, within=workspace.path, at_most=at_most) as file:
         return file.read(at_most)
     return None

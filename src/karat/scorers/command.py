@@ -1,4 +1,4 @@
-"""What a program of yours says of the workspace that a trial left."""
+"""Metrics that your own program computes from the workspace that a trial left."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ __all__ = ["Command"]
 
 
 class Scale(BaseModel):
-    """How to read a metric."""
+    """How to interpret a metric."""
 
     model_config = ConfigDict(extra="forbid")
     low: float | None = None  # its least value; null: not bounded
     high: float | None = None  # its greatest value; null: not bounded
     direction: Literal["higher", "lower", "none"] = "higher"  # which way is better
-    description: str = ""  # what it says, for reports
+    description: str = ""  # its meaning, for reports
 
 
 class Command:
     """The numbers that a program prints: one JSON object of metric → number, true, false or null.
 
-    It runs in a copy of the workspace, as the trial left it, with the folder `add` laid over it. On standard input it
+    It runs in a copy of the workspace, as the trial left it, with the folder `add` copied over it. On standard input it
     gets `sample`, `metadata`, `questions`, `golden` and `replies` as one JSON object. A program that fails, exceeds a
     limit or prints something else gives no score.
     """
@@ -37,7 +37,7 @@ class Command:
     runs_programs = True
 
     class Options(ProgramOptions):
-        """What the experiment file may say about it."""
+        """What the experiment file may set."""
 
         metrics: dict[str, Scale] = Field(
             min_length=1, description="what the program gives: metric → {low, high, direction}, or {} for any number"
@@ -49,7 +49,7 @@ class Command:
         self._files, self.fingerprint = added(setting.folder, options.add)
 
     def score(self, sample: Sample, answer: Answer) -> Verdict:
-        """Raises JudgeFault where there is no workspace, or the program gives no numbers."""
+        """Raises JudgeFault if there is no workspace, or the program gives no numbers."""
         given = {
             "sample": sample.id,
             "metadata": sample.metadata,

@@ -1,4 +1,4 @@
-"""Whether the answer holds a text: the golden answer, or texts that are given."""
+"""Whether the answer contains a text: the golden answer, or given texts."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ __all__ = ["Contains"]
 
 
 class Contains:
-    """True where the answer holds the golden answer, or all or any of the texts given instead.
+    """True if the answer contains the golden answer, or all or any of the texts given instead.
 
-    Runs of white space count as one space. Case counts only if asked. Without texts and
+    Runs of white space count as one space. Case is ignored by default. Without texts and
     without a golden answer there is no score.
     """
 
     class Options(BaseModel):
-        """What the experiment file may say about it."""
+        """What the experiment file may set."""
 
         model_config = ConfigDict(extra="forbid")
         texts: list[str] = Field(default=[], description="what is looked for, instead of the golden answer")
@@ -47,7 +47,7 @@ class Contains:
         self._texts = [self._plain(text) for text in self._options.texts]
 
     def score(self, sample: Sample, answer: Answer) -> list[Verdict] | bool | None:
-        """Of each turn with a golden answer, or of the last reply. None: no text was given, and no golden answer."""
+        """For each turn with a golden answer, or for the last reply. None: no text and no golden answer is given."""
         if self._texts:
             return self._holds(self._texts, answer.text)
         (name,) = (metric.name for metric in self.metrics)

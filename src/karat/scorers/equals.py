@@ -1,4 +1,4 @@
-"""Whether the answer is the golden answer, to the letter or nearly so."""
+"""Whether the answer is the golden answer, exactly or nearly so."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ __all__ = ["Equals"]
 
 
 class Equals:
-    """True where the answer equals the golden answer, or one of the texts given instead.
+    """True if the answer equals the golden answer, or one of the texts given instead.
 
-    White space at the ends and runs of it inside do not count, nor do different Unicode
-    forms of one text; letters' case does. Without a golden answer there is no score.
+    White space at the ends, runs of it inside and different Unicode forms of
+    the same text do not count; letter case does. Without a golden answer there is no score.
     """
 
     class Options(BaseModel):
-        """What the experiment file may say about it."""
+        """What the experiment file may set."""
 
         model_config = ConfigDict(extra="forbid")
         any_of: list[str] = Field(default=[], description="right answers, instead of the golden one")
@@ -36,7 +36,7 @@ class Equals:
         self._right = frozenset(self._plain(text) for text in self._options.any_of)
 
     def score(self, sample: Sample, answer: Answer) -> list[Verdict] | bool | None:
-        """Of each turn with a golden answer. None: there is no golden answer to compare with."""
+        """For each turn with a golden answer. None: there is no golden answer to compare with."""
         if self._right:
             return self._plain(answer.text) in self._right
         if len(sample.turns) < 2:

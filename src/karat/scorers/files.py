@@ -32,18 +32,18 @@ _PARTS = {
 
 
 class Files:
-    """True where files of the workspace are as they should be when the trial has ended.
+    """True if files of the workspace are as they should be when the trial has ended.
 
-    Paths start at the workspace. They and the texts of `equals` and `contains` may hold `{{ sample }}`, the sample's
-    id, and `{{ metadata.NAME }}`, a column of the dataset. Each expectation gives a metric of its own, with a reason
-    where it was not met; the metric called as the scorer is true where all hold. `changed_lines` says how large the
-    difference to the starting workspace is. No link is followed.
+    Paths start at the workspace. They and the texts of `equals` and `contains` may contain `{{ sample }}`, the sample's
+    id, and `{{ metadata.NAME }}`, a column of the dataset. Each expectation gives its own metric, with a reason
+    if it was not met; the metric with the scorer's name is true if all hold. `changed_lines` is the size of the
+    difference to the starting workspace. No link is followed.
     """
 
     blocking = True
 
     class Options(BaseModel):
-        """What the experiment file may say about it."""
+        """What the experiment file may set."""
 
         model_config = ConfigDict(extra="forbid", populate_by_name=True)
         exists: list[str] = Field(default=[], description="paths of files or folders")
@@ -97,9 +97,9 @@ class Files:
         self._checker.close()
 
     def score(self, sample: Sample, answer: Answer) -> Verdict:
-        """Raises JudgeFault where there is no workspace, or a schema takes too long."""
+        """Raises JudgeFault if there is no workspace, or a schema takes too long."""
         fields = {"sample": sample.id, "metadata": sample.metadata}
-        found: dict[str, str | None] = {}  # expectation → what is wrong, "" nothing
+        found: dict[str, str | None] = {}  # expectation → its fault; "": none
         with self._workspace_of(answer) as workspace:
             for part in self._parts:
                 if part != "max_changed_lines":
@@ -129,7 +129,7 @@ class Files:
         return Verdict(values=values, reasons=reasons)
 
     def _fault(self, part: str, given: str, workspace: Workspace, fields: Mapping[str, object]) -> str:
-        """What is wrong with one file; empty: nothing."""
+        """The fault of one file; empty: none."""
         path = templates.fill(given, fields, place=part)
         if not is_plain_name(path):
             raise JudgeFault("bad_path", f"'{given}' is, for this sample, no path within the workspace: {path!r:.100}")

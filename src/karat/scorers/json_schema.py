@@ -16,20 +16,18 @@ __all__ = ["JsonSchema"]
 
 
 class JsonSchema:
-    """True where the answer is JSON (also in a code fence) and valid against a JSON schema.
+    """True if the answer is JSON (also in a code fence) and valid against a JSON schema.
 
-    Of a conversation it looks at the last reply.
+    In a conversation it checks the last reply.
 
-    The schema stands in the experiment file, or in a file of its own. It is applied in a
-    process of its own that ends after `timeout_seconds`, because a schema's pattern on a
-    hostile text may never end. References outside the schema are not followed: nothing
-    is fetched. `reasons` says the first thing that is wrong.
+    The schema is applied in a separate process that ends after `timeout_seconds`. References outside the schema are
+    not followed: nothing is fetched. `reasons` gives the first fault.
     """
 
     blocking = True
 
     class Options(BaseModel):
-        """What the experiment file may say about it."""
+        """What the experiment file may set."""
 
         model_config = ConfigDict(extra="forbid", populate_by_name=True)
         json_schema: dict[str, object] | bool | str = Field(

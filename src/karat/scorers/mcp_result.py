@@ -1,4 +1,4 @@
-"""Whether a tool of an MCP server gave what was expected: values, a schema, an error, in time."""
+"""Whether a tool of an MCP server returned what was expected: values, a schema, an error, in time."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ _ABSENT = object()
 
 
 class McpResult:
-    """True where a tool call gave what was expected: for the agent `mcp`, which makes one call a sample.
+    """True if a tool call returned what was expected: for the agent `mcp`, which makes one call per sample.
 
-    Expectations stand in the options, or, sample by sample, in columns of the dataset that `columns` names. Each gives
-    a metric of its own, with a reason where it was not met; the metric called as the scorer is true where all hold.
+    Expectations are in the options, or, sample by sample, in columns of the dataset named in `columns`. Each gives
+    its own metric, with a reason if it was not met; the metric with the scorer's name is true if all hold.
     Texts are for `equals` and `contains`.
     """
 
     class Options(BaseModel):
-        """What the experiment file may say about it."""
+        """What the experiment file may set."""
 
         model_config = ConfigDict(extra="forbid", populate_by_name=True)
         error: bool | str | None = Field(
@@ -88,7 +88,7 @@ class McpResult:
         self._schemas = Schemas([], seconds=options.timeout_seconds)
 
     def score(self, sample: Sample, answer: Answer) -> Verdict:
-        """One value an expectation; None where the sample has none. Raises JudgeFault for a column that is none."""
+        """One value per expectation; None if the sample has none. Raises JudgeFault for an invalid column."""
         calls = [call for reply in answer.replies for call in reply.tool_calls]
         if not calls:
             names = [metric.name for metric in self.metrics]
@@ -146,7 +146,7 @@ def _failed_as(wanted: object, call: ToolCall) -> tuple[bool, str]:
 
 
 def _loaded(value: object) -> object:
-    """What a cell holds, also as text (CSV)."""
+    """The value of a cell, also from text (CSV)."""
     try:
         return json.loads(value) if isinstance(value, str) else value
     except ValueError:

@@ -1,4 +1,4 @@
-"""Whether the numbers of a conversation are right, turn by turn, how they were come by, and why one is wrong."""
+"""Whether the numbers of a conversation are right, turn by turn, how they were computed, and why one is wrong."""
 
 from __future__ import annotations
 
@@ -32,19 +32,19 @@ from karat.scorers._child import Child
 
 __all__ = ["Numeric"]
 
-NOT_RECORDED = "not_recorded"  # `stop_reason` of a turn that a file of answers does not hold
+NOT_RECORDED = "not_recorded"  # `stop_reason` of a turn that is missing in a file of answers
 
 _MATCHES = {
     "numerical": "off by less than 0.001, or by at most 1 %: the primary one",
-    "soft": "off by at most 1 %; a golden 0 asks for 0",
+    "soft": "off by at most 1 %; a golden 0 needs 0",
     "unit_agnostic": "numerical, also at 100 times or a hundredth of the golden number",
     "sign_agnostic": "numerical, whatever the sign",
     "general": "numerical, the same yes or no, the same text, or the same number with % on one side",
     "exact": "equal to five decimals: the rule of the official scorer",
-    "declared": "numerical in the unit that the agent named",
-    "printed": "rounds to the golden answer as it was printed",
+    "declared": "numerical in the unit that the agent gave",
+    "printed": "rounds to the golden answer as printed",
     "scale_and_sign": "unit_agnostic, whatever the sign",
-    "right": "numerical, or the same yes or no: what every count of right turns goes by",
+    "right": "numerical, or the same yes or no: the basis of every count of right turns",
 }
 _READINGS = {
     "logic_recall": "share of the golden operations that the program has",
@@ -81,22 +81,18 @@ class _Earlier(msgspec.Struct):
 
 
 class Numeric:
-    """Golden numbers: nine matches a turn, the quality of the reasoning program, and a diagnosis for what is wrong.
+    """Golden numbers: nine matches per turn, the quality of the reasoning program, and a diagnosis for what is wrong.
 
-    One row a declared turn: a turn without a reply is wrong as well. A turn whose golden answer is text has no
-    values: judge it with `overlap` or a model. The answer is what the agent gives
-    apart from its text (a file of answers: its column), else what `extract` takes out of the text. An answer
-    given apart that is not one value, `USD 1,234.5` say, is searched by `extract` as well. The readings of a
-    program are there where the turn has a golden program and the agent gave one that can be read (else
-    the label `program: unreadable` says so); they are of the whole
-    golden program, and under `detail.reasoning.step` without what an earlier turn had computed.
-    Any expression can be made to run for hours by the right text, and the text is the agent's: `regex` works
-    in a process of its own, and a reply that takes it longer than `timeout_seconds` leaves the answer without scores.
-    For `dataset.kind: conversation`, where it is the default.
+    One row per declared turn: a turn without a reply is wrong too. A turn whose golden answer is text has no
+    values: judge it with `overlap` or a model. The answer is what the agent gives apart from its text (in a file of
+    answers: its column), else what `extract` finds in the text. Metrics of the program exist if the turn has a
+    golden program and the agent gave one that can be parsed; they cover the whole golden program, and under
+    `detail.reasoning.step` only what no earlier turn had computed. `regex` runs in a separate process; if a reply
+    takes longer than `timeout_seconds`, the answer has no scores. The default for `dataset.kind: conversation`.
     """
 
     class Options(BaseModel):
-        """How the answer is found in what the agent said."""
+        """How the answer is found in the agent's reply."""
 
         model_config = ConfigDict(extra="forbid")
         extract: Literal["json", "last_number", "regex"] = Field(
@@ -140,8 +136,8 @@ class Numeric:
         self.blocking = self._child is not None
 
     def score(self, sample: Sample, answer: Answer) -> Sequence[Verdict]:
-        """A verdict a declared turn."""
-        # The report; its numbers are read once for all answers to the sample that come in a row.
+        """One verdict per declared turn."""
+        # The report; its numbers are parsed once for consecutive answers to the same sample.
         if self._last is None or self._last[0] != sample.digest:
             detail = sample.detail
             text = "\n".join(str(detail[part]) for part in ("pre_text", "post_text") if detail.get(part))
@@ -196,7 +192,7 @@ def _verdict(number: int, turn: Turn, given: Stated, facts: TurnFacts, earlier: 
         **({"program": given.program} if given.program else {}),
         **({"unreached": True} if given is _UNREACHED else {}),
     }
-    if parse_value(turn.golden) is None:  # nothing, or text: that is for a judge
+    if parse_value(turn.golden) is None:  # none, or text: that is for a judge
         return Verdict(values={**dict.fromkeys((*_MATCHES, *_READINGS)), **operations}, turn=number)
     found = match(turn.golden, given.answer, declared_unit=given.unit, printed=turn.detail.get("printed"))
     values: dict[str, float | bool | None] = {name: getattr(found, name) for name in _MATCHES}

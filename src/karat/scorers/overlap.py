@@ -2,7 +2,7 @@
 
 Token recall and F1 as in SQuAD (Rajpurkar et al. 2016, "SQuAD: 100,000+ Questions for Machine Comprehension of Text",
 section 6.1): lower case, without punctuation and articles; here also without other function words, with numbers
-compared by value, and a tenth of the weight for words that the question holds already. Two checks besides: a number,
+compared by value, and a tenth of the weight for words in the question. Two more checks: a number,
 or a yes or no, that disagrees with the golden answer.
 """
 
@@ -19,6 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from karat import formats
 from karat.records import Answer, Metric, Sample, Turn
 from karat.scorers import Verdict, golden_turns
+from karat.sums import exact_sum
 
 __all__ = ["Overlap"]
 
@@ -27,7 +28,7 @@ _STEPS = (0.2, 0.4, 0.6, 0.8)  # recall or F1 that levels 2 to 5 begin at
 _SHOWN = 6  # words that a reason lists
 _CLAIM_CHARACTERS = 300
 _DENIED = "a yes or no that disagrees with the golden answer"
-_ASKED = 0.1  # weight of a word that the question holds: to repeat it says little
+_ASKED = 0.1  # weight of a word from the question: repeating it means little
 _FUNCTION_TEXT = """
 a an the and or but if of in on at to up for from by with as is are was were be been it its this that these those there
 i you your we they he she do does did can will would should so then than also
@@ -37,7 +38,7 @@ _NEGATIONS = frozenset({"no", "not", "never", "none", "nothing", "neither", "nor
 _NUMBER_WORDS = "two three four five six seven eight nine ten"
 _SPELLED = {word: str(value) for value, word in enumerate(_NUMBER_WORDS.split(), 2)}
 
-# Every repeat is bounded, so that no text makes matching slow. Scripts without spaces, and pictures: each character is
+# Every repeat is bounded, so no text makes matching slow. Scripts without spaces, and emoji: each character is
 # a token.
 _NUMBER = r"\d{1,40}(?:[.,]\d{1,40}){0,12}"
 _TOKEN = re.compile(
@@ -53,31 +54,30 @@ _CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]")
 class Overlap:
     """Scores an answer offline, by the words that it shares with the golden answer (1 to 5 each).
 
-    completeness: token recall, the share of the golden answer's words that the answer holds. helpfulness_and_clarity:
-    token F1, which falls with every word beside them; at most 3 where the answer contradicts the golden one.
-    factual_adherence: recall, at least 2; at most 2 where a golden number is missing and another number is there, or
-    where one says yes and the other no. Levels 2 to 5 begin at 0.2, 0.4, 0.6 and 0.8.
+    completeness: token recall, the share of the golden answer's words in the answer. helpfulness_and_clarity:
+    token F1, which falls with every additional word; at most 3 if the answer contradicts the golden one.
+    factual_adherence: recall, at least 2; at most 2 if a golden number is missing and another number is there, or
+    if one answers yes and the other no. Levels 2 to 5 begin at 0.2, 0.4, 0.6 and 0.8.
 
-    Deterministic, without a model: it does not understand other words for the same thing. Good for trying things out,
-    for CI and as a baseline; a model as judge is the better reader. `claims` lists the sentences most of whose words
-    are neither in the golden answer nor in the question. A sample without a golden answer is not scored.
+    Deterministic, without a model: it does not understand paraphrases. `claims` lists the sentences most of whose
+    words are neither in the golden answer nor in the question. A sample without a golden answer is not scored.
     """
 
     class Options(BaseModel):
-        """What the experiment file may say about it."""
+        """What the experiment file may set."""
 
         model_config = ConfigDict(extra="forbid")
         max_claims: int = Field(default=20, ge=0, le=1000, description="unverified claims kept of one answer")
 
     offline = True
-    fingerprint = "4"  # of these rules: another number tells new scores from old ones
+    fingerprint = "4"  # version of these rules: it separates new scores from old ones
     metrics = tuple(Metric(name=name, low=1, high=5, direction="higher", kind="ordinal") for name in METRICS)
 
     def __init__(self, options: Options | None = None) -> None:
         self._max_claims = (options or self.Options()).max_claims
 
     def score(self, sample: Sample, answer: Answer) -> Verdict | list[Verdict]:
-        """Three integers from 1 to 5, each with its reason, of each turn that has a golden answer."""
+        """Three integers from 1 to 5, each with its reason, for each turn that has a golden answer."""
         judged = golden_turns(sample, answer)
         verdicts = [structs.replace(self._of_turn(turn, text), turn=number) for number, turn, text in judged]
         return verdicts if len(verdicts) > 1 else verdicts[0] if verdicts else _unscored()
@@ -116,11 +116,11 @@ class Overlap:
 
 
 def _weight(tokens: Counter[str], asked: set[str]) -> float:
-    return sum(n * (_ASKED if token in asked else 1.0) for token, n in tokens.items())
+    return exact_sum(n * (_ASKED if token in asked else 1.0) for token, n in tokens.items())
 
 
 def _contradiction(golden: str, text: str, asked: set[str]) -> tuple[str, str]:
-    """What in the answer disagrees with the golden answer, and the sentence in which it does; empty: nothing."""
+    """What in the answer disagrees with the golden answer, and in which sentence; empty: nothing."""
     values = {token for token in _tokens(golden) if _is_number(token)}
     if values and values.isdisjoint(_tokens(text)):
         for sentence in _sentences(text):
@@ -174,7 +174,7 @@ def _sentences(text: str) -> Iterator[str]:
 
 
 def _tokens(text: str) -> list[str]:
-    """Words in lower case, numbers by value; of a text without either, its characters."""
+    """Words in lower case, numbers by value; for a text without either, its characters."""
     found = [_normal(match[0]) for match in _TOKEN.finditer(text)]
     return [token for token in found if token not in _FUNCTION_WORDS] or found or [*text.casefold().replace(" ", "")]
 
@@ -198,7 +198,7 @@ def _is_number(token: str) -> bool:
 
 
 def _plain(text: str) -> str:
-    """Without what cannot be seen or written; compatible characters as one."""
+    """Without invisible and control characters; compatible characters as one."""
     text = _INVISIBLE.sub("", unicodedata.normalize("NFKC", text).encode("utf-8", "ignore").decode())
     return _CONTROL.sub(" ", text).strip()
 

@@ -55,9 +55,8 @@ _COMPARISON = RubricMetric(
 class Pairwise:
     """Prefers the answer of one condition to the answer of the baseline, to the same question in the same repetition.
 
-    Each pair is judged twice, with either answer shown first, and a tie is allowed. A judge that looks at the order
-    alone therefore prefers nothing: `preference` is 0.5, and `first_shown` says how far it goes by the order. The
-    pairs are judged when all answers are in. A golden answer is shown where there is one.
+    Each pair is judged twice, with either answer shown first, and a tie is allowed. `first_shown` measures the
+    position bias. The pairs are judged when all answers are in. A golden answer is shown if there is one.
     """
 
     class Options(JudgeModels):
@@ -78,7 +77,7 @@ class Pairwise:
         self.compared_with = other = _baseline(options.baseline, setting)
         prompt = _INSTRUCTIONS.format(criteria=options.criteria.strip())
         self._judge = Judge(
-            Judge.Options(**options.model_dump(exclude={"baseline", "criteria"}), repeats=2),  # one an order
+            Judge.Options(**options.model_dump(exclude={"baseline", "criteria"}), repeats=2),  # one per order
             replace(setting, recall=lambda key, trial: _as_choice(setting.recall(key, trial))),
             rubric=Rubric(name="pairwise", instructions=prompt, metrics=(_COMPARISON,)),
             form=_TWO_ANSWERS,
@@ -102,9 +101,9 @@ class Pairwise:
         return self._judge.unpriced
 
     async def score(self, sample: Sample, answer: Answer, *, done: Collection[Row] = ()) -> AsyncGenerator[Verdict]:
-        """One verdict a judge and order: repeat 0 shows the baseline's answer first, repeat 1 the other's.
+        """One verdict per judge and order: repeat 0 shows the baseline's answer first, repeat 1 the other's.
 
-        An answer of the baseline has a preference of 0.5, at no cost. Nothing where the baseline has no answer yet.
+        An answer of the baseline has a preference of 0.5, at no cost. No verdict if the baseline has no answer yet.
         """
         if answer.condition == self.compared_with:
             yield _free("the others are compared with this answer")
@@ -114,7 +113,7 @@ class Pairwise:
             return
         question = _listed([turn.question for turn in sample.turns])
         golden = _listed([turn.golden or "" for turn in sample.turns])
-        texts = [_listed([reply.text for reply in one.replies]) for one in (other, answer)]
+        texts = [_listed([reply.text for reply in shown.replies]) for shown in (other, answer)]
         panel = self._judge.calls
         for call in panel:
             judge = str(call.name) if len(panel) > 1 else None
@@ -139,7 +138,7 @@ class Pairwise:
 
 
 def _as_choice(row: Score | None) -> Score | None:
-    """A row of this scorer, as the judge said it."""
+    """A row of this scorer, as the judge gave it."""
     first = None if row is None else row.values.get("first_shown")
     if row is None or first is None:
         return None
@@ -153,7 +152,7 @@ def _free(reason: str) -> Verdict:
 
 
 def _listed(texts: list[str]) -> str:
-    """One text as it is; those of a conversation numbered, "" where all are empty."""
+    """A single text unchanged; those of a conversation numbered, "" if all are empty."""
     if len(texts) == 1 or not any(text.strip() for text in texts):
         return texts[0] if len(texts) == 1 else ""
     return "\n\n".join(f"[turn {number}]\n{text}" for number, text in enumerate(texts, start=1))

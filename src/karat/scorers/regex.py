@@ -26,16 +26,14 @@ def ask(text):
 
 
 class Regex:
-    """True where a pattern is found in the answer (Python's `re`); of a conversation, in the last reply.
+    """True if a pattern is found in the answer (Python's `re`); in a conversation, in the last reply.
 
-    Any pattern can be made to run for hours by the right text, and the text is the
-    agent's. A pattern that repeats something (`*`, `+`, `{…}`) therefore runs in a process
-    of its own that ends after `timeout_seconds`; the answer then has no score, and a fault
-    says why. Longer answers than `max_characters` have none either.
+    The right text can make any pattern run for hours. A pattern that repeats something (`*`, `+`, `{…}`) therefore
+    runs in a separate process that ends after `timeout_seconds`; the answer then has no score.
     """
 
     class Options(BaseModel):
-        """What the experiment file may say about it."""
+        """What the experiment file may set."""
 
         model_config = ConfigDict(extra="forbid")
         pattern: str | list[str] = Field(description="a pattern, or several that must all match")

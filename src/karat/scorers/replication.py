@@ -1,4 +1,4 @@
-"""What participants of a human study answered: every field of every turn, read, or the reason why it is not."""
+"""What participants of a human study answered: every field of every turn, parsed, or the reason why it cannot be."""
 
 from __future__ import annotations
 
@@ -15,37 +15,35 @@ from karat.scorers import Verdict
 __all__ = ["Replication"]
 
 RULES = "answers 2"
-"""How answers are read. Another rule has another number: `karat score RUN` then reads the answers of a run again."""
+"""The version of how answers are read. After a change, `karat score RUN` reads a run's answers again."""
 
 _WITHOUT = {"not_asked": "stopped", "not_recorded": "unrecorded"}
-"""`stop_reason` of a turn that has no reply → what its row says of it."""
+"""`stop_reason` of a turn without a reply → the reason in its row."""
 
 
 class Replication:
-    """Reads what participants of a human study answered, and why a field is not read. For `dataset.kind: study`.
+    """Parses the answers of a human study's participants, field by field. For `dataset.kind: study`.
 
-    One row a turn: `parsed` is whether every field that is not optional was read; the answers stand under
-    `detail.answers`, and under `labels` each field that has none, with its reason: refused, missing,
-    out_of_range, contradictory or invalid. A turn that was not asked any more, because too much
-    before it could not be read, has no value. Nothing is turned into another answer. The tests, PAS
-    and ECS of the study are made from these rows by every report.
+    One row per turn: `parsed` is whether every field that is not optional was parsed; the answers are in
+    `detail.answers`, and `labels` gives the reason for each field without one: refused, missing,
+    out_of_range, contradictory or invalid. A turn that was not asked, because too many earlier
+    answers could not be parsed, has no value. No answer is replaced by another. Every report computes
+    the tests, PAS and ECS of the study from these rows.
     """
 
     class Options(BaseModel):
-        """Nothing can be set: the study says how answers are read."""
+        """No options: the study defines how answers are parsed."""
 
         model_config = ConfigDict(extra="forbid")
 
     offline = True
     fingerprint = RULES
     metrics = (
-        Metric(
-            name="parsed", low=0, high=1, kind="share", description="every field that must be answered could be read"
-        ),
+        Metric(name="parsed", low=0, high=1, kind="share", description="turns whose required fields could all be read"),
     )
 
     def score(self, sample: Sample, answer: Answer) -> Sequence[Verdict]:
-        """A verdict a declared turn."""
+        """One verdict per declared turn."""
         replies = [*answer.replies, *[None] * (len(sample.turns) - len(answer.replies))]
         fields: Any = sample.detail.get("fields")
         if not isinstance(fields, list) or len(fields) < len(sample.turns):

@@ -1,4 +1,4 @@
-"""Exact match and F1 of reading comprehension: the rules of SQuAD, and of TAT-QA where a question is from there.
+"""Exact match and F1 of reading comprehension: the rules of SQuAD, or of TAT-QA for its questions.
 
 SQuAD (Rajpurkar et al. 2016, "SQuAD: 100,000+ Questions for Machine Comprehension of Text", section 6.1; 2018, "Know
 What You Don't Know", section 4). TAT-QA (Zhu et al. 2021, "TAT-QA: A Question Answering Benchmark on a Hybrid of
@@ -41,7 +41,7 @@ class Span:
     """
 
     class Options(BaseModel):
-        """What the experiment file may say about it."""
+        """What the experiment file may set."""
 
         model_config = ConfigDict(extra="forbid")
         no_answer: list[str] = Field(
@@ -57,7 +57,7 @@ class Span:
         self._none = {_squad_words(text) for text in (options or self.Options()).no_answer}
 
     def score(self, sample: Sample, answer: Answer) -> list[Verdict] | None:
-        """Of each turn with a golden answer. None: there is none."""
+        """For each turn with a golden answer. None: there is none."""
         verdicts = []
         for number, turn, text in golden_turns(sample, answer):
             place = len(sample.turns) - 1 if number is None else number
@@ -94,7 +94,7 @@ def _squad_words(text: str) -> tuple[str, ...]:
 
 
 def _f1(given: Counter[str], wanted: Counter[str]) -> float:
-    """The harmonic mean of precision and recall; where one side has no words, whether the other has none."""
+    """The harmonic mean of precision and recall; if one side has no words, whether the other has none too."""
     if not given or not wanted:
         return float(given == wanted)
     shared = (given & wanted).total()
@@ -112,7 +112,7 @@ def _scale(text: str) -> float:
 
 
 def _number(text: str) -> float | None:
-    """The value of `(1.5)`, `12%`, `$1,496.5` or `1 million`, to four decimals; None: the text is no number."""
+    """The value of `(1.5)`, `12%`, `$1,496.5` or `1 million`, to four decimals; None: the text is not a number."""
     words = text.translate(_SIGNS).split()
     try:
         if not words or not math.isfinite(float(words[0])) or (len(words) > 1 and _scale(words[1]) == 1):
@@ -124,12 +124,12 @@ def _number(text: str) -> float | None:
         return None
     unit = re.search(r"[0-9.]+\s?[a-zA-Z]+", text)
     value = (float(digits[0]) if "." in digits[0] else int(digits[0])) * (_scale(unit[0]) if unit else 1)
-    value *= -1 if re.search(r"\([0-9.\s%]+\)", text) else 1  # a bracket with a comma in it is no minus there
+    value *= -1 if re.search(r"\([0-9.\s%]+\)", text) else 1  # there, a bracket with a comma is not a minus
     return round(value * (0.01 if re.search(r"[0-9.\s]+%", text) else 1), 4)
 
 
 def _joined(answers: Sequence[str], scale: str) -> str:
-    """All spans as one text, in the order of the alphabet; numbers in full."""
+    """All spans as one text, in alphabetical order; numbers in full."""
     parts = []
     for text in sorted(map(str, answers)):
         value = _number(text)
@@ -155,7 +155,7 @@ def _tatqa_words(text: str) -> tuple[str, ...]:
 
 
 def _prediction(text: str, reply: Reply | None) -> tuple[list[str], str]:
-    """The answers that a reply gives, and their scale; an answer that is given apart may be such JSON as well."""
+    """The answers that a reply gives, and their scale; an answer given apart may be such JSON too."""
     unit = None
     if reply is not None and reply.answer is not None:
         text, unit = reply.answer[:_LONGEST], reply.unit

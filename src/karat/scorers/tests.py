@@ -20,18 +20,18 @@ _NAMED = 50  # failing tests
 class Tests:
     """The share of tests that pass in a copy of the workspace, as the trial left it.
 
-    `command` runs the tests, with the folder `add` laid over the workspace: tests that the agent did not see. With
-    `junit`, the report that the command writes (`pytest --junit-xml=report.xml`) says which tests passed, and
-    `reasons` names those that failed; without it the exit code says whether all did. `expected` names the tests that
-    count; one that did not run has failed. A command that exceeds a limit, or writes no report, has passed nothing.
-    The tests run with the agent's code, which can tamper with them: lay your own configuration over it, too.
+    `command` runs the tests, with the folder `add` copied over the workspace: tests that the agent did not see. With
+    `junit`, the report that the command writes (`pytest --junit-xml=report.xml`) lists the tests that passed, and
+    `reasons` names those that failed; without it the exit code tells whether all passed. `expected` names the tests
+    that count; one that did not run has failed. If the command exceeds a limit, or writes no report, no test passed.
+    The agent's code can tamper with the tests: put your own configuration into `add`, too.
     """
 
     blocking = True
     runs_programs = True
 
     class Options(ProgramOptions):
-        """What the experiment file may say about it."""
+        """What the experiment file may set."""
 
         junit: str | None = Field(default=None, description="the JUnit XML file that the command writes, a path in it")
         expected: list[str] = Field(default=[], description="the tests that count, as the report names them; all")
@@ -60,7 +60,7 @@ class Tests:
         self.metrics = (alone,) if options.junit is None else (share, whole)
 
     def score(self, sample: Sample, answer: Answer) -> Verdict:
-        """Raises JudgeFault where there is no workspace, or the command cannot be started."""
+        """Raises JudgeFault if there is no workspace, or the command cannot be started."""
         options, report = self._options, None
         with self._workspace_of(answer) as workspace:
             if options.junit is not None:

@@ -31,7 +31,7 @@ _Found = tuple[bool | None, str]
 
 
 class _Arguments(BaseModel):
-    """What a tool must have been called with."""
+    """The arguments that a tool must have been called with."""
 
     model_config = ConfigDict(extra="forbid", populate_by_name=True)
     tool: _Tool = Field(description="as under `used`")
@@ -39,7 +39,7 @@ class _Arguments(BaseModel):
     json_schema: dict[str, object] | bool | str | None = Field(
         default=None, alias="schema", description="or: a JSON schema of the arguments, or the path of a file with it"
     )
-    calls: Literal["any", "all"] = "any"  # whether one call must be so, or every call of the tool
+    calls: Literal["any", "all"] = "any"  # whether one call must match, or every call of the tool
 
     @model_validator(mode="after")
     def _one_of_them(self) -> _Arguments:
@@ -52,18 +52,17 @@ _ArgumentList = TypeAdapter(list[_Arguments])
 
 
 class Trajectory:
-    """True where the agent's tool calls were as expected: tools used, not used, in order, with arguments, at most n.
+    """True if the agent's tool calls were as expected: tools used, not used, in order, with arguments, at most n.
 
-    A tool is written `search`, `docs.search` (of the MCP server `docs`) or `docs.*`. Expectations
-    stand in the options, or, sample by sample, in columns of the dataset that `columns` names; for
-    tasks of tau-bench the column `actions` means the calls that the task expects.
-    Each gives a metric of its own, and `reasons` says what was otherwise; the metric called as
-    the scorer is true where all hold. Calls of all turns count, in the order of the trace that
-    the agent reports; an agent that reports no calls made none.
+    A tool is written `search`, `docs.search` (of the MCP server `docs`) or `docs.*`. Expectations are in the
+    options, or, sample by sample, in columns of the dataset named in `columns`; for tau-bench tasks the column
+    `actions` means the calls that the task expects. Each gives its own metric, and `reasons` explains what
+    differed; the metric with the scorer's name is true if all hold. Calls of all turns count, in the order in which
+    the agent reports them.
     """
 
     class Options(BaseModel):
-        """What the experiment file may say about it."""
+        """What the experiment file may set."""
 
         model_config = ConfigDict(extra="forbid")
         used: list[_Tool] | None = Field(default=None, description="tools that must be called")
@@ -101,16 +100,16 @@ class Trajectory:
             ]
         )
         given = [rule.json_schema for rule in options.arguments or []]
-        schemas = [None if one is None else read_schema(one, setting.folder) for one in given]
+        schemas = [None if schema is None else read_schema(schema, setting.folder) for schema in given]
         self.fingerprint = blake2b(json.dumps(schemas, sort_keys=True).encode(), digest_size=16).hexdigest()
         self._schemas = Schemas(schemas, seconds=options.timeout_seconds)
         # A check against a schema waits for another process.
-        self.blocking = "arguments" in options.columns or any(one is not None for one in schemas)
+        self.blocking = "arguments" in options.columns or any(schema is not None for schema in schemas)
 
     def score(self, sample: Sample, answer: Answer) -> Verdict:
-        """One value an expectation; None where the sample has none. Raises JudgeFault for a column that is none."""
+        """One value per expectation; None if the sample has none. Raises JudgeFault for an invalid column."""
         calls = [call for reply in answer.replies for call in reply.tool_calls]
-        expected: dict[_Part, object] = {}  # None: nothing of this sample
+        expected: dict[_Part, object] = {}  # None: nothing for this sample
         for part in self._parts:
             column = self._options.columns.get(part)
             if column is None:
@@ -166,7 +165,7 @@ class Trajectory:
         return True, ""
 
     def _one_argued(self, rule: _Arguments, schema: Any, calls: Sequence[ToolCall]) -> _Found:
-        """The first call that settles it."""
+        """The first call that decides it."""
         wrong = f"'{rule.tool}' was not called"
         for number, call in enumerate(calls, start=1):
             if rule.equals is not None:
@@ -210,7 +209,7 @@ def _actions(part: _Part, sample: Sample) -> object:
 
 
 def _of_column(part: _Part, value: object) -> object:
-    """What a cell of the dataset expects: a value, or a text (CSV) that holds one as JSON, or names with commas."""
+    """The expectation in a dataset cell: a value, or text (CSV) with one as JSON, or names with commas."""
     if value is None or value == "":
         return None
     value = names_in_cell(value)
@@ -221,4 +220,4 @@ def _of_column(part: _Part, value: object) -> object:
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         place = "".join(f"{step}: " for step in first["loc"])
-        raise JudgeFault("bad_expectation", f"the sample's '{part}' is none: {place}{first['msg']}") from error
+        raise JudgeFault("bad_expectation", f"the sample's '{part}' is not valid: {place}{first['msg']}") from error

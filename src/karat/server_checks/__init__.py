@@ -1,12 +1,12 @@
-"""Whether an MCP server keeps the protocol, without a model: `karat check-server`.
+"""Checks whether an MCP server follows the protocol, without a model: `karat check-server`.
 
     report = await check_server(server, folder=folder, redact=redact, calls={"search": {"query": "resume"}})
     report.failed                                     # whether a check failed
     [check.id for check in report.checks if check.verdict == "warning"]
 
-The messages are written and read here (wire.py), not by the SDK: a client library repairs, drops or refuses what a
-check must see. What a valid result is, the SDK's types say. Tools are called only where the server marks them as
-read-only, where the caller names them, or with arguments that their own schema refuses.
+This package writes and reads messages itself (wire.py), because a client library repairs, drops or refuses what a
+check must see. The SDK's types say whether a result is valid. A tool is called only if the server marks it as
+read-only, if the caller names it, or with arguments that its own schema refuses.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The checks of a server, in their order: versions, lists, names and descriptions, errors, calls, and the end.
+"""The checks of a server, in order: versions, lists, names and descriptions, errors, calls, and shutdown.
 
-The order counts: `messages` closes all connections, and what comes after it looks at what was noted.
+The order matters: `messages` closes all connections, and later checks look at what was recorded.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from karat.server_checks.wire import INITIALIZE_VERSIONS, MODERN_VERSION, Http, 
 __all__ = ["CHECKS", "PlannedCheck"]
 
 LONGEST_DESCRIPTION = 1024
-"""Characters: what the strictest interfaces of models take."""
+"""Characters that the strictest model APIs accept."""
 
 ALIKE = 0.8
-"""The share of words that two descriptions have in common (Jaccard) from which on they are called alike."""
+"""Two descriptions are called alike if they share at least this part of their words (Jaccard)."""
 
 LONG_RESULT = 100_000
-"""Bytes, about 25,000 tokens: what fills a large part of a model's context."""
+"""Bytes, about 25,000 tokens: more fills a large part of a model's context."""
 
 MUCH_STDERR = 1024 * 1024
-"""Bytes of one connection."""
+"""Bytes per connection."""
 
 _COMPARED = 500  # tools: pairs grow with the square
 _FEWEST_WORDS = 3
@@ -50,12 +50,12 @@ _Look = Callable[[Probe], Awaitable[Finding]]
 
 
 class PlannedCheck(msgspec.Struct, frozen=True, kw_only=True):
-    """A check, and what to do where it does not pass."""
+    """A check, and what to do if it does not pass."""
 
     id: str
     advice: str
     look: _Look
-    needs: str  # tools, resources, prompts: else it does not apply; stdio, http: of such servers only; or empty
+    needs: str  # what the server must have: tools, resources, prompts; or its transport: stdio, http; or empty
 
 
 CHECKS: list[PlannedCheck] = []
@@ -69,7 +69,7 @@ def _check(name: str, advice: str, needs: str = "") -> Callable[[_Look], _Look]:
     return add
 
 
-@_check("handshake", "See that the command or the address is right, and that the server answers the first request.")
+@_check("handshake", "Check that the command or the address is right, and that the server answers the first request.")
 async def _handshake(probe: Probe) -> Finding:
     connection = await probe.connected()
     about = probe.introduction
@@ -80,7 +80,7 @@ async def _handshake(probe: Probe) -> Finding:
 
 
 async def _version(probe: Probe, wanted: str) -> Finding:
-    """Whether the server speaks this version; another one offered instead is no fault."""
+    """Whether the server speaks this version; offering another one is not a fault."""
     connection, reply = await probe.open(wanted)
     try:
         if wanted == MODERN_VERSION:
@@ -91,7 +91,7 @@ async def _version(probe: Probe, wanted: str) -> Finding:
             return failed(f"initialize got {reply}")
         given = reply.result.get("protocolVersion")
         if given not in INITIALIZE_VERSIONS:
-            return failed(f"it answers with protocolVersion {json.dumps(given)[:60]}, which is none")
+            return failed(f"it answers with protocolVersion {json.dumps(given)[:60]}, which is not a version")
         if given != wanted:
             return skipped(f"the server offers {given} instead")
         listing = await probe.fresh_tools(connection)
@@ -110,14 +110,14 @@ for _one in ("2025-06-18", "2025-11-25", MODERN_VERSION):
 
 async def _modern(probe: Probe, reply: Reply) -> Finding:
     if reply.kind in ("closed", "timeout", "malformed"):
-        return failed(f"server/discover got {reply}; a server that does not know it must say so by an error")
+        return failed(f"server/discover got {reply}; a server that does not know it must answer with an error")
     if reply.kind == "error":
-        return skipped(f"the server begins with initialize only (server/discover got {reply})")
+        return skipped(f"the server only knows initialize (server/discover got {reply})")
     versions = reply.result.get("supportedVersions")
     if not isinstance(versions, list):
         return failed("the result of server/discover has no supportedVersions")
     if MODERN_VERSION not in versions:
-        return skipped(f"the server supports {named([str(one) for one in versions])}")
+        return skipped(f"the server supports {named([str(version) for version in versions])}")
     connection, _ = await probe.open(MODERN_VERSION)
     try:
         listing = await probe.fresh_tools(connection)
@@ -128,7 +128,7 @@ async def _modern(probe: Probe, reply: Reply) -> Finding:
     return passed(f"supported; {formats.plural(len(listing.items), 'tool')}")
 
 
-@_check("protocol.unknown", "Never repeat the client's version unseen: answer with the newest that you support.")
+@_check("protocol.unknown", "Never echo the client's version unchecked: answer with the newest that you support.")
 async def _unknown_version(probe: Probe) -> Finding:
     if probe.version == MODERN_VERSION:
         return skipped(f"the server speaks {MODERN_VERSION} only")
@@ -152,7 +152,7 @@ async def _ping(probe: Probe) -> Finding:
     return passed(f"after {formats.number(reply.seconds)} s") if reply.kind == "result" else failed(f"ping got {reply}")
 
 
-@_check("ids", "Send each id back as it came: the text '7' is not the number 7.")
+@_check("ids", "Return each id unchanged: the text '7' is not the number 7.")
 async def _ids(probe: Probe) -> Finding:
     connection = await probe.connected()
     before = len(connection.breaches.get("id", ()))
@@ -160,11 +160,11 @@ async def _ids(probe: Probe) -> Finding:
     noted = connection.breaches.get("id", [])[before:]
     if noted or reply.kind not in ("result", "error"):
         return failed("; ".join(noted) or f"a request with a text as id got {reply}")
-    return passed("texts and numbers come back as they were")
+    return passed("texts and numbers come back unchanged")
 
 
 async def _list(probe: Probe, kind: str) -> Finding:
-    """The whole list, valid and of finite length, if the server says that it has one."""
+    """Whether the list is valid and ends, if the server declares that it has one."""
     await probe.connected()
     capability = kind.partition("/")[0]
     offers = probe.introduction.get("capabilities")
@@ -172,7 +172,7 @@ async def _list(probe: Probe, kind: str) -> Finding:
     listing = await probe.listing(kind)
     if not declared:
         if listing.items:
-            return failed(f"it lists {len(listing.items)} {kind}, and does not declare the capability '{capability}'")
+            return failed(f"it lists {len(listing.items)} {kind} but does not declare the capability '{capability}'")
         return skipped(f"it does not declare the capability '{capability}'")
     if not listing.offered and kind == "resources/templates":
         return skipped("it has no templates")
@@ -184,11 +184,11 @@ async def _list(probe: Probe, kind: str) -> Finding:
 for _kind in ("tools", "resources", "resources/templates", "prompts"):
     _check(
         f"list.{_kind.rpartition('/')[2]}",
-        "Declare what you list; give a nextCursor only where there is another page, and a new one each time.",
+        "Declare what you list; send a nextCursor only if there is another page, and a new one each time.",
     )(partial(_list, kind=_kind))
 
 
-@_check("list.cursor", "Refuse a cursor that you did not give with error -32602.")
+@_check("list.cursor", "Refuse a cursor that you did not issue with error -32602.")
 async def _cursor(probe: Probe) -> Finding:
     for kind in ("tools", "resources", "prompts"):
         if (await probe.listing(kind)).pages > 1:
@@ -202,7 +202,7 @@ async def _cursor(probe: Probe) -> Finding:
 
 @_check(
     "list.stable",
-    "List the same tools in the same order: a change makes answers incomparable and empties prompt caches.",
+    "List the same tools in the same order: changes make answers incomparable and invalidate prompt caches.",
     needs="tools",
 )
 async def _stable(probe: Probe) -> Finding:
@@ -225,20 +225,20 @@ async def _stable(probe: Probe) -> Finding:
 async def _names(probe: Probe) -> Finding:
     found = [str(tool["name"]) for tool in await probe.tools()]
     if bad := [name for name in found if not _NAME.fullmatch(name)]:
-        return failed(f"not made of 1 to 128 of A-Z a-z 0-9 _ - . : {named(bad)}")
+        return failed(f"not 1 to 128 characters from A-Z a-z 0-9 _ - . : {named(bad)}")
     if odd := [name for name in found if not _MODELS_NAME.fullmatch(name)]:
         return warning(f"with dots, or longer than 64 characters, which many models refuse: {named(odd)}")
     return passed(f"{len(found)} names")
 
 
-@_check("tools.duplicates", "Give each tool a name of its own.", needs="tools")
+@_check("tools.duplicates", "Give each tool a unique name.", needs="tools")
 async def _duplicates(probe: Probe) -> Finding:
     counted = Counter(str(tool["name"]) for tool in await probe.tools())
     twice = [name for name, times in counted.items() if times > 1]
-    return failed(f"listed more than once: {named(twice)}") if twice else passed("every name is there once")
+    return failed(f"listed more than once: {named(twice)}") if twice else passed("every name is unique")
 
 
-@_check("tools.schemas", "Give JSON Schema with type: object, without references to other documents.", needs="tools")
+@_check("tools.schemas", "Use JSON Schema with type: object, without references to other documents.", needs="tools")
 async def _schemas(probe: Probe) -> Finding:
     found = await probe.tools()
     problems = []
@@ -255,7 +255,7 @@ async def _schemas(probe: Probe) -> Finding:
     return failed("; ".join(problems[:3]) + more) if problems else passed("every schema is valid JSON Schema")
 
 
-@_check("descriptions.tools", "Say what the tool does and when to use it: a model chooses by this text.", needs="tools")
+@_check("descriptions.tools", "Say what the tool does and when to use it: models choose by this text.", needs="tools")
 async def _descriptions(probe: Probe) -> Finding:
     found = await probe.tools()
     without = [str(tool["name"]) for tool in found if not _description(tool).strip()]
@@ -276,7 +276,7 @@ async def _arguments_described(probe: Probe) -> Finding:
     return warning(seen) if without else passed(f"all {total} are described")
 
 
-@_check("descriptions.length", "Shorten: every request pays for it, and some models refuse more.", needs="tools")
+@_check("descriptions.length", "Shorten it: every request pays for it, and some models refuse more.", needs="tools")
 async def _descriptions_long(probe: Probe) -> Finding:
     found = await probe.tools()
     lengths = {str(tool["name"]): len(_description(tool)) for tool in found}
@@ -291,7 +291,7 @@ async def _descriptions_long(probe: Probe) -> Finding:
 
 @_check(
     "descriptions.alike",
-    "Say what tells the tools apart, or make one of them: models confuse such tools.",
+    "Say how the tools differ, or merge them: models confuse such tools.",
     needs="tools",
 )
 async def _descriptions_alike(probe: Probe) -> Finding:
@@ -334,17 +334,17 @@ async def _unknown_method(probe: Probe) -> Finding:
     return verdict(f"an unknown method got {reply}, want error {_NO_METHOD}")
 
 
-@_check("errors.tool", "Answer with error -32602, and go on.", needs="tools")
+@_check("errors.tool", "Answer with error -32602, and keep running.", needs="tools")
 async def _unknown_tool(probe: Probe) -> Finding:
     return await _refused(probe, "tools/call", {"name": _UNKNOWN, "arguments": {}}, "an unknown tool")
 
 
-@_check("errors.resource", "Answer with an error, and go on.", needs="resources")
+@_check("errors.resource", "Answer with an error, and keep running.", needs="resources")
 async def _unknown_resource(probe: Probe) -> Finding:
     return await _refused(probe, "resources/read", {"uri": f"karat://{_UNKNOWN}"}, "an unknown resource")
 
 
-@_check("errors.prompt", "Answer with error -32602, and go on.", needs="prompts")
+@_check("errors.prompt", "Answer with error -32602, and keep running.", needs="prompts")
 async def _unknown_prompt(probe: Probe) -> Finding:
     return await _refused(probe, "prompts/get", {"name": _UNKNOWN}, "an unknown prompt")
 
@@ -354,8 +354,8 @@ async def _refused(probe: Probe, method: str, params: JsonObject, what: str) -> 
     if not _refuses(reply):
         return failed(f"{what} got {reply}, want an error")
     if gone := await probe.alive():
-        return failed(f"after {what}, the server gives {gone}")
-    return passed(str(reply) if reply.kind == "error" else "a result that says isError")
+        return failed(f"after {what}, the next request got {gone}")
+    return passed(str(reply) if reply.kind == "error" else "a result with isError")
 
 
 def _refuses(reply: Reply) -> bool:
@@ -368,7 +368,7 @@ def _refuses(reply: Reply) -> bool:
     needs="tools",
 )
 async def _wrong_arguments(probe: Probe) -> Finding:
-    """Calls without arguments of tools that require some: their schema must refuse them."""
+    """Calls tools without the arguments they require: their schema must refuse that."""
     candidates = []
     for tool in await probe.tools():
         schema, notes = tool.get("inputSchema"), tool.get("annotations")
@@ -376,7 +376,7 @@ async def _wrong_arguments(probe: Probe) -> Finding:
         if isinstance(schema, dict) and not destructive and probe.fits(schema, {})[0] is False:
             candidates.append(str(tool["name"]))
     if not candidates:
-        return skipped("no tool requires an argument (those marked as destructive are left out)")
+        return skipped("no tool requires an argument (destructive ones are left out)")
     accepted = []
     for name in candidates[:_MOST_CALLS]:
         reply = await probe.ask("tools/call", {"name": name, "arguments": {}})
@@ -389,7 +389,7 @@ async def _wrong_arguments(probe: Probe) -> Finding:
     return passed(f"refused by {len(candidates[:_MOST_CALLS])} of {len(candidates)} tools that require arguments")
 
 
-@_check("errors.json", "Answer with error -32700 (over HTTP with status 400), and go on.")
+@_check("errors.json", "Answer with error -32700 (over HTTP with status 400), and keep running.")
 async def _malformed(probe: Probe) -> Finding:
     connection = await probe.connected()
     if isinstance(connection.transport, Http):
@@ -401,12 +401,12 @@ async def _malformed(probe: Probe) -> Finding:
         return passed(f"HTTP {status}")
     await connection.transport.raw(b'{"jsonrpc": "2.0", "id": 1, \n')
     gone = await probe.alive()
-    return failed(f"after a line that is not JSON, the server gives {gone}") if gone else passed("it goes on")
+    return failed(f"after a line that is not JSON, the next request got {gone}") if gone else passed("it keeps running")
 
 
 @_check(
     "calls.results",
-    "Answer within the time limit with `content`, a list; report what fails with isError.",
+    "Answer within the time limit with `content`, a list; report failures with isError.",
     needs="tools",
 )
 async def _results(probe: Probe) -> Finding:
@@ -422,9 +422,9 @@ async def _results(probe: Probe) -> Finding:
         if reply.kind != "result":
             problem = f"got {reply}"
         elif fault := probe.problem("tools/call", reply.result):
-            problem = f"gave a result that is not valid: {fault}"
+            problem = f"returned an invalid result: {fault}"
         elif name in probe.calls and reply.result.get("isError") is True:
-            problem = f"says that it failed: {json.dumps(reply.result.get('content'))[:100]}"
+            problem = f"reported a failure: {json.dumps(reply.result.get('content'))[:100]}"
         if problem:
             problems.append(f"'{name[:60]}' {problem}")
     if problems:
@@ -433,7 +433,7 @@ async def _results(probe: Probe) -> Finding:
     return passed(f"{formats.plural(len(probe.results), 'tool')} called, the slowest {formats.number(slowest)} s")
 
 
-@_check("calls.structured", "Give structuredContent that is valid against the tool's own outputSchema.", needs="tools")
+@_check("calls.structured", "Return structuredContent that fits the tool's own outputSchema.", needs="tools")
 async def _structured(probe: Probe) -> Finding:
     problems, fit = [], 0
     for name, (tool, reply) in probe.results.items():
@@ -441,7 +441,7 @@ async def _structured(probe: Probe) -> Finding:
         if reply.kind != "result" or reply.result.get("isError") is True or not isinstance(schema, dict):
             continue
         if not isinstance(reply.result.get("structuredContent"), dict):
-            problems.append(f"'{name[:60]}' has an outputSchema and gave no structuredContent")
+            problems.append(f"'{name[:60]}' has an outputSchema but returned no structuredContent")
             continue
         valid, why = probe.fits(schema, reply.result["structuredContent"])
         fit += valid is True
@@ -464,12 +464,12 @@ async def _sizes(probe: Probe) -> Finding:
     largest = max(found, key=lambda name: found[name])
     seen = f"the largest, of '{largest[:60]}', has {formats.count(found[largest])} bytes"
     if found[largest] > LARGEST_RESULT:
-        return failed(f"{seen}, more than the {formats.count(LARGEST_RESULT)} that karat takes")
+        return failed(f"{seen}, more than the {formats.count(LARGEST_RESULT)} that karat accepts")
     return warning(seen) if found[largest] > LONG_RESULT else passed(seen)
 
 
 async def _callable(probe: Probe) -> list[tuple[JsonObject, JsonObject]]:
-    """The tools that may be called, each with its arguments: named by the caller first, then read-only ones."""
+    """The tools that may be called, with arguments: first those that the caller named, then read-only ones."""
     found = {str(tool["name"]): tool for tool in await probe.tools()}
     calls = [(found.get(name, {"name": name}), arguments) for name, arguments in probe.calls.items()]
     for name, tool in found.items():
@@ -482,7 +482,7 @@ async def _callable(probe: Probe) -> list[tuple[JsonObject, JsonObject]]:
     return calls
 
 
-@_check("cancellation", "Stop the request and go on; ignore a cancellation of a request that you do not know.")
+@_check("cancellation", "Stop the request and keep running; ignore cancellations of unknown requests.")
 async def _cancellation(probe: Probe) -> Finding:
     connection = await probe.connected()
     if connection.version == MODERN_VERSION and probe.server.type == "http":
@@ -494,14 +494,14 @@ async def _cancellation(probe: Probe) -> Finding:
         sent = await connection.send("tools/call", {"name": tool["name"], "arguments": arguments})
         await connection.notify("notifications/cancelled", {"requestId": sent, "reason": "karat checks this"})
     if gone := await probe.alive():
-        return failed(f"after a cancellation, the server gives {gone}")
+        return failed(f"after a cancellation, the next request got {gone}")
     what = f"of '{called[0]['name'][:60]}' and " if called else ""
-    return passed(f"it goes on after a cancellation {what}of an unknown request")
+    return passed(f"it keeps running after a cancellation {what}of an unknown request")
 
 
 @_check(
     "http.origin",
-    "Refuse an unknown Origin with 403: else any page in a browser can call a server on this machine.",
+    "Refuse an unknown Origin with 403: otherwise any page in a browser can call a server on this machine.",
     needs="http",
 )
 async def _origin(probe: Probe) -> Finding:
@@ -511,39 +511,39 @@ async def _origin(probe: Probe) -> Finding:
     body = {"jsonrpc": "2.0", "id": 1, "method": "ping", "params": {}}
     status = await connection.transport.raw(json.dumps(body).encode(), origin="http://karat.invalid")
     if status is not None and 400 <= status < 500:
-        return passed(f"HTTP {status} for the page of a stranger")
-    return failed(f"a request with the Origin of a stranger's page got HTTP {status}, want 403")
+        return passed(f"HTTP {status} for another site's page")
+    return failed(f"a request with another site's Origin got HTTP {status}, want 403")
 
 
-@_check("http.session", "Answer 404, so that the client begins anew.", needs="http")
+@_check("http.session", "Answer 404, so that the client starts a new session.", needs="http")
 async def _session(probe: Probe) -> Finding:
     connection = await probe.connected()
     if not isinstance(connection.transport, Http) or connection.transport.session is None:
-        return skipped("the server gives no session id")
+        return skipped("the server issues no session id")
     body = {"jsonrpc": "2.0", "id": 1, "method": "ping", "params": {}}
     headers = {"mcp-session-id": "karat-no-such-session"}
     status = await connection.transport.raw(json.dumps(body).encode(), **headers)
     if status in (400, 404):
         return passed(f"HTTP {status} for an unknown session")
-    return failed(f"a request of an unknown session got HTTP {status}, want 404")
+    return failed(f"a request with an unknown session got HTTP {status}, want 404")
 
 
-@_check("messages", "Send one JSON-RPC 2.0 object a message, and ask the client only for what it declares.")
+@_check("messages", "Send one JSON-RPC 2.0 object per message, and ask the client only for what it declares.")
 async def _messages(probe: Probe) -> Finding:
     await probe.end()
     noted = [*probe.breaches.get("message", ()), *probe.breaches.get("json", ()), *probe.breaches.get("id", ())]
-    return failed("; ".join(noted)) if noted else passed("every message is one of JSON-RPC 2.0")
+    return failed("; ".join(noted)) if noted else passed("every message is valid JSON-RPC 2.0")
 
 
-@_check("stdout", "Print to stderr: stdout is for messages alone.", needs="stdio")
+@_check("stdout", "Print to stderr: stdout is only for messages.", needs="stdio")
 async def _stdout(probe: Probe) -> Finding:
     noted = probe.breaches.get("stdout", [])
-    return failed(f"lines that are no messages: {named(noted)}") if noted else passed("it has messages only")
+    return failed(f"lines that are not messages: {named(noted)}") if noted else passed("it has only messages")
 
 
-@_check("stderr", "Log less: clients keep this, and a full pipe stops the server.", needs="stdio")
+@_check("stderr", "Log less: clients store it, and a full pipe blocks the server.", needs="stdio")
 async def _stderr(probe: Probe) -> Finding:
-    seen = f"{formats.count(probe.stderr_bytes)} bytes, of the connection with most"
+    seen = f"{formats.count(probe.stderr_bytes)} bytes, on the connection with the most"
     return warning(seen) if probe.stderr_bytes > MUCH_STDERR else passed(seen)
 
 
@@ -553,7 +553,7 @@ async def _shutdown(probe: Probe) -> Finding:
         return skipped("for servers over stdio" if probe.server.type != "stdio" else "the server ended before")
     late = [ending for ending in probe.endings if ending.seconds is None]
     if late:
-        return failed(f"{len(late)} of {len(probe.endings)} times it still ran 5 s after its stdin was closed")
+        return failed(f"{len(late)} of {len(probe.endings)} times it was still running 5 s after its stdin was closed")
     codes = {ending.code for ending in probe.endings}
     latest = max(ending.seconds or 0.0 for ending in probe.endings)
     seen = f"at the latest {formats.number(latest)} s after its stdin was closed"
@@ -562,11 +562,11 @@ async def _shutdown(probe: Probe) -> Finding:
     return passed(seen)
 
 
-@_check("children", "End what you start before you end yourself.", needs="stdio")
+@_check("children", "End the processes you started before you exit.", needs="stdio")
 async def _children(probe: Probe) -> Finding:
     if not probe.endings:
         return skipped("for servers over stdio" if probe.server.type != "stdio" else "the server ended before")
     left = sum(ending.children for ending in probe.endings)
     if left:
-        return failed(f"{left} of {len(probe.endings)} times, processes that it started lived on")
+        return failed(f"{left} of {len(probe.endings)} times, processes that it started kept running")
     return passed("no process is left")

@@ -1,4 +1,4 @@
-"""What the checks of a server found."""
+"""The results of checking a server."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class ServerReport(msgspec.Struct, frozen=True, kw_only=True):
 
     server: str
     type: str  # stdio, http
-    about: str  # what the server says it is: name and version; empty if it did not say
+    about: str  # the server's reported name and version; empty if not reported
     protocol: str | None  # the version that most checks used; None: there was no connection
     tools: int
     resources: int
@@ -38,6 +38,6 @@ class ServerReport(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def counts(self) -> dict[Verdict, int]:
-        """How many checks ended how."""
+        """Verdict → how many checks have it."""
         verdicts: tuple[Verdict, ...] = ("failed", "warning", "passed", "not_applicable")
         return {verdict: sum(check.verdict == verdict for check in self.checks) for verdict in verdicts}

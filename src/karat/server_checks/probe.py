@@ -27,11 +27,11 @@ _DEEPEST = 5
 
 
 class Unavailable(Exception):
-    """There is no connection; the text says why."""
+    """There is no connection; the text gives the reason."""
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
-    """What one check saw."""
+    """The result of one check."""
 
     verdict: Verdict
     seen: str
@@ -43,12 +43,12 @@ def passed(seen: str) -> Finding:
 
 
 def failed(seen: str) -> Finding:
-    """The protocol is broken."""
+    """The server breaks the protocol."""
     return Finding(verdict="failed", seen=seen)
 
 
 def warning(seen: str) -> Finding:
-    """Allowed, and a risk."""
+    """Allowed, but a risk."""
     return Finding(verdict="warning", seen=seen)
 
 
@@ -67,13 +67,13 @@ class Listing(msgspec.Struct, kw_only=True):
     """All pages of one list."""
 
     items: list[JsonObject] = []
-    problem: str = ""  # why the list is not valid, or does not end
+    problem: str = ""  # why the list is invalid, or does not end
     pages: int = 0
     offered: bool = True  # False: the server has no such list
 
 
 class Probe:
-    """Opens connections as the checks need them, and keeps what they noted."""
+    """Opens connections for the checks, and keeps what they recorded."""
 
     def __init__(
         self, server: McpServer, *, folder: Path, seconds: float, calls: Mapping[str, JsonObject], redact: Redactor
@@ -81,7 +81,7 @@ class Probe:
         self.server, self.seconds, self.calls, self.redact = server, seconds, calls, redact
         self._folder = folder
         self.lists: dict[str, Listing] = {}
-        self.results: dict[str, tuple[JsonObject, Reply]] = {}  # tool → the tool and what it gave
+        self.results: dict[str, tuple[JsonObject, Reply]] = {}  # name → the tool and its reply
         self.introduction: JsonObject = {}  # the result of `initialize` or `server/discover`
         self.version: str | None = None  # of the main connection
         self.breaches: dict[str, list[str]] = {}
@@ -91,7 +91,7 @@ class Probe:
         self._current: Connection | None = None
 
     async def open(self, version: str) -> tuple[Connection, Reply]:
-        """A new connection, and what the server answered to this version. Raises Unavailable."""
+        """A new connection, and the server's answer to this version. Raises Unavailable."""
         connection = Connection(self.server, folder=self._folder, redact=self.redact)
         try:
             await connection.start()
@@ -111,7 +111,7 @@ class Probe:
         return connection, reply
 
     async def connected(self) -> Connection:
-        """The connection in use; a new one where the last check left none. Raises Unavailable."""
+        """The connection in use; a new one if the last check left none. Raises Unavailable."""
         if self._current is not None and self._current.usable:
             return self._current
         if self._current is not None:
@@ -130,7 +130,7 @@ class Probe:
         raise Unavailable(why)
 
     async def close(self, connection: Connection) -> None:
-        """Ends a connection, and keeps what was noted about it."""
+        """Ends a connection, and keeps what it recorded."""
         await connection.close()
         if connection is self._current:
             self._current = None
@@ -142,13 +142,13 @@ class Probe:
         self.stderr_bytes = max(self.stderr_bytes, connection.transport.stderr_bytes)
 
     async def end(self) -> None:
-        """Ends everything; asking again opens anew."""
+        """Ends all connections; the next request opens a new one."""
         if self._current is not None:
             await self.close(self._current)
         self._schemas.close()
 
     async def ask(self, method: str, params: JsonObject | None = None, **chosen: int | str) -> Reply:
-        """Raises Unavailable where the server is gone, and does not come back."""
+        """The reply to a request. Raises Unavailable if the server has gone and cannot be reached again."""
         connection = await self.connected()
         number = chosen.get("number")
         return await connection.request(method, params, seconds=self.seconds, number=number)
@@ -161,21 +161,21 @@ class Probe:
         return "" if reply.kind in ("result", "error") else str(reply)
 
     async def listing(self, kind: str) -> Listing:
-        """Every page of `tools`, `resources`, `prompts` or `resources/templates`, asked for once."""
+        """Every page of `tools`, `resources`, `prompts` or `resources/templates`, requested once."""
         if kind not in self.lists:
             self.lists[kind] = await self._listed(kind, await self.connected())
         return self.lists[kind]
 
     async def tools(self) -> list[JsonObject]:
-        """Those that have a name."""
+        """The tools that have a name."""
         return [tool for tool in (await self.listing("tools")).items if isinstance(tool.get("name"), str)]
 
     async def fresh_tools(self, connection: Connection) -> Listing:
-        """The tools, asked for on another connection."""
+        """The tools, requested on another connection."""
         return await self._listed("tools", connection)
 
     def problem(self, method: str, result: JsonObject) -> str:
-        """What is not valid in a result, by the SDK's types of the version in use; empty if nothing is."""
+        """What is invalid in a result, by the SDK's types for the version in use; empty if nothing is."""
         from mcp_types.methods import validate_server_result
         from pydantic import ValidationError
 
@@ -190,7 +190,7 @@ class Probe:
         return ""
 
     def fits(self, schema: JsonObject, value: object) -> tuple[bool | None, str]:
-        """Whether a value is valid against a schema; None: the schema is none, or takes too long."""
+        """Whether a value is valid against a schema; None: the schema is invalid, or takes too long."""
         try:
             return self._schemas.check(schema, json.dumps(value))
         except JudgeFault as fault:
@@ -227,7 +227,7 @@ class Probe:
 
 
 def example(schema: object, depth: int = 0) -> object:
-    """A small value for a schema, which need not be valid: its own examples first, then the least of its type."""
+    """A small value for a schema, not always valid: one of its own examples, else the smallest of its type."""
     if not isinstance(schema, dict) or depth > _DEEPEST:
         return "a"
     for key in ("const", "default"):

@@ -1,4 +1,4 @@
-"""All checks, in their order, of one server."""
+"""Runs all checks of one server, in order."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from karat.server_checks.probe import Finding, Probe, Unavailable, failed, skipp
 
 __all__ = ["check_server"]
 
-_LONGEST = 400  # columns of what was seen
+_LONGEST = 400  # columns of a finding
 _LONGEST_NAME = 60
 
 
@@ -30,10 +30,10 @@ async def check_server(
     seconds: float = 10.0,
     calls: Mapping[str, JsonObject] | None = None,
 ) -> ServerReport:
-    """Start or reach the server several times, and check how it answers. Never raises for what the server does.
+    """Starts or reaches the server several times, and checks its answers. Never raises for what the server does.
 
-    `seconds`: how long one answer may take. `calls`: tools that may be called, with their arguments; besides, those
-    are called that the server marks as read-only, with arguments made from their schemas.
+    `seconds`: how long one answer may take. `calls`: tools that may be called, with their arguments. Tools that the
+    server marks as read-only are called too, with arguments made from their schemas.
     """
     probe = Probe(server, folder=folder, seconds=seconds, calls=calls or {}, redact=redact)
     done: list[Check] = []

@@ -1,7 +1,6 @@
-"""A connection to an MCP server over stdio or streamable HTTP that keeps what is wrong with it.
+"""A connection to an MCP server over stdio or streamable HTTP that records breaches of the protocol.
 
-A library's client drops lines that are no messages and repairs ids; here each of them is noted. Everything that is
-kept is bounded.
+Client libraries drop lines that are not messages and repair ids; this connection records each of them, within bounds.
 """
 
 from __future__ import annotations
@@ -34,10 +33,10 @@ if TYPE_CHECKING:
 __all__ = ["INITIALIZE_VERSIONS", "LARGEST_MESSAGE", "MODERN_VERSION", "Connection", "Ending", "Reply"]
 
 INITIALIZE_VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
-"""Of the protocol: those that begin with `initialize`."""
+"""Versions of the protocol that start with `initialize`."""
 
 MODERN_VERSION = "2026-07-28"
-"""The version without a handshake: each request says who asks, in which version."""
+"""The version without a handshake: each request names the client and the version."""
 
 LARGEST_MESSAGE = 16 * 1024 * 1024
 """Bytes; a longer one ends the connection."""
@@ -45,17 +44,17 @@ LARGEST_MESSAGE = 16 * 1024 * 1024
 EXIT_SECONDS = 5.0  # for a server to end after its stdin closed
 _CLEAR_SECONDS = 0.5  # for its children, and for the kernel after a kill
 _KEPT = 5  # of each kind of breach
-_SHOWN = 120  # characters of a line that is no message
+_SHOWN = 120  # characters of a line that is not a message
 _NO_METHOD = -32601
 
 
 class Reply(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of one request."""
+    """The outcome of one request."""
 
     kind: Literal["result", "error", "malformed", "timeout", "closed"]
     result: JsonObject = {}
     code: int | None = None  # of JSON-RPC
-    status: int | None = None  # of HTTP, where that alone says what went wrong
+    status: int | None = None  # of HTTP, if only that shows the error
     message: str = ""
     seconds: float = 0.0
     size: int = 0  # bytes of the message
@@ -77,13 +76,13 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
 class Ending(msgspec.Struct, frozen=True, kw_only=True):
     """How a stdio server ended after its stdin closed."""
 
-    seconds: float | None  # None: it had to be ended
+    seconds: float | None  # None: it had to be killed
     code: int | None
-    children: bool  # whether processes of its group lived on
+    children: bool  # whether processes of its group kept running
 
 
 class Connection:
-    """Requests, and what came back. `breaches` is what the protocol forbids, kind by kind, with examples."""
+    """Requests and replies. `breaches`: breaches of the protocol by kind, with examples."""
 
     def __init__(self, server: McpServer, *, folder: Path, redact: Redactor) -> None:
         self.server, self._redact = server, redact
@@ -93,7 +92,7 @@ class Connection:
         self.usable = True  # False after a timeout or an end: later replies could not be told apart
         self._waiting: dict[object, asyncio.Future[Reply]] = {}
         self._numbers = 0
-        self._answers: set[asyncio.Future[None]] = set()  # to requests of the server's own
+        self._answers: set[asyncio.Future[None]] = set()  # to the server's own requests
         self.transport: Stdio | Http = (
             Stdio(server, folder=folder, link=self)
             if server.type == "stdio"
@@ -101,18 +100,18 @@ class Connection:
         )
 
     async def start(self) -> None:
-        """Raises OSError where the program cannot be started."""
+        """Starts the connection. Raises OSError if the program cannot be started."""
         await self.transport.start()
 
     async def request(
         self, method: str, params: JsonObject | None = None, *, seconds: float, number: int | str | None = None
     ) -> Reply:
-        """Never raises for what a server does. `number`: the id, instead of the next one."""
+        """Sends a request and waits for its reply. Never raises for what a server does. `number`: the id to use."""
         sent = await self.send(method, params, number=number)
         return await self.reply(sent, seconds=seconds)
 
     async def send(self, method: str, params: JsonObject | None = None, *, number: int | str | None = None) -> object:
-        """The id of the request, whose reply is still to come."""
+        """Sends a request and returns its id, without waiting for the reply."""
         self._numbers += 1
         known = number if number is not None else self._numbers
         self._waiting[known] = asyncio.get_running_loop().create_future()
@@ -145,7 +144,7 @@ class Connection:
 
     def arrived(self, data: bytes, number: object = None) -> None:
         """One message of the server. `number`: the request whose HTTP response it came in."""
-        text = self._redact(data.decode("utf-8", "replace"))  # before anything is cut: half a secret is not recognised
+        text = self._redact(data.decode("utf-8", "replace"))  # before cutting: half a secret would not be recognised
         try:
             message = json.loads(text)
         except (ValueError, RecursionError):
@@ -169,13 +168,13 @@ class Connection:
             self.fail(number, Reply(kind="closed", message=why))
 
     def fail(self, number: object, reply: Reply) -> None:
-        """Ends the wait for one reply, if there is none yet."""
+        """Ends the wait for a reply that has not arrived."""
         waiting = self._waiting.get(number)
         if waiting is not None and not waiting.done():
             waiting.set_result(reply)
 
     def note(self, kind: str, example: str) -> None:
-        """Keeps an example of what the protocol forbids."""
+        """Records an example of a breach."""
         kept = self.breaches.setdefault(kind, [])
         if len(kept) < _KEPT and example not in kept:
             kept.append(example)
@@ -194,7 +193,7 @@ class Connection:
         return {**(params or {}), "_meta": meta}
 
     def _asked(self, message: JsonObject) -> None:
-        """A request of the server's own: a ping is answered, others were not offered."""
+        """Handles the server's own request: answers a ping, refuses others, which were not offered."""
         if "id" not in message:
             return
         answer: JsonObject = {"result": {}}
@@ -207,7 +206,7 @@ class Connection:
         sending.add_done_callback(self._answers.discard)
 
     def _meant(self, given: object, number: object) -> object:
-        """The request that a reply answers; a wrong spelling of its id is noted."""
+        """The request that a reply answers; records a wrongly spelt id."""
         same = [known for known in self._waiting if type(known) is type(given) and known == given]
         if same:
             return same[0]
@@ -238,7 +237,7 @@ def _reply(message: JsonObject, size: int) -> Reply:
 
 
 class Stdio:
-    """A process in a group of its own."""
+    """A process in its own group."""
 
     def __init__(self, server: McpServer, *, folder: Path, link: Connection) -> None:
         self._server, self._folder, self._link = server, folder, link
@@ -258,7 +257,7 @@ class Stdio:
         await self.raw(json.dumps(message).encode() + b"\n")
 
     async def raw(self, data: bytes) -> None:
-        """Bytes as they are, on stdin."""
+        """Writes raw bytes to stdin."""
         assert self._process is not None
         assert self._process.stdin is not None
         with suppress(ConnectionError, RuntimeError):
@@ -311,7 +310,7 @@ class Stdio:
 
 
 def _group(pid: int, number: int) -> bool:
-    """Sends a signal to the group. Whether it may still have members."""
+    """Sends a signal to the group; returns whether it may still have members."""
     try:
         os.killpg(pid, number)
     except ProcessLookupError:
@@ -329,7 +328,7 @@ async def _until(holds: Callable[[], bool], seconds: float) -> bool:
 
 
 class Http:
-    """One POST a message, as streamable HTTP has it."""
+    """Streamable HTTP: one POST per message."""
 
     def __init__(self, server: McpServer, *, link: Connection, redact: Redactor) -> None:
         self._server, self._link, self._redact = server, link, redact
@@ -362,7 +361,7 @@ class Http:
         task.add_done_callback(self._tasks.discard)
 
     async def raw(self, data: bytes, **headers: str) -> int | None:
-        """The status that a body gets, whatever it is; None: no answer in five seconds."""
+        """The status of the response to a raw body; None: no response within five seconds."""
         import httpx2
 
         assert self._client is not None
@@ -426,7 +425,7 @@ class Http:
         self._link.fail(number, Reply(kind="malformed", message="the HTTP response holds no reply"))
 
     async def _received(self, response: httpx2.Response, number: object) -> None:
-        """Passes on the body, which is one message, or the messages of an event stream."""
+        """Processes the body, which is one message or an event stream of messages."""
         stream = response.headers.get("content-type", "").startswith("text/event-stream")
         held = b""
         async for piece in response.aiter_bytes():

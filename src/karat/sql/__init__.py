@@ -1,7 +1,7 @@
-"""Other people's SQL: one SELECT over tables that karat filled, in a process that can reach nothing else.
+"""Runs untrusted SQL: one SELECT over tables that karat filled, in a process that can reach nothing else.
 
-The child has no files, no network, no settings to change, a bounded memory and a clock that
-ends it wherever it is. Tables are filled before access is switched off.
+The child process has no access to files, network or settings, and its memory and time are limited.
+Tables are filled before access is switched off.
 """
 
 from __future__ import annotations
@@ -43,39 +43,39 @@ __all__ = [
 ]
 
 TYPES = ("number", "whole", "text", "texts", "truth")
-"""What a column of ours may hold. None is NULL."""
+"""The types of values in a column. None is NULL."""
 
 SQL_TYPES = {
     "number": "DOUBLE", "whole": "BIGINT", "text": "VARCHAR", "texts": "VARCHAR[]", "truth": "BOOLEAN",
     "huge": "HUGEINT",
 }  # fmt: skip
-"""What SQL calls them. `huge`, of results alone: whole numbers of any size, such as sums of whole numbers."""
+"""Their SQL names. `huge`, only in results: whole numbers of any size, such as sums of whole numbers."""
 
-JsonObject = dict[str, Any]  # as in `karat.records`, which this package does without
+JsonObject = dict[str, Any]  # as in `karat.records`, which this package does not import
 
 _ENVIRONMENT = ("PATH", "HOME", "LANG", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "PYTHONPATH")
 _COMMAND = (sys.executable, "-P", str(Path(__file__).with_name("_child.py")))
-_GRACE = 10.0  # seconds for the child to start and to fill its tables, before its own clock runs
+_GRACE = 10.0  # seconds for the child to start and fill its tables before its own clock starts
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
-    """How much one query may take."""
+    """How much time, memory and disk one query may use."""
 
     seconds: float = 20.0
     megabytes: int = 512
-    rows: int = 1_000_000  # of its result
-    disk_megabytes: int = 8192  # for what is sorted or grouped outside of memory; of `stream` alone
+    rows: int = 1_000_000  # in its result
+    disk_megabytes: int = 8192  # for sorting and grouping on disk; `stream` only
 
 
 class Table(msgspec.Struct, frozen=True, kw_only=True):
     """A table to select from: the type of each column, and its values."""
 
     types: Mapping[str, str]
-    columns: Mapping[str, Sequence[Any]] = {}  # none: an empty table
+    columns: Mapping[str, Sequence[Any]] = {}  # {}: an empty table
 
 
 class Selected(msgspec.Struct, frozen=True, kw_only=True):
-    """A result, column by column; numbers are int or float, whatever else is neither text nor truth is text."""
+    """A result, column by column: int, float, bool, or text for everything else."""
 
     columns: dict[str, list[Any]]
 
@@ -84,38 +84,38 @@ class Selected(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ArrayColumn(msgspec.Struct, frozen=True, kw_only=True):
-    """A column as a file that `numpy.save` wrote: numbers, NaN for NULL, or codes of `texts`, −1 for NULL."""
+    """A column as a `numpy.save` file: numbers with NaN for NULL, or indices into `texts` with −1 for NULL."""
 
     path: Path
     texts: tuple[str, ...] | None = None
 
 
 class Arrays(msgspec.Struct, frozen=True, kw_only=True):
-    """Rows of a table, column by column; columns that are not there are NULL."""
+    """Rows of a table, column by column; missing columns are NULL."""
 
     rows: int
     columns: dict[str, ArrayColumn]
 
 
 class Filled(msgspec.Struct, frozen=True, kw_only=True):
-    """A table as a file of JSON lines, an object each, and then arrays. Columns that a line lacks are NULL."""
+    """A table as a file of JSON lines, one object each, followed by arrays. Columns that a line lacks are NULL."""
 
     path: Path
-    longest: int  # bytes of its longest line; 0: it is empty
+    longest: int  # bytes of its longest line; 0: the file is empty
     arrays: tuple[Arrays, ...] = ()
 
 
 class Shape(msgspec.Struct, frozen=True, kw_only=True):
-    """What a query would give: its columns with DuckDB's types, and what each is made of."""
+    """What a query would return: its columns with DuckDB's types, and what each is made of."""
 
     types: dict[str, str]
     sources: dict[str, tuple[str, ...]]  # name given by AS, in any part of the query → the names it mentions
     constants: tuple[str, ...]  # every text literal in the query
-    changing: tuple[str, ...]  # why the same tables may give something else, each as the beginning of a sentence
+    changing: tuple[str, ...]  # why the same tables may give another result, each as the start of a sentence
 
 
 def select(sql: str, tables: Mapping[str, Table], *, limits: Limits | None = None, place: str = "sql") -> Selected:
-    """The rows of one SELECT. Raises BadOption, naming `place`, for whatever the query may not or cannot do."""
+    """The rows of one SELECT. Raises BadOption, naming `place`, if the query is not allowed or fails."""
     limits = limits or Limits()
     filled = {name: {"types": dict(table.types), "columns": dict(table.columns)} for name, table in tables.items()}
     answer = _asked({"what": "rows", "sql": sql, "tables": filled}, limits, place)
@@ -125,9 +125,9 @@ def select(sql: str, tables: Mapping[str, Table], *, limits: Limits | None = Non
 def select_each(
     sql: str, name: str, tables: Sequence[Table], *, limits: Limits | None = None, place: str = "sql"
 ) -> list[Selected]:
-    """The rows of one SELECT over a table called `name`, for one content of it after the other, in one process.
+    """The rows of one SELECT over a table called `name`, once for each of several contents, in one process.
 
-    All have the columns of the first. The time limit is that of each. Raises BadOption as `select` does.
+    All have the columns of the first. The time limit applies to each. Raises BadOption like `select`.
     """
     if not tables:
         return []
@@ -140,7 +140,7 @@ def select_each(
 
 
 def shape_of(sql: str, types: Mapping[str, Mapping[str, str]], *, place: str = "sql") -> Shape:
-    """What one SELECT would give of tables with these columns, without any row. Raises BadOption."""
+    """What one SELECT would return for tables with these columns, without any rows. Raises BadOption."""
     known = tuple((name, tuple(columns.items())) for name, columns in types.items())
     try:
         return _shape(sql, known)
@@ -162,7 +162,7 @@ def _shape(sql: str, tables: tuple[tuple[str, tuple[tuple[str, str], ...]], ...]
 
 
 def load(connection: duckdb.DuckDBPyConnection, name: str, types: Mapping[str, str], table: Filled) -> None:
-    """Takes a table of JSON lines into a database of this process: never for a user's SQL. Its file goes."""
+    """Loads a table of JSON lines into a database in this process, never for a user's SQL. Removes the file."""
     from karat.sql._child import fill_from_file
 
     declared = ", ".join(f"{quoted(column)} {SQL_TYPES[kind]}" for column, kind in types.items())
@@ -171,7 +171,7 @@ def load(connection: duckdb.DuckDBPyConnection, name: str, types: Mapping[str, s
 
 
 def quoted(name: str) -> str:
-    """A name as SQL has it.
+    """A name as a quoted SQL identifier.
 
     >>> quoted('a"b')
     '"a""b"'
@@ -180,10 +180,10 @@ def quoted(name: str) -> str:
 
 
 class Stream:
-    """The rows of one SELECT over tables of any size, as they come. To be closed: the process ends with it.
+    """The rows of one SELECT over tables of any size, as they arrive. Close it to end its process.
 
-    `fill` gets the tables that the query reads, each with the columns that it may read, and gives the files that hold
-    them. These are taken into a database in `folder`, which the caller made for this query and removes.
+    `fill` is called with the tables and columns that the query may read, and returns the files that hold them. These
+    are loaded into a database in `folder`, which the caller makes for this query and removes afterwards.
     """
 
     def __init__(
@@ -211,7 +211,7 @@ class Stream:
             undone.pop_all()
 
     def __iter__(self) -> Iterator[list[list[Any]]]:
-        """Some rows at a time. Raises BadOption where the query fails on the way."""
+        """Batches of rows. Raises BadOption if the query fails on the way."""
         for line in self._lines:
             if isinstance(line, dict):
                 return
@@ -224,7 +224,7 @@ class Stream:
         self.close()
 
     def close(self) -> None:
-        """Ends the process, wherever it is."""
+        """Ends the process, whatever it is doing."""
         self._child.kill()
         for pipe in (self._child.stdin, self._child.stdout, self._errors):
             with suppress(OSError):  # written to a process that has ended
@@ -234,7 +234,7 @@ class Stream:
 
     def _write(self, value: object, *, last: bool = False) -> None:
         assert self._child.stdin is not None
-        with suppress(OSError):  # it ended already, and its end says why
+        with suppress(OSError):  # it has ended already, and its exit says why
             self._child.stdin.write(json.dumps(value).encode("utf-8", "surrogatepass") + b"\n")
             self._child.stdin.flush()
             if last:
@@ -259,7 +259,7 @@ class Stream:
 
 
 def _asked(question: JsonObject, limits: Limits, place: str, *, times: int = 1) -> JsonObject:
-    """What the child answers to its one question; `times`: how often the query runs."""
+    """The child's answer to its one question; `times`: how often the query runs."""
     question |= {"seconds": limits.seconds, "megabytes": limits.megabytes, "rows": limits.rows}
     try:
         done = subprocess.run(
@@ -290,8 +290,8 @@ def _environment() -> dict[str, str]:
 def _ended(code: int, stderr: bytes, limits: Limits) -> str:
     last = stderr.decode("utf-8", "replace").strip().rpartition("\n")[2]
     why = last or f"does it need more than {limits.megabytes} MB of memory?"
-    return f"its process ended with code {code}: {why}"
+    return f"its process ended with exit code {code}: {why}"
 
 
 def _too_long(limits: Limits) -> str:
-    return f"took longer than {limits.seconds:g} seconds and was ended; does a join or a recursion never end?"
+    return f"took longer than {limits.seconds:g} seconds and was stopped; does a join or a recursion never end?"

@@ -1,8 +1,8 @@
-"""The process that a query runs in: one question on standard input, one answer on standard output.
+"""The process in which a query runs: one question on standard input, one answer on standard output.
 
-To the question `stream` the answer comes in lines: the columns that the query needs, whereupon a second line of input
-names the files that hold them; then the columns of the result, rows, and how many rows there were. What comes last is
-the answer of every other question, or an error.
+The question `stream` is answered in lines. The first names the columns that the query needs; a second line of input
+then names the files that hold them. After that come the columns of the result, its rows, and their count. The last
+line is what every other question gets as its only one: the answer, or an error.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from typing import Any
 
 import duckdb
 
-JsonObject = dict[str, Any]  # as `karat.records` has it; this process imports nothing of karat
+JsonObject = dict[str, Any]  # as in `karat.records`; this process imports nothing from karat
 _TYPES = {"number": "DOUBLE", "whole": "BIGINT", "text": "VARCHAR", "texts": "VARCHAR[]", "truth": "BOOLEAN"}
-_LOCKS = (  # lock_configuration goes last: what is locked cannot be set
-    ("threads", "1"),  # the order of rows, and the other core
+_LOCKS = (  # lock_configuration comes last: after it, nothing can be set
+    ("threads", "1"),  # keeps the order of rows, and leaves the other core free
     ("temp_directory", "''"),
     ("TimeZone", "'UTC'"),  # else the same times are other dates on another machine
     ("python_enable_replacements", "false"),
@@ -36,19 +36,13 @@ _LOCKS = (  # lock_configuration goes last: what is locked cannot be set
 
 
 class _Refused(Exception):
-    """The query is not what it may be."""
+    """The query is not allowed."""
 
 
 def main() -> None:
     """Answers the question on standard input."""
     question = json.loads(sys.stdin.buffer.readline())
-    with contextlib.suppress(ValueError, OSError):
-        # DuckDB's own limit leaves out what functions such as `repeat` take.
-        used = 0
-        with contextlib.suppress(OSError):
-            used = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0]) * resource.getpagesize()
-        most = (used or 1 << 31) + (2 * question["megabytes"] << 20)
-        resource.setrlimit(resource.RLIMIT_AS, (most, most))
+    _limit_memory(question["megabytes"])
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     signal.setitimer(signal.ITIMER_REAL, question["seconds"])
     try:
@@ -59,7 +53,21 @@ def main() -> None:
         answer = {"error": f"needs more than {question['megabytes']} MB of memory; select less"}
     sys.stdout.write(json.dumps(answer))
     sys.stdout.flush()
-    os._exit(0)  # nothing is worth the time that closing takes
+    os._exit(0)  # skips a slow cleanup that nobody needs
+
+
+def _limit_memory(megabytes: int) -> None:
+    """Limits the address space to what is in use now plus twice the allowed memory.
+
+    DuckDB's own limit does not count the memory of functions such as `repeat`. A connection uses some 640 MB of
+    addresses, so this is called again once one is open.
+    """
+    with contextlib.suppress(ValueError, OSError):
+        used = 0
+        with contextlib.suppress(OSError):
+            used = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0]) * resource.getpagesize()
+        most = (used or 1 << 31) + (2 * megabytes << 20)
+        resource.setrlimit(resource.RLIMIT_AS, (most, resource.getrlimit(resource.RLIMIT_AS)[1]))
 
 
 def _answer(question: JsonObject) -> JsonObject:
@@ -79,7 +87,7 @@ def _answer(question: JsonObject) -> JsonObject:
 
 
 def _each(connection: duckdb.DuckDBPyConnection, sql: str, question: JsonObject) -> JsonObject:
-    """The rows for one content of the tables after the other. Each has the whole time: the clock starts anew."""
+    """The rows for each of several contents of the tables. The clock starts anew for each."""
     found = []
     for fill in question["fills"]:
         signal.setitimer(signal.ITIMER_REAL, question["seconds"])
@@ -97,7 +105,7 @@ def _check_one_select(connection: duckdb.DuckDBPyConnection, sql: str) -> None:
     kind = statements[0].type
     if kind == duckdb.StatementType.MULTI and "pivot" in sql.lower():
         raise _Refused(
-            "must be one SELECT; a PIVOT without a list is two, the first of which asks for the values: "
+            "must be one SELECT; a PIVOT without a list is two, because it first queries the values: "
             "write PIVOT … ON column IN (value, …)"
         )
     if kind != duckdb.StatementType.SELECT:
@@ -114,7 +122,7 @@ def _insert(
     taken = ", ".join(f"unnest(struct_extract(filled, {_literal(column)}))" for column in types)
     connection.execute(
         f"INSERT INTO {_quoted(name)} SELECT {taken} FROM (SELECT from_json(?, ?) AS filled)",  # noqa: S608 -- quoted
-        # Half of a surrogate pair is no character: one such answer must not lose those of all others.
+        # Half of a surrogate pair is not a character; one such answer must not spoil all others.
         [text.encode("utf-8", "surrogatepass").decode("utf-8", "replace"), shape],
     )
 
@@ -145,7 +153,7 @@ def _rows(connection: duckdb.DuckDBPyConnection, sql: str, most: int) -> JsonObj
 def _check_names(names: list[str]) -> None:
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
-        raise _Refused(f"gives two columns called '{twice[0]}'; name one of them otherwise with AS")
+        raise _Refused(f"gives two columns called '{twice[0]}'; rename one of them with AS")
 
 
 def _plain(value: object) -> object:
@@ -154,39 +162,36 @@ def _plain(value: object) -> object:
     if isinstance(value, Decimal):
         return float(value)
     if isinstance(value, (list, tuple)):
-        return [_plain(one) for one in value]
+        return [_plain(item) for item in value]
     return str(value)
 
 
 def _stream(question: JsonObject) -> JsonObject:
-    """Tables from files into a database beside them; the rows of the result, a few a line, as they come."""
+    """Loads tables from files into a database next to them; sends the result's rows, a few per line, as they come."""
     sql, folder, tables = question["sql"], Path(question["folder"]), question["types"]
     with duckdb.connect(":memory:") as empty:
         _check_one_select(empty, sql)
         for name, types in tables.items():
             empty.execute(_declaration(name, types))
-        _lock(empty)  # before the query is looked into: that may open what it names
+        _lock(empty)  # before the query is parsed: parsing may open what it names
         described = empty.execute(f"DESCRIBE {sql}").fetchall()
         _check_names([row[0] for row in described])
         _say({"needed": _needed(_tree(empty, sql), tables)})
         sys.stdout.flush()
     signal.setitimer(signal.ITIMER_REAL, 0)
     with duckdb.connect(str(folder / "tables.duckdb")) as connection:
+        _limit_memory(question["megabytes"])
         connection.execute(f"SET memory_limit = '{int(question['megabytes'])}MB'")
         connection.execute("SET threads = 1")
         connection.execute(f"SET temp_directory = {_literal(str(folder / 'sorting'))}")
         connection.execute(f"SET max_temp_directory_size = '{int(question['disk_megabytes'])}MB'")
         filled = json.loads(sys.stdin.buffer.readline())
         for name, types in tables.items():
-            if name not in filled or not filled[name]["arrays"]:
-                connection.execute(_declaration(name, types))
+            connection.execute(_declaration(name, types))
         for name, table in filled.items():
-            lines = f"{name}_lines" if table["arrays"] else name
-            if table["arrays"]:
-                connection.execute(_declaration(lines, tables[name]))
-            fill_from_file(connection, lines, tables[name], Path(table["path"]), longest=table["longest"])
-            if table["arrays"]:
-                _show_arrays(connection, name, tables[name], table["arrays"], lines=lines)
+            fill_from_file(connection, name, tables[name], Path(table["path"]), longest=table["longest"])
+            for part in table["arrays"]:
+                _fill_from_arrays(connection, name, tables[name], part)
         _lock(connection, leave="temp_directory")
         signal.setitimer(signal.ITIMER_REAL, question["seconds"])
         most = question["rows"]
@@ -209,16 +214,16 @@ def _declaration(name: str, types: dict[str, str]) -> str:
 
 
 def _lock(connection: duckdb.DuckDBPyConnection, *, leave: str | None = None) -> None:
-    """Takes from whatever SQL comes now every way out of the database."""
+    """Closes every way out of the database for all SQL that follows."""
     for setting, value in _LOCKS:
         if setting != leave:
             connection.execute(f"SET {setting} = {value}")
 
 
 def _needed(tree: JsonObject, tables: dict[str, dict[str, str]]) -> dict[str, list[str]]:
-    """The tables that a query reads, each with the columns that it may read: all of them unless each is named.
+    """The tables that a query reads, each with the columns that it may read.
 
-    Only where the query is made of parts that name their columns is a column left out.
+    A column is left out only if every part of the query names its columns.
     """
     nodes = list(_walk(tree))
     read = {str(node.get("table_name", "")).lower() for node in nodes}
@@ -228,12 +233,16 @@ def _needed(tree: JsonObject, tables: dict[str, dict[str, str]]) -> dict[str, li
     }
     rows = read | {str(node.get("alias") or "").lower() for node in nodes if "class" not in node}
     rows.add("rowid")  # which only a table has
+    modifiers = [modifier for node in nodes for modifier in node.get("modifiers") or ()]
+    ordered_by = {id(order["expression"]) for one in modifiers for order in one.get("orders") or ()}
     whole = tree.get("error", True) or any(str(path[-1]).lower() in rows for path in paths)  # a table's whole row
     for node in nodes:
         part = node.get("class", node.get("type"))
+        if part == "STAR" and id(node) in ordered_by and not any(node.get(key) for key in _STAR):
+            continue  # ORDER BY ALL means the selected columns
         whole |= isinstance(part, str) and part not in _NAMING and not part.endswith(("_MODIFIER", "_TYPE_INFO"))
         whole |= node.get("ref_type") == "NATURAL" or bool(node.get("column_name_alias") or node.get("schema_name"))
-    # What cannot be looked into, and `query` and `query_table`, which name a table in a text, may read any.
+    # A query that cannot be analysed may read any table; so may `query` and `query_table`, which name one in a text.
     called = {str(node.get("function_name", "")) for node in nodes}
     any_table = tree.get("error", True) or bool(called & {"query", "query_table"})
     return {
@@ -246,7 +255,7 @@ def _needed(tree: JsonObject, tables: dict[str, dict[str, str]]) -> dict[str, li
 def fill_from_file(
     connection: duckdb.DuckDBPyConnection, name: str, types: dict[str, str], path: Path, *, longest: int
 ) -> None:
-    """Rows from JSON lines of at most so many bytes into a table with these columns; the file is then removed."""
+    """Loads JSON lines of at most `most` bytes into a table with these columns, and removes the file."""
     if longest:
         read = ", ".join(f"{_literal(column)}: {_literal(_TYPES[kind])}" for column, kind in types.items())
         most = max(_LINE, 2 * longest)
@@ -257,31 +266,34 @@ def fill_from_file(
     path.unlink()
 
 
-def _show_arrays(
-    connection: duckdb.DuckDBPyConnection, name: str, types: dict[str, str], parts: list[JsonObject], *, lines: str
+def _fill_from_arrays(
+    connection: duckdb.DuckDBPyConnection, name: str, types: dict[str, str], part: JsonObject
 ) -> None:
-    """Makes a view of the rows of the table `lines` and those in files of numpy arrays, which stay where they are.
+    """Loads files of numpy arrays into a table with these columns, in batches, because texts are Python objects.
 
-    A column has a file of numbers, of which NaN is NULL, or of codes with the text of each, of which −1 is NULL.
-    Columns without a file are NULL.
+    A column's file holds numbers, with NaN for NULL, or codes of texts, with −1 for NULL. Columns without a file are
+    NULL.
     """
     import numpy as np
 
-    connection.execute("SET pandas_analyze_sample = 0")  # texts are texts, also where the first thousand are NULL
-    selects = [f"SELECT * FROM {_quoted(lines)}"]  # noqa: S608 -- quoted
-    for number, part in enumerate(parts):
-        arrays: dict[str, Any] = {"rows": np.zeros(part["rows"], dtype=np.int8)}
-        columns = []
-        for place, (column, kind) in enumerate(types.items()):
-            source = part["columns"].get(column)
-            if source is not None:
-                values = np.load(source["path"], mmap_mode="r", allow_pickle=False)
-                texts = source["texts"]
-                arrays[f"c{place}"] = values if texts is None else np.array([*texts, None], dtype=object)[values]
-            columns.append(f"CAST({'NULL' if source is None else f'c{place}'} AS {_TYPES[kind]}) AS {_quoted(column)}")
-        connection.register(f"{name}_{number}", arrays)
-        selects.append(f"SELECT {', '.join(columns)} FROM {_quoted(f'{name}_{number}')}")  # noqa: S608 -- quoted
-    connection.execute(f"CREATE TEMP VIEW {_quoted(name)} AS {' UNION ALL '.join(selects)}")
+    connection.execute("SET pandas_analyze_sample = 0")  # texts stay texts even if the first thousand are NULL
+    sources = {column: part["columns"][column] for column in types if column in part["columns"]}
+    values = {column: np.load(source["path"], mmap_mode="r") for column, source in sources.items()}
+    texts = {
+        column: np.array([*source["texts"], None], dtype=object)
+        for column, source in sources.items()
+        if source["texts"] is not None
+    }
+    selected = ", ".join(_quoted(column) if column in sources else "NULL" for column in types)
+    for start in range(0, part["rows"], _BATCH):
+        rows = min(_BATCH, part["rows"] - start)
+        batch: dict[str, Any] = {"": np.zeros(rows, dtype=np.int8)}  # in case no column has a file
+        for column, array in values.items():
+            some = array[start : start + rows]
+            batch[column] = texts[column][some] if column in texts else some
+        connection.register("batch", batch)
+        connection.execute(f"INSERT INTO {_quoted(name)} SELECT {selected} FROM batch")  # noqa: S608 -- quoted
+        connection.unregister("batch")
 
 
 def _say(value: object) -> None:
@@ -289,7 +301,7 @@ def _say(value: object) -> None:
 
 
 def _kind(type_: str) -> str:
-    """A type of DuckDB's as one of ours: what we have no type for is text."""
+    """A DuckDB type as one of ours; types that we do not have become text."""
     if type_ in _KINDS:
         return _KINDS[type_]
     if type_.startswith("DECIMAL(") and type_.endswith(")"):
@@ -314,15 +326,18 @@ def _as_text(value: Any) -> str | None:
     return str(value)
 
 
-_NAMING = {  # parts of a parsed query that read no column but those they name
+_NAMING = {  # parts of a parsed query that read only the columns they name
     "BETWEEN", "CASE", "CAST", "COLUMN_REF", "COMPARISON", "CONJUNCTION", "CONSTANT", "FUNCTION", "OPERATOR",
     "SUBQUERY", "TYPE", "WINDOW", "BASE_TABLE", "EMPTY", "JOIN", "SELECT_NODE", "SET_OPERATION_NODE", "ORDER_DEFAULT",
     "ASCENDING", "DESCENDING",
 }  # fmt: skip
 _LINE = 16 << 20  # bytes: the longest line that DuckDB reads by default
-_ROWS = 1000  # a line
+_STAR = ("relation_name", "exclude_list", "replace_list", "expr", "qualified_exclude_list", "rename_list")
+"""What may accompany a *."""
+_ROWS = 1000  # per line
+_BATCH = 8 * 122_880  # rows inserted at a time; DuckDB writes groups of 122,880
 _WHOLE = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER")
-_HUGE = ("UBIGINT", "HUGEINT", "UHUGEINT")  # may go beyond 64 bits with a sign
+_HUGE = ("UBIGINT", "HUGEINT", "UHUGEINT")  # may exceed a signed 64-bit integer
 _KINDS = {
     "BOOLEAN": "truth", "VARCHAR": "text", "VARCHAR[]": "texts", "FLOAT": "number", "DOUBLE": "number",
     **dict.fromkeys(_WHOLE, "whole"), **dict.fromkeys(_HUGE, "huge"),
@@ -364,13 +379,13 @@ def _shape(connection: duckdb.DuckDBPyConnection, sql: str) -> JsonObject:
 
 
 def _changing(connection: duckdb.DuckDBPyConnection, tree: JsonObject) -> list[str]:
-    """What of a query may give something else for the same tables, each as the beginning of a sentence."""
+    """Why a query may give another result for the same tables, each as the start of a sentence."""
     unsteady = {str(row[0]).lower() for row in connection.execute(_UNSTEADY).fetchall()} - _STEADY | _CLOCKS
     macros = {str(row[0]).lower(): str(row[1]) for row in connection.execute(_MACROS).fetchall()}
     tables = {str(row[0]).lower() for row in connection.execute("SELECT table_name FROM duckdb_tables()").fetchall()}
     columns = {str(row[0]).lower() for row in connection.execute("SELECT column_name FROM duckdb_columns()").fetchall()}
     if tree.get("error", True):
-        return ["it is of a kind that cannot be looked into"]
+        return ["it is of a kind that karat cannot analyse"]
     nodes = list(_walk(tree))
     named = columns | {str(node.get("alias") or "").lower() for node in nodes}
     tables |= {str(node["key"]).lower() for node in nodes if isinstance(node.get("key"), str)}  # of WITH
@@ -382,24 +397,24 @@ def _changing(connection: duckdb.DuckDBPyConnection, tree: JsonObject) -> list[s
             or (name == "age" and len(node.get("arguments") or node.get("children") or ()) < 2)
             or (name in macros and _calls(connection, macros.pop(name), unsteady))
         ):
-            found[f"{name}() gives something else each time"] = None
+            found[f"{name}() gives another value each time"] = None
         if node.get("type") == "COLUMN_REF" and len(node["column_names"]) == 1:
             word = str(node["column_names"][0]).lower()
             if word in _WORDS - named:
-                found[f"{word} gives something else each time"] = None
+                found[f"{word} gives another value each time"] = None
         if isinstance(node.get("sample"), dict) and node["sample"].get("seed") in (-1, None):
-            found["a SAMPLE without REPEATABLE takes other rows each time"] = None
+            found["a SAMPLE without REPEATABLE picks other rows each time"] = None
         if node.get("type") == "TABLE_FUNCTION":
             name = str(node["function"].get("function_name") or "").lower()
             if name not in _MADE:
-                found[f"{name}() reads something else than the answers"] = None
+                found[f"{name}() reads something other than the answers"] = None
         if node.get("type") == "BASE_TABLE" and str(node["table_name"]).lower() not in tables:
-            found[f"{node['table_name']} is no table of answers"] = None
+            found[f"{node['table_name']} is not a table of answers"] = None
     return list(found)
 
 
 def _calls(connection: duckdb.DuckDBPyConnection, definition: str, unsteady: set[str]) -> bool:
-    """Whether a macro's definition calls one of these, or reads a clock."""
+    """Whether a macro's definition calls one of these functions, or reads a clock."""
     nodes = list(_walk(_tree(connection, f"SELECT {definition}")))
     words = {str(name).lower() for node in nodes for name in node.get("column_names") or ()}
     return bool(words & _WORDS) or any(str(node.get("function_name") or "").lower() in unsteady for node in nodes)
@@ -409,26 +424,26 @@ _UNSTEADY = (
     "SELECT DISTINCT function_name FROM duckdb_functions() WHERE stability IN ('VOLATILE', 'CONSISTENT_WITHIN_QUERY')"
 )
 _MACROS = "SELECT function_name, macro_definition FROM duckdb_functions() WHERE function_type = 'macro'"
-_STEADY = {"error"}  # volatile, lest it be left out; it gives nothing at all
-_CLOCKS = {"current_localtime", "current_localtimestamp"}  # DuckDB calls them consistent
+_STEADY = {"error"}  # marked volatile so that it is not optimised away; it returns nothing
+_CLOCKS = {"current_localtime", "current_localtimestamp"}  # DuckDB marks them as consistent
 _WORDS = {"current_date", "current_time", "current_timestamp", "localtime", "localtimestamp"}  # called without ()
-_MADE = {"range", "generate_series", "unnest", "repeat", "repeat_row", "json_each", "json_tree"}  # of their arguments
+_MADE = {"range", "generate_series", "unnest", "repeat", "repeat_row", "json_each", "json_tree"}  # from their arguments
 
 
 def _tree(connection: duckdb.DuckDBPyConnection, sql: str) -> JsonObject:
-    """The query as DuckDB's parser sees it."""
+    """The parsed query, as a tree."""
     serialized = connection.execute("SELECT json_serialize_sql(?::VARCHAR)", [sql.rstrip().rstrip(";")]).fetchone()
     tree: JsonObject = json.loads(serialized[0]) if serialized else {}
     return tree
 
 
 def _united(node: JsonObject, names: list[str] | None) -> Iterator[tuple[str, JsonObject]]:
-    """The columns of a union with what each of its SELECTs puts there; `names`: its columns, where they are known.
+    """The columns of a union, with what each SELECT puts there; `names`: its columns, if they are known.
 
-    Columns are met by their place: from the left up to the first *, whose width is not known, and from the
-    right after the last one.
+    Columns are matched by position: from the left up to the first *, whose width is unknown, and from the right
+    after the last one.
     """
-    # What each SELECT of a union selects, in their order; what only takes rows away gives no column.
+    # The select list of each SELECT, in order; those that only remove rows add no column.
     found = []
     waiting = [node]
     while waiting:
@@ -436,9 +451,9 @@ def _united(node: JsonObject, names: list[str] | None) -> Iterator[tuple[str, Js
         if here.get("type") == "SELECT_NODE":
             found.append(here["select_list"])
             continue
-        below = [one for one in here.get("children") or (here.get("left"), here.get("right")) if one]
+        below = [child for child in here.get("children") or (here.get("left"), here.get("right")) if child]
         kind = here.get("setop_type")
-        if kind != "UNION_BY_NAME":  # there every SELECT names its columns itself
+        if kind != "UNION_BY_NAME":  # in one, every SELECT names its own columns
             waiting.extend(reversed(below if kind == "UNION" else below[:1]))
     parts = found
     if not parts:
@@ -480,14 +495,14 @@ def _walk(tree: object) -> Iterator[JsonObject]:
 
 
 def _error_message(error: Exception) -> str:
-    """DuckDB's message without its pointer into the text; features that karat switches off are named as such."""
+    """DuckDB's message without the pointer into the text; says so if karat has switched the feature off."""
     message = " ".join(str(error).strip().partition("\n\n")[0].split())
-    if "Traceback" in message or "Required module" in message:  # a value, such as now(), needs a library of Python
-        return "gives values of a type that cannot be read here; CAST them to text or to a number"
+    if "Traceback" in message or "Required module" in message:  # a value such as now() needs a Python library
+        return "returns values of a type that cannot be read here; CAST them to text or to a number"
     if isinstance(error, duckdb.PermissionException) or "disabled" in message:
         return f"may not reach files, the network or settings: {message}"
     if isinstance(error, duckdb.OutOfMemoryException):
-        return f"needs more memory than it may have: {message}"
+        return f"needs more memory than it is allowed: {message}"
     return message
 
 

@@ -1,8 +1,8 @@
 """Statistics of repeated, paired, clustered measurements: arrays in, frozen results out.
 
-The unit is the question, not the answer: answers of one question under one condition
+The unit is the question, not the answer: answers to one question under one condition
 are repetitions, so every interval and test works on cluster means or clusters its
-error. What cannot be known is NaN with a reason; missing values never become 0; random
+error. Unknown results are NaN with a reason; missing values never become 0; random
 procedures take `rng`. Names are loaded when they are first used.
 """
 
@@ -178,7 +178,7 @@ __all__ = [
     "wilcoxon",
 ]
 
-# What each module holds: a name is imported when it is first used.
+# The names of each module; each is imported when it is first used.
 _HELD = {
     "labels": (
         "LabelDraw corrected_bounds draw_for_labels labels_needed strata_of_scores stratified_difference "

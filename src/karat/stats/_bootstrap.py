@@ -1,4 +1,4 @@
-"""Independent units drawn again, with replacement, and intervals of their mean from that."""
+"""Independent units resampled with replacement, and bootstrap intervals of their mean."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from karat.stats._groups import Floats, z_quantile
 
 __all__ = ["bca_bounds", "bootstrap_t_bounds", "check_replicates", "resampled_counts", "studentized"]
 
-_ROWS, _CELLS = 1_000, 2_000_000  # a block stays in the cache, and small where there are many units
-_NOISE = 1e-12  # of a sum of squares: no more than rounding
+_ROWS, _CELLS = 1_000, 2_000_000  # a block fits in the cache, and has fewer rows if there are many units
+_NOISE = 1e-12  # relative to a sum of squares: smaller values are rounding errors
 
-Bounds = tuple[float, float, str | None]  # low, high, why they are not known
+Bounds = tuple[float, float, str | None]  # low, high, why they are unknown
 
 
 def resampled_counts(size: int, *, rng: np.random.Generator, replicates: int) -> Iterator[Floats]:
     """How often each of `size` units is drawn, in blocks (replicates, units).
 
-    Counts times data gives every sum of a replicate at once, of any number of columns. A seed
-    gives one result: the length of a block depends on `size` alone.
+    Counts times data gives all sums of a replicate at once, for any number of columns. A seed
+    gives one result: the length of a block depends only on `size`.
     """
     block = max(1, min(_ROWS, _CELLS // max(size, 1)))
     for first in range(0, replicates, block):
@@ -31,7 +31,7 @@ def resampled_counts(size: int, *, rng: np.random.Generator, replicates: int) ->
 
 
 def check_replicates(replicates: int, level: float) -> int:
-    """The number itself. Raises ValueError where it is too small to have a tail at this level."""
+    """Returns the number. Raises ValueError if it is too small to have a tail at this level."""
     least = math.ceil(2 / (1 - level) - 1e-9)
     if replicates < least:
         raise ValueError(f"replicates: must be at least {least} for level {level:g}, got {replicates}")
@@ -39,11 +39,9 @@ def check_replicates(replicates: int, level: float) -> int:
 
 
 def bootstrap_t_bounds(values: Floats, *, level: float, rng: np.random.Generator, replicates: int) -> Bounds:
-    """Where the mean lies, by the distribution of t over replicates; wider on the side of the longer tail."""
+    """Bounds of the mean from the distribution of t over replicates; wider on the side of the longer tail."""
     n, d, _ = _centred(values)
-    t = np.concatenate(
-        [studentized(counts @ d, counts @ (d * d), n) for counts in resampled_counts(n, rng=rng, replicates=replicates)]
-    )
+    t = np.concatenate([studentized(counts, d) for counts in resampled_counts(n, rng=rng, replicates=replicates)])
     low, high = _tails(np.sort(t), (1 - level) / 2, (1 + level) / 2)
     if not math.isfinite(low - high):
         reason = f"too few unequal values: {np.count_nonzero(np.isinf(t))} of {replicates} resamples have no spread"
@@ -52,14 +50,17 @@ def bootstrap_t_bounds(values: Floats, *, level: float, rng: np.random.Generator
     return mean - high * se, mean - low * se, None
 
 
-def studentized(sums: Floats, squares: Floats, n: int) -> Floats:
-    """Student's t of replicates, from their sums of n centred values and of their squares.
+def studentized(counts: Floats, values: Floats) -> Floats:
+    """Student's t of replicates, from how often each of n centred values was drawn.
 
-    Without spread ±∞, and 0 where the mean has not moved either.
+    Without spread ±∞, or 0 if the mean has not moved either. What counts as nothing is judged by the spread of all
+    values: a value at the mean is some 1e-16 after centring, and the smallest change of the data changes its sign.
     """
-    spread = squares - sums * sums / n
-    flat = spread <= _NOISE * squares
-    moved = flat & (np.abs(sums) > math.sqrt(_NOISE) * np.sqrt(n * squares))
+    n, squared = len(values), values * values
+    sums, squares = counts @ values, counts @ squared
+    spread, scale = squares - sums * sums / n, np.maximum(squares, squared.sum(axis=0))
+    flat = spread <= _NOISE * scale
+    moved = flat & (np.abs(sums) > math.sqrt(_NOISE) * np.sqrt(n * scale))
     with np.errstate(divide="ignore", invalid="ignore"):
         known = sums / np.sqrt(spread * n / (n - 1))
     t: Floats = np.where(flat, np.where(moved, np.copysign(np.inf, sums), 0.0), known)
@@ -67,7 +68,7 @@ def studentized(sums: Floats, squares: Floats, n: int) -> Floats:
 
 
 def bca_bounds(values: Floats, *, level: float, rng: np.random.Generator, replicates: int) -> Bounds:
-    """Percentiles of the replicates' means, moved for their bias and for skewness."""
+    """Percentiles of the replicates' means, adjusted for bias and skewness."""
     from karat.stats.special import ndtr
 
     n, d, scale = _centred(values)
@@ -93,7 +94,7 @@ def _centred(values: Floats) -> tuple[int, Floats, float]:
 
 
 def _tails(ordered: Floats, low: float, high: float) -> tuple[float, float]:
-    """The order statistics at two probabilities, taken outwards where they fall between two."""
+    """The order statistics at two probabilities, rounded outwards if they fall between two."""
     size = ordered.size
     first = min(max(math.floor((size + 1) * low) - 1, 0), size - 1)
     last = min(max(math.ceil((size + 1) * high) - 1, 0), size - 1)

@@ -1,4 +1,4 @@
-"""Values by cluster, and the checks that every function of `karat.stats` begins with."""
+"""Values by cluster, and the checks at the start of every function of `karat.stats`."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ __all__ = [
 
 Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.int64]
-Counts = int | Iterable[float]  # of one question, or of each
+Counts = int | Iterable[float]  # for one question, or for each
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Groups:
-    """Values, and the clusters that they belong to, numbered in order of appearance."""
+    """Values and their clusters, numbered in order of appearance."""
 
     values: Floats
     codes: Codes
     labels: tuple[Hashable, ...]
-    counts: Codes  # values a cluster
-    means: Floats  # of each cluster; exact where all values of the cluster are equal
+    counts: Codes  # values per cluster
+    means: Floats  # of each cluster; exact if all values of the cluster are equal
     squares: Floats  # sum of squared deviations from the cluster's mean
 
     @property
@@ -61,7 +61,7 @@ def columns(name: str, values: Iterable[object]) -> Floats:
 
 
 def group(values: Iterable[object], clusters: Iterable[object] | None) -> Groups:
-    """Values by cluster; without clusters each value is its own. Raises ValueError for unequal lengths."""
+    """Values by cluster; without clusters each value is its own cluster. Raises ValueError for unequal lengths."""
     array = columns("values", values)
     if clusters is None:
         codes = np.arange(array.size)
@@ -72,7 +72,7 @@ def group(values: Iterable[object], clusters: Iterable[object] | None) -> Groups
             raise ValueError(f"clusters: must be as many as values ({array.size}), got {codes.size}")
     size = len(labels)
     counts = np.bincount(codes, minlength=size)
-    # Deviations from each cluster's first value: equal values then give exactly no variance.
+    # Deviations from each cluster's first value, so that equal values have exactly zero variance.
     first = np.empty(size)
     first[codes[::-1]] = array[::-1]
     with np.errstate(invalid="ignore"):
@@ -90,7 +90,7 @@ def whole(name: str, number: float) -> int:
 
 
 def plain(numbers: Counts) -> Counts:
-    """An array without dimensions as the number that it is; anything else as it is."""
+    """An array without dimensions as a number; anything else unchanged."""
     found: Counts = numbers.item() if isinstance(numbers, np.ndarray) and numbers.ndim == 0 else numbers
     return found
 
@@ -113,7 +113,7 @@ def summed_by(codes: Codes, weights: Floats, size: int) -> Floats:
 
 
 def check_level(level: float) -> float:
-    """The level itself. Raises ValueError outside (0, 1)."""
+    """Returns the level. Raises ValueError outside (0, 1)."""
     if not 0.0 < level < 1.0:
         raise ValueError(f"level: must lie between 0 and 1, got {level}")
     return level
@@ -136,7 +136,7 @@ def t_two_sided(t: float, df: float) -> float:
 
 
 def unbiased(df: float) -> float:
-    """What a standardised difference is multiplied by to lose its bias; NaN for df ≤ 1."""
+    """The factor that removes the bias of a standardised difference; NaN for df ≤ 1."""
     from karat.stats.special import gammaln
 
     if not df > 1:
@@ -154,7 +154,7 @@ def z_quantile(probability: float) -> float:
 def _codes(clusters: Iterable[object]) -> tuple[Codes, tuple[Hashable, ...]]:
     if isinstance(clusters, np.ndarray) and clusters.ndim == 1 and clusters.dtype.kind in "iu":
         labels, first, places = np.unique(clusters, return_index=True, return_inverse=True)
-        order = np.argsort(first)  # labels in the order in which they come
+        order = np.argsort(first)  # labels in order of appearance
         return np.argsort(order)[places], tuple(labels[order].tolist())
     listed: Sequence[object] = clusters.tolist() if isinstance(clusters, np.ndarray) else list(clusters)
     numbers: dict[Hashable, int] = {}

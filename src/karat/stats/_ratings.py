@@ -1,4 +1,4 @@
-"""What several raters said of the same things, and the interval of a coefficient of their agreement."""
+"""Several raters' ratings of the same things, and the interval of a coefficient of their agreement."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ Weights = Literal["none", "linear", "quadratic", "ordinal"] | Sequence[Sequence[
 
 
 Spacing = Literal["positions", "values"]
-"""How far two categories lie apart: by their places in the list, or by the numbers that they are."""
+"""Whether the distance of two categories is measured by their positions in the list, or by their values."""
 
 
 def weight_matrix(categories: Sequence[object], weights: Weights, spacing: Spacing = "positions") -> Floats:
-    """One row and column a category, 1 on the diagonal.
+    """One row and column per category, 1 on the diagonal.
 
-    `linear` and `quadratic`: 1 − |x_i − x_j|/(largest difference), or with its square. x is the category's place in
+    `linear` and `quadratic`: 1 − |x_i − x_j|/(largest difference), or with its square. x is the category's index in
     the list (`spacing="positions"`) or its number (`"values"`, as R's irrCAC); equally spaced numbers give the same.
-    `ordinal` (Gwet 2014, section 3.5) is by places always: 1 − C(|i − j| + 1, 2)/C(q, 2). Raises ValueError for
-    other names, for categories that are no numbers where `spacing` wants numbers, and for a matrix that has not one
-    row and column a category, is not symmetric, or has anything but 1 on its diagonal.
+    `ordinal` (Gwet 2014, section 3.5) always uses positions: 1 − C(|i − j| + 1, 2)/C(q, 2). Raises ValueError for
+    other names, for categories that are not numbers if `spacing` needs numbers, and for a matrix without one
+    row and column per category, not symmetric, or with anything but 1 on its diagonal.
     """
     if spacing not in ("positions", "values"):
         raise ValueError(f"spacing: must be positions or values, got {spacing!r}")
@@ -65,13 +65,13 @@ def weight_matrix(categories: Sequence[object], weights: Weights, spacing: Spaci
 
 def _numbers(categories: Sequence[object]) -> Floats:
     numbers = columns("categories", categories)
-    if any(isinstance(one, (bool, str)) for one in categories) or not np.isfinite(numbers).all():
+    if any(isinstance(category, (bool, str)) for category in categories) or not np.isfinite(numbers).all():
         raise ValueError("categories: must be finite numbers for spacing='values'")
     return numbers
 
 
 def weighted(name: str, weights: Weights, spacing: Spacing = "positions") -> str:
-    """The coefficient's name with its weights."""
+    """The coefficient's name, including its weights."""
     if not isinstance(weights, str):
         return f"{name}, own weights"
     by = " by value" if spacing == "values" and weights in ("linear", "quadratic") else ""
@@ -93,46 +93,46 @@ def _own(size: int, weights: Any) -> Floats:
 
 
 REPLICATES = 2_000
-ROUNDING = 1e-12  # of a coefficient: below it an error is none
+ROUNDING = 1e-12  # of a coefficient: a smaller error counts as 0
 NO_PAIR = "nothing was rated by two"
 POINT = "agreement is the same everywhere: the interval is a point"
-NO_VARIATION = "all gave one and the same step only: no variation, so the coefficient is not defined"
+NO_VARIATION = "all used only one step: no variation, so the coefficient is not defined"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Ratings:
-    """Things that somebody rated, one a row, and what each rater said of them, one a column."""
+    """Rated things, one per row, and their ratings, one column per rater."""
 
-    codes: Codes  # the category's place; −1: not rated
+    codes: Codes  # the category's index; −1: not rated
     categories: tuple[Hashable, ...]
-    counts: Floats  # raters a thing, at least 1
-    clusters: Codes | None  # None: each thing is its own
+    counts: Floats  # raters per thing, at least 1
+    clusters: Codes | None  # None: each thing is its own cluster
     n_clusters: int
 
     def mean_of(self, by_category: Floats) -> Floats:
-        """The mean of a number of each category over the ratings of each thing."""
+        """The mean over the ratings of each thing, given a number for each category."""
         return np.asarray(self.sum_of(by_category) / self.counts)
 
     def sum_of(self, by_category: Floats) -> Floats:
-        """The sum of the same."""
+        """The sum over the ratings of each thing, given a number for each category."""
         return np.asarray(np.where(self.codes >= 0, by_category[self.codes], 0.0).sum(axis=1))
 
     def shares(self, weights: Floats) -> Floats:
-        """How often each category is given, each thing counted once, by its weight."""
+        """How often each category is given, counting each thing once, by its weight."""
         seen = self.codes >= 0
         each = np.broadcast_to((weights / self.counts)[:, None], self.codes.shape)
         return summed_by(self.codes[seen], each[seen], len(self.categories)) / float(weights.sum())
 
 
 class Agreed(NamedTuple):
-    """A coefficient, and how far each thing moves it; of mean 0."""
+    """A coefficient, and each thing's influence on it, which has mean 0."""
 
     value: float
     influence: Floats
 
 
 class Coefficient(Protocol):
-    """Any coefficient, with each thing counted so often. Undefined: NaN."""
+    """Any coefficient, given how often each thing counts. Undefined: NaN."""
 
     def __call__(self, ratings: Ratings, often: Floats, /) -> Agreed: ...
 
@@ -142,8 +142,8 @@ def read_ratings(
 ) -> Ratings:
     """Raises ValueError for values outside the categories and for raters of unequal lengths.
 
-    One argument alone holds the raters as its rows. None and NaN: not rated; what nobody
-    rated is left out. Without categories, those that occur, in order.
+    A single argument has the raters as its rows. None and NaN: not rated; things nobody
+    rated are left out. Without categories, those that occur, in order.
     """
     listed = _lists(raters)
     if not listed:
@@ -153,7 +153,7 @@ def read_ratings(
     known = _occurring(listed) if categories is None else tuple(categories)
     places = {value: place for place, value in enumerate(known)}
     if len(places) < len(known):
-        raise ValueError("categories: a value stands there twice")
+        raise ValueError("categories: a value appears twice")
     rows = [[_place(value, places) for value in rater] for rater in listed]
     codes = np.array(rows, dtype=np.int64).reshape(len(rows), len(rows[0])).T
     kept = np.asarray((codes >= 0).any(axis=1))
@@ -176,7 +176,7 @@ def read_ratings(
 def interval_of(
     ratings: Ratings, coefficient: Coefficient, *, level: float, method: str, rng: np.random.Generator | None
 ) -> Interval:
-    """The coefficient with its error: by its influence, or with clusters drawn again. `n`: clusters with a pair."""
+    """The coefficient with its error, from the influences or by resampling clusters. `n`: clusters with a pair."""
     check_level(level)
     size, shared = len(ratings.codes), ratings.counts > 1
     n = int(shared.sum()) if ratings.clusters is None else np.unique(ratings.clusters[shared]).size
@@ -204,7 +204,7 @@ def interval_of(
 
 
 def undefined(size: int) -> Agreed:
-    """A coefficient that there is none of."""
+    """An undefined coefficient."""
     return Agreed(math.nan, np.full(size, math.nan))
 
 
@@ -245,7 +245,7 @@ def _place(value: object, places: dict[object, int]) -> int:
     try:
         return places[value]
     except (KeyError, TypeError) as error:
-        raise ValueError(f"raters: {value!r} is none of the categories") from error
+        raise ValueError(f"raters: {value!r} is not one of the categories") from error
 
 
 def _occurring(listed: Sequence[Sequence[object]]) -> tuple[Any, ...]:

@@ -48,19 +48,19 @@ def cohen_kappa(
     spacing: Spacing = "positions",
     level: float = 0.95,
 ) -> Interval:
-    """The agreement of two raters of the same things beyond what their habits alone would give.
+    """The agreement of two raters of the same things beyond chance, given how often each uses each category.
 
-    `categories`: every step that could have been given, in order, used or not: weights depend
-    on their number. `weights`: what part of an agreement a near miss counts for: `none` (the
-    unweighted kappa), `linear`, `quadratic`, `ordinal`, or a symmetric matrix of your own.
-    `spacing`: whether `linear` and `quadratic` count categories apart by their places in `categories` (`positions`, the
-    default, as scikit-learn does) or by their numbers (`values`, as R's irrCAC does): they differ where steps are
+    `categories`: every possible step, in order, used or not: weights depend
+    on their number. `weights`: the partial credit for a near miss: `none` (the
+    unweighted kappa), `linear`, `quadratic`, `ordinal`, or your own symmetric matrix.
+    `spacing`: whether `linear` and `quadratic` measure distance by the positions in `categories` (`positions`, the
+    default, as scikit-learn does) or by their numbers (`values`, as R's irrCAC does): they differ if steps are
     unequal, such as 1, 2, 5. 1 is full agreement,
-    0 that of chance; the interval is of large samples and may pass 1. `clusters`: what does
-    not vary independently, such as answers to one question; `n` then counts clusters, and the interval is Student's;
-    without, it is the normal one, narrow below about 20 pairs. NaN with a reason
-    where both used one category only: there is no variation, and nothing to agree on. Raises
-    ValueError for values outside the categories, None among them (leave out what one of the two did not rate;
+    0 is chance; the interval assumes large samples and may exceed 1. `clusters`: groups that do
+    not vary independently within, such as answers to one question; `n` then counts clusters, and the interval is
+    Student's; without, it is the normal one, too narrow below about 20 pairs. NaN with a reason
+    if both used only one category: there is no variation. Raises
+    ValueError for values outside the categories, including None (leave out what one of the two did not rate;
     `gwet_ac` takes gaps), and for unequal lengths.
 
     >>> found = cohen_kappa([1, 2, 3, 3], [1, 2, 3, 2], categories=[1, 2, 3])
@@ -71,7 +71,7 @@ def cohen_kappa(
     """
     places = {value: place for place, value in enumerate(categories)}
     if len(places) < len(categories):
-        raise ValueError("categories: a value stands there twice")
+        raise ValueError("categories: a value appears twice")
     pairs = [(_place(one, places), _place(two, places)) for one, two in zip(a, b, strict=True)]
     table = np.zeros((len(places), len(places)))
     for pair in pairs:
@@ -88,7 +88,7 @@ def _place(value: object, places: dict[object, int]) -> int:
     try:
         return places[value]
     except (KeyError, TypeError) as error:
-        raise ValueError(f"a, b: {value!r} is none of the categories") from error
+        raise ValueError(f"a, b: {value!r} is not one of the categories") from error
 
 
 def kappa_of_table(
@@ -122,7 +122,7 @@ def kappa_of_table(
     if math.isclose(expected, 1.0, rel_tol=0.0, abs_tol=1e-12):
         return Interval(
             value=math.nan, level=level, n=n, method=method, observations=n,
-            reason="both gave one and the same step only: no variation, so kappa is not defined",
+            reason="both used only one step: no variation, so kappa is not defined",
         )  # fmt: skip
     value = (observed - expected) / (1 - expected)
     inner = _influence(shares, weighed, value)
@@ -136,37 +136,37 @@ def kappa_of_table(
 
 
 def _clustered(
-    found: Interval, table: Floats, pairs: Sequence[tuple[int, int]], clusters: Sequence[object], weighed: Floats
+    interval: Interval, table: Floats, pairs: Sequence[tuple[int, int]], clusters: Sequence[object], weighed: Floats
 ) -> Interval:
-    """The same with an error that adds up within clusters first."""
+    """The same with an error that is first summed within clusters."""
     if len(clusters) != len(pairs):
         raise ValueError(f"clusters: want one a pair ({len(pairs)}), got {len(clusters)}")
     n, size = len(pairs), len(set(clusters))
-    method = f"{found.method}, clustered"
-    if math.isnan(found.value) or size < 2:
-        reason = found.reason if math.isnan(found.value) else "fewer than two clusters"
-        return replace(found, se=math.nan, low=math.nan, high=math.nan, n=size, method=method, reason=reason)
+    method = f"{interval.method}, clustered"
+    if math.isnan(interval.value) or size < 2:
+        reason = interval.reason if math.isnan(interval.value) else "fewer than two clusters"
+        return replace(interval, se=math.nan, low=math.nan, high=math.nan, n=size, method=method, reason=reason)
     shares = table / n
     expected = float((np.outer(shares.sum(axis=1), shares.sum(axis=0)) * weighed).sum())
-    inner = _influence(shares, weighed, found.value)
-    centre = found.value - expected * (1 - found.value)
+    inner = _influence(shares, weighed, interval.value)
+    centre = interval.value - expected * (1 - interval.value)
     sums: dict[object, float] = {}
     for pair, cluster in zip(pairs, clusters, strict=True):
         sums[cluster] = sums.get(cluster, 0.0) + float(inner[pair]) - centre
     se = math.sqrt(size / (size - 1) * math.fsum(one * one for one in sums.values())) / n / (1 - expected)
-    clustered = replace(found, n=size, method=method)
+    clustered = replace(interval, n=size, method=method)
     return clustered.with_error(se, float(size - 1), POINT if se < ROUNDING else None)
 
 
 def _influence(shares: Floats, weighed: Floats, kappa: float) -> Floats:
-    """What one pair adds, by its cell; its variance is that of kappa (Fleiss, Cohen and Everitt, eq. 8)."""
+    """The contribution of one pair, by its cell; its variance is that of kappa (Fleiss, Cohen and Everitt, eq. 8)."""
     rows, columns = shares.sum(axis=1), shares.sum(axis=0)
     inner: Floats = weighed - np.add.outer(weighed @ columns, weighed.T @ rows) * (1 - kappa)
     return inner
 
 
 Chance = Callable[[Ratings, Floats, Floats], tuple[float, Floats]]
-"""Ratings, how often each thing counts, weights → the agreement of chance, and how far each thing moves it."""
+"""Ratings, how often each thing counts, weights → the agreement expected by chance, and each thing's influence."""
 
 
 def gwet_ac(
@@ -180,13 +180,13 @@ def gwet_ac(
 ) -> Interval:
     """The agreement of raters beyond chance, by Gwet's AC2; AC1 with `weights="none"`.
 
-    Unlike kappa it does not fall to 0 where nearly everything gets one and the same step. Each
-    argument is one rater's list over the same things, None or NaN where they said nothing (one
-    argument alone: rows are raters). `categories`: every step that could have been given, in order,
-    used or not. `weights`, `spacing`: as those of `cohen_kappa`. `clusters`: what does not vary independently, such as
+    Unlike kappa it does not fall to 0 if nearly everything gets the same step. Each
+    argument is one rater's list over the same things, with None or NaN if not rated (a
+    single argument: rows are raters). `categories`: every possible step, in order,
+    used or not. `weights`, `spacing`: as in `cohen_kappa`. `clusters`: groups not independent within, such as
     answers to one question; t with clusters − 1 df. Without clusters the interval is the normal one, narrow below about
-    20 things. With `rng` it is that of clusters drawn again 2,000 times. All are of large samples: with twenty clusters
-    a little too narrow. Where nobody shared a thing: NaN with a reason.
+    20 things. With `rng` clusters are resampled 2,000 times. All intervals assume large samples: with twenty clusters
+    they are a little too narrow. If no thing was rated twice: NaN with a reason.
 
     >>> found = gwet_ac([1, 2, 3, 3], [1, 2, 3, 2], categories=[1, 2, 3])
     >>> round(found.value, 3), found.n
@@ -211,7 +211,7 @@ def brennan_prediger(
 ) -> Interval:
     """The agreement of raters beyond that of raters who give every step equally often.
 
-    Arguments and interval as those of `gwet_ac`.
+    Arguments and interval as in `gwet_ac`.
 
     >>> round(brennan_prediger([1, 2, 3, 3], [1, 2, 3, 2], categories=[1, 2, 3]).value, 4)
     0.8125
@@ -235,10 +235,10 @@ def fleiss_kappa(
     level: float = 0.95,
     rng: np.random.Generator | None = None,
 ) -> Interval:
-    """The agreement of raters who are taken as exchangeable: chance is how often a step is given by all together.
+    """The agreement of exchangeable raters: chance is how often all of them together give each step.
 
-    Arguments and interval as those of `gwet_ac`; with two raters it is Scott's pi. NaN where
-    everybody gave one and the same step.
+    Arguments and interval as in `gwet_ac`; with two raters it is Scott's pi. NaN if
+    everybody gave the same step.
 
     >>> round(fleiss_kappa([1, 2, 3, 3], [1, 2, 3, 2], categories=[1, 2, 3]).value, 4)
     0.7949
@@ -258,9 +258,9 @@ def conger_kappa(
     level: float = 0.95,
     rng: np.random.Generator | None = None,
 ) -> Interval:
-    """Cohen's kappa for more than two raters: chance is that of each one's own habits.
+    """Cohen's kappa for more than two raters: chance uses each rater's own frequencies.
 
-    Arguments and interval as those of `gwet_ac`. NaN where everybody gave one and the same step.
+    Arguments and interval as in `gwet_ac`. NaN if everybody gave the same step.
 
     >>> round(conger_kappa([1, 2, 3, 3], [1, 2, 3, 2], categories=[1, 2, 3]).value, 4)
     0.8
@@ -280,9 +280,9 @@ def percent_agreement(
     level: float = 0.95,
     rng: np.random.Generator | None = None,
 ) -> Interval:
-    """How often two raters of one thing agree, chance and all; near misses count by their weights.
+    """How often two raters of one thing agree, including by chance; near misses count by their weights.
 
-    Arguments as those of `gwet_ac`. The interval is of large samples and may pass 1.
+    Arguments as in `gwet_ac`. The interval assumes large samples and may exceed 1.
 
     >>> percent_agreement([1, 2, 3, 3], [1, 2, 3, 2], categories=[1, 2, 3]).value
     0.75
@@ -299,7 +299,7 @@ def raters_of_table(table: Any) -> tuple[list[int], list[int]]:
     """Two raters' lists from a table of how often the first gave step i and the second step j.
 
     The steps are 0, 1, …: `gwet_ac(*raters_of_table(table), categories=range(len(table)))`.
-    Raises ValueError for a table that is not square or holds anything but counts.
+    Raises ValueError if the table is not square or contains anything but counts.
 
     >>> raters_of_table([[2, 1], [0, 1]])
     ([0, 0, 0, 1], [0, 0, 1, 1])
@@ -312,7 +312,7 @@ def raters_of_table(table: Any) -> tuple[list[int], list[int]]:
     return rows.tolist(), columns.tolist()
 
 
-def _interval(  # noqa: PLR0913 – the arguments of every coefficient here, and what tells them apart
+def _interval(  # noqa: PLR0913 – the arguments of every coefficient here, and its differences
     raters: Sequence[Iterable[object]],
     clusters: Iterable[object] | None,
     categories: Sequence[object],
@@ -339,10 +339,10 @@ def _interval(  # noqa: PLR0913 – the arguments of every coefficient here, and
 
 
 def _beyond_chance(ratings: Ratings, often: Floats, agreeing: Floats, expected: tuple[float, Floats]) -> Agreed:
-    """(pa − pe)/(1 − pe), with Gwet's influence (2014, chapter 5), but for what only one rated.
+    """(pa − pe)/(1 − pe), with Gwet's influence (2014, chapter 5), except for things with one rating.
 
-    He takes the number of shared things as known, which makes the error far too large where most have one
-    rating only, such as a judge's. Where everything is shared it is the same.
+    He takes the number of shared things as known, which makes the error far too large if most have only one
+    rating, such as a judge's. If everything is shared it is the same.
     """
     chance, moved = expected
     paired = ratings.counts > 1
@@ -402,16 +402,16 @@ def krippendorff_alpha(
     confidence: float = 0.95,
     rng: np.random.Generator | None = None,
 ) -> Interval:
-    """The agreement of any number of raters, with any number of gaps: 1 − disagreement seen / disagreement by chance.
+    """The agreement of any number of raters, with any number of gaps: 1 − observed / chance disagreement.
 
-    `level` says how values differ: `nominal` (or not), `ordinal` (by rank), `interval` (by
-    distance), `ratio` (by proportion, of values ≥ 0; its time grows with the square of how many different values
-    there are, 10,000 take seconds); `weights` (and `spacing`) instead takes those of the other coefficients. Each
-    argument is one rater's list over the same things, None or NaN where they said nothing (one
-    argument alone: rows are raters). `categories`: the order, where values have none of their own. What
-    only one rated tells nothing. `confidence` is that of the interval, which is normal, or t with
-    `clusters` − 1 df; with `rng` it is that of clusters drawn again 2,000 times. NaN with a
-    reason where everybody gave one and the same value, or nobody shared a thing.
+    `level` defines how values differ: `nominal` (or not), `ordinal` (by rank), `interval` (by
+    distance), `ratio` (by proportion, of values ≥ 0; its time grows with the square of the number of different
+    values, 10,000 take seconds); `weights` (and `spacing`) instead takes those of the other coefficients. Each
+    argument is one rater's list over the same things, with None or NaN if not rated (a
+    single argument: rows are raters). `categories`: the order, if values have no natural one. Things with
+    one rating do not count. `confidence` is that of the interval, which is normal, or t with
+    `clusters` − 1 df; with `rng` clusters are resampled 2,000 times. NaN with a
+    reason if everybody gave the same value, or no thing was rated twice.
 
     >>> found = krippendorff_alpha([1, 2, 3, 3, None], [1, 2, 3, 2, 3], level="ordinal")
     >>> round(found.value, 3), found.n
@@ -442,11 +442,11 @@ def krippendorff_alpha(
 
 
 class _Distance(NamedTuple):
-    """How far categories lie apart, given how often each is used."""
+    """The distances between categories, given how often each is used."""
 
     between: Callable[[Floats, Any, Any], Floats]  # shares, places, places → distances
     to_all: Callable[[Floats], Floats]  # shares → mean distance of each category to a value drawn at random
-    by_rank: bool = False  # distances move with the shares
+    by_rank: bool = False  # distances depend on the shares
 
 
 def _by_level(level: str, known: Sequence[object], *, ordered: bool) -> _Distance:
@@ -495,7 +495,7 @@ def _to_all(values: Floats, share: Floats) -> Floats:
 
 
 def _shared(ratings: Ratings) -> Ratings:
-    """The same without what only one rated."""
+    """The same without things with only one rating."""
     kept = ratings.counts > 1
     if kept.all():
         return ratings
@@ -540,7 +540,7 @@ Pairs = list[tuple[Any, Any, Any]]
 
 
 def _pairs(ratings: Ratings) -> Pairs:
-    """For each pair of raters: the things that both rated, and what each said."""
+    """For each pair of raters: the things that both rated, and both ratings."""
     found = []
     for one in range(ratings.codes.shape[1]):
         for other in range(one):
@@ -550,7 +550,7 @@ def _pairs(ratings: Ratings) -> Pairs:
 
 
 def _with_ranks(ratings: Ratings, often: Floats, pairs: Pairs, share: Floats, known: tuple[float, float]) -> Floats:
-    """How (D_o − ratio·D_e)/ratio moves with each category's share by the ranks that it moves."""
+    """How (D_o − ratio·D_e)/ratio changes with each category's share through the ranks."""
     total, ratio = known
     at, size = _ranks(share), share.size
     pull = -ratio * share * (at - float(share @ at))

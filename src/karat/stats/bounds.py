@@ -14,11 +14,11 @@ from karat.stats.intervals import centred_mean, sample_sd
 
 __all__ = ["OneSided", "one_sided_bounds"]
 
-CROWDED = 0.3  # share of questions at one value from which rare others are allowed for
+CROWDED = 0.3  # if at least this share of questions has one value, rare other values are allowed for
 
 
 class OneSided(Struct, frozen=True, kw_only=True):
-    """An estimate with a lower and an upper bound, each of which holds by itself. NaN: `reason` says why."""
+    """An estimate with a lower and an upper bound, each valid by itself. NaN: `reason` explains why."""
 
     value: float
     low: float  # the truth is below it in at most 1 - level of experiments
@@ -39,11 +39,11 @@ def one_sided_bounds(
 ) -> OneSided:
     """Bounds of the mean of question means, for a decision against a threshold.
 
-    Values of 0 and 1 on a `scale` of 0 to 1, one a question: Clopper and Pearson's. `scale`, ends included: where at
-    least 30 % of the question means are equal to their most frequent value, each bound is computed with one value more
-    at its own end of the scale, since t passes 9-21 % falsely where 92-97 % of the answers are the best there are. For
+    Values of 0 and 1 on a `scale` of 0 to 1, one per question: Clopper and Pearson's. `scale`, ends included: if at
+    least 30 % of the question means are equal to their most frequent value, each bound is computed with one more value
+    at its own end of the scale, since t falsely passes 9-21 % if 92-97 % of the answers have the best score. For
     differences give the scale of differences, (-4, 4) for 1 to 5. `skewed`: positive amounts such as costs, by Hall's
-    cubic transformation, and at least Cox's upper bound where they may be lognormal. NaN or None make everything NaN.
+    cubic transformation, and at least Cox's upper bound if they may be lognormal. NaN or None make everything NaN.
     Raises ValueError for values outside the scale, unequal lengths, and a level outside (0, 1).
 
     >>> bounds = one_sided_bounds([1] * 48 + [0] * 2, scale=(0, 1))
@@ -113,12 +113,12 @@ def _hall_bounds(means: Floats, level: float) -> tuple[float, float]:
 
 
 def _lognormal_bound(means: Floats, level: float) -> float:
-    """Cox's upper bound where the amounts may be lognormal, of which Hall's misses 7-9 % at an sd of 1; else -inf."""
+    """Cox's upper bound if the amounts may be lognormal, where Hall's misses 7-9 % at an sd of 1; else -inf."""
     if means.min() <= 0:
         return -math.inf
     logs, n = np.log(means), means.size
     sd = sample_sd(logs)
-    if not sd > 0 or float(((logs - logs.mean()) ** 3).mean()) / sd**3 < -2 * math.sqrt(6 / n):  # two errors of it
+    if not sd > 0 or float(((logs - logs.mean()) ** 3).mean()) / sd**3 < -2 * math.sqrt(6 / n):  # two of its errors
         return -math.inf
     reach = t_quantile(level, n - 1) * math.sqrt(sd**2 / n + sd**4 / (2 * (n + 1)))
     return math.exp(centred_mean(logs) + sd**2 / 2 + reach)

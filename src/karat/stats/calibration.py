@@ -1,4 +1,4 @@
-"""A judge held against people: how far it is off, and what people would have said of all of it."""
+"""A judge compared with people: its bias, and the scores people would have given overall."""
 
 from __future__ import annotations
 
@@ -15,22 +15,23 @@ from karat.stats._groups import Floats, Groups, check_level, columns, group
 from karat.stats.intervals import centred_mean, mean_interval, t_interval
 from karat.stats.labels import Target, around, stratified_mean
 from karat.stats.results import Interval
+from karat.sums import exact_sum
 
 __all__ = ["Calibration", "calibrate"]
 
 Bools = npt.NDArray[np.bool_]
 
-NOT_RANDOM = 1e-4  # p of the labelled shares by score: below it the draw was none at random
-FEW_SCORES = 20  # different scores of a judge that are looked at so
+NOT_RANDOM = 1e-4  # if p of equal labelled shares for all scores is below it, the draw was not random
+FEW_SCORES = 20  # most different scores of a judge in that test
 
 
 class Calibration(Struct, frozen=True, kw_only=True):
-    """What people's scores say of a judge's. Each question counts once."""
+    """A judge's scores compared with people's. Each question counts once."""
 
     bias: Interval  # judge less person, where both scored
-    judge: Interval  # the judge's mean over everything it scored: what is reported without people
+    judge: Interval  # the judge's mean over everything it scored, as reported if no people scored anything
     people: Interval  # the people's mean over what they scored
-    corrected: Interval  # the mean that people would have given to everything; for many more unlabelled than labelled
+    corrected: Interval  # the mean people would have given to everything; for many more unlabelled than labelled
     steps: tuple[float, ...]  # of the rows and columns of `confusion`
     confusion: tuple[tuple[int, ...], ...] | None  # row: the person's step, column: the judge's. None: no steps given
     exact: float  # share of answers on the same step; NaN: no steps given, or no answers
@@ -49,26 +50,26 @@ def calibrate(
     categories: Sequence[float] | None = None,
     level: float = 0.95,
 ) -> Calibration:
-    """How far a judge is off, step by step and on average, and its mean put right by people's scores.
+    """A judge's bias, step by step and on average, and its mean corrected by people's scores.
 
-    One entry an answer: the judge's score, and the person's, None or NaN where there is none. Answers of one
+    One entry per answer: the judge's score, and the person's, None or NaN if there is none. Answers of one
     cluster (a question) are averaged first. `categories`: the steps of the scale; a mean over repeats or people counts
-    at the nearest, between two at the upper. Raises ValueError for a score beyond them.
+    at the nearest step, halfway at the upper. Raises ValueError for a score beyond them.
 
     `corrected` is the judge's mean over the answers that people did not score, plus the mean of person less judge over
-    those that both scored. It estimates what people would say on average of answers like these, however bad the
-    judge is, provided that the answers which people scored were drawn at random; a better judge makes it narrower.
-    `strata`: from which stratum each answer was drawn for people (the judge's score, say), where they were not drawn
-    from all alike: `corrected` is then Σ W_h·ȳ_h over the strata, W_h their shares of what the judge scored. `target`
-    says of what its interval speaks: `"questions"` like these, or `"answers"`, these alone, whose interval is narrower
-    (it holds the value for such questions in 38–92 % of cases); see `stratified_mean`. Draws with equal numbers a score
-    give means that are off by .11 to .19 on a scale of five steps, so a labelled share that differs between the judge's
-    scores beyond chance (p < 0.0001) is refused without strata. `people` and `bias` are of the answers that people
-    scored, as they are.
+    those that both scored. It estimates people's mean score of answers like these, however bad the
+    judge is, provided that the answers people scored were drawn at random; a better judge makes it narrower.
+    `strata`: the stratum each answer was drawn from for people (the judge's score, say), if they were not drawn
+    uniformly: `corrected` is then Σ W_h·ȳ_h over the strata, W_h their shares of what the judge scored. `target`
+    is what its interval is about: `"questions"` like these, or `"answers"`, only these, whose interval is narrower
+    (it covers the value for such questions in 38–92 % of cases); see `stratified_mean`. Draws with equal numbers per
+    score give means that are off by .11 to .19 on a scale of five steps, so a labelled share that differs between the
+    judge's scores beyond chance (p < 0.0001) is refused without strata. `people` and `bias` are of the answers that
+    people scored, unweighted.
 
-    Without strata, it is made for many more answers that were not read than were. With few its interval is wider than
-    that of `people`: 100 read and 10 not have an error of about 0.35 where the people's own mean has 0.10. With one
-    question not read it has no interval, and `reason` says so; with none it is the people's own mean.
+    Without strata, it is meant for many more unread answers than read ones. With few its interval is wider than
+    that of `people`: 100 read and 10 unread have an error of about 0.35 where people's own mean has 0.10. With one
+    unread question it has no interval, and `reason` explains it; with none it is people's own mean.
 
     >>> found = calibrate([5, 4, 5, 3, 4, 5, 5, 2], [4, 4, 5, 2, None, None, None, None], categories=[1, 2, 3, 4, 5])
     >>> found.bias.value, found.exact, found.corrected.value
@@ -108,14 +109,14 @@ def calibrate(
 
 
 class _Draw(Struct, frozen=True):
-    """Everything that a judge scored, and what people said of some of it."""
+    """Everything a judge scored, and people's scores of some of it."""
 
     judged: Floats
     people: Floats
     clusters: Sequence[object]
 
     def clusters_of(self, rows: npt.NDArray[Any]) -> list[object]:
-        """The clusters of some answers, given by their places or as a mask."""
+        """The clusters of some answers, given by index or as a mask."""
         return [self.clusters[row] for row in np.arange(self.judged.size)[rows].tolist()]
 
 
@@ -130,7 +131,7 @@ def _read(judge: Iterable[object], human: Iterable[object], clusters: Iterable[o
 
 
 def _of_strata(draw: _Draw, strata: Iterable[object] | None, target: Target, level: float) -> Interval | None:
-    """None where nothing is said of how the answers were drawn."""
+    """None if it is not given how the answers were drawn."""
     if target not in ("questions", "answers"):
         raise ValueError(f"target: must be questions or answers, got {target!r}")
     if strata is None:
@@ -145,7 +146,7 @@ def _of_strata(draw: _Draw, strata: Iterable[object] | None, target: Target, lev
 
 
 def _refuse_strata(judged: Floats, labelled: Bools) -> None:
-    """Raises ValueError where people scored other shares of one score than of another, beyond chance."""
+    """Raises ValueError if the share that people scored differs between scores beyond chance."""
     from karat.stats.special import chdtrc
 
     scores, codes = np.unique(judged, return_inverse=True)
@@ -153,7 +154,7 @@ def _refuse_strata(judged: Floats, labelled: Bools) -> None:
     if not 1 < scores.size <= FEW_SCORES or not 0 < share < 1:
         return
     counts, seen = np.bincount(codes), np.bincount(codes, weights=labelled)
-    # counts too few for χ² are put together, from the rarest score on
+    # counts too small for χ² are merged, starting from the rarest score
     order = np.argsort(counts, kind="stable")
     merged: list[list[float]] = []
     for at in order.tolist():
@@ -172,7 +173,7 @@ def _refuse_strata(judged: Floats, labelled: Bools) -> None:
 
 
 def _corrected(alone: Groups, gap: Groups, people: Interval) -> Interval:
-    """The judge's mean where it is alone, plus the mean of person less judge where both are."""
+    """The judge's mean where only it scored, plus the mean of person less judge where both did."""
     method, level = "prediction-powered mean", people.level
     first, second = len(alone.labels), len(gap.labels)
     clusters = len({*alone.labels, *gap.labels})
@@ -194,19 +195,19 @@ def _corrected(alone: Groups, gap: Groups, people: Interval) -> Interval:
     if se == 0 or not widest > 0:
         return around(bare, 0.0, math.nan)
     parts = (one.se / widest) ** 2, (other.se / widest) ** 2
-    welch = sum(parts) ** 2 / (parts[0] ** 2 / (first - 1) + parts[1] ** 2 / (second - 1))
+    welch = exact_sum(parts) ** 2 / (parts[0] ** 2 / (first - 1) + parts[1] ** 2 / (second - 1))
     return bare.with_error(se, min(welch, clusters - 1.0))
 
 
 def _joint_error(alone: Groups, gap: Groups) -> float:
-    """Of the sum of both means; a question that is in both counts in both at once."""
+    """The error of the sum of both means, which are correlated by the questions that are in both."""
     moved: dict[object, float] = {}
     for groups in (alone, gap):
         n = len(groups.labels)
         parts = (groups.means - centred_mean(groups.means)) / math.sqrt(n * (n - 1))
         for label, part in zip(groups.labels, parts.tolist(), strict=True):
             moved[label] = moved.get(label, 0.0) + part
-    return math.sqrt(math.fsum(part * part for part in moved.values()))
+    return math.sqrt(exact_sum(part * part for part in moved.values()))
 
 
 def _confusion(

@@ -1,4 +1,4 @@
-"""Two conditions, over the same questions or questions of their own: how much they differ, and whether by chance."""
+"""Two conditions, over the same or different questions: how much they differ, and whether by chance."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import numpy as np
 from karat.stats._groups import Floats, Groups, check_level, columns, group, t_quantile, t_two_sided, unbiased, whole
 from karat.stats.intervals import centred_mean, sample_sd, t_interval
 from karat.stats.results import Equivalence, HypothesisTest, MeanDifference, PairedDifference
+from karat.sums import exact_sum
 
 __all__ = [
     "cliffs_delta",
@@ -25,7 +26,7 @@ __all__ = [
 ]
 
 EXACT_FLIPS = 20  # 2²⁰ sums take 10 ms
-_BLOCK = 2_000  # draws a block: fixed, so that a seed gives one result
+_BLOCK = 2_000  # draws per block: fixed, so that a seed gives one result
 
 
 def paired_difference(
@@ -40,9 +41,9 @@ def paired_difference(
 
     `clusters` names the question of each value of `a`, and of `b` too unless `clusters_b`
     does; without clusters the i-th values belong together. Only questions with a value
-    under both count; how many were lost on either side is said, with a warning where the
+    under both count; the result reports how many were lost on either side, with a warning if the
     losses differ. None and NaN are failed trials: left out and counted. Equal to the
-    balanced mixed model. Where every difference is the same, t is infinite or NaN; p is
+    balanced mixed model. If every difference is the same, t is infinite or NaN; p is
     then that of the sign-flip test, never 0.
 
     >>> found = paired_difference([3, 4, 2, 5], [4, 4, 3, 5], ["q1", "q2", "q3", "q4"])
@@ -91,7 +92,7 @@ def paired_difference(
         lost_b=lost_b,
         missing_a=first.missing,
         missing_b=second.missing,
-        warnings=(f"{warning}; what is compared may not be like",) if warning else (),
+        warnings=(f"{warning}; the compared parts may differ",) if warning else (),
         reason=reason,
     )
 
@@ -111,7 +112,7 @@ def _sides(
 
 
 def answered_means(side: Groups) -> dict[object, float]:
-    """The mean of each question that has a value; NaN and infinities are none."""
+    """The mean of each question that has a value; NaN and infinities do not count."""
     kept = np.isfinite(side.values)
     if kept.all():
         return dict(zip(side.labels, side.means.tolist(), strict=True))
@@ -141,9 +142,9 @@ def _correlation(a: Floats, b: Floats) -> float:
 
 
 def cliffs_delta(a: Iterable[object], b: Iterable[object]) -> float:
-    """P(b > a) − P(b < a) over all pairs of one value of each: −1 to 1, 0 where neither tends to be higher.
+    """P(b > a) − P(b < a) over all pairs of one value of each: −1 to 1, 0 if neither tends to be higher.
 
-    NaN where either is empty or holds a NaN. n log n time.
+    NaN if either is empty or contains a NaN. n log n time.
 
     >>> cliffs_delta([1, 2, 3], [2, 3, 4])
     0.5555555555555556
@@ -161,12 +162,12 @@ def cliffs_delta(a: Iterable[object], b: Iterable[object]) -> float:
 def sign_flip_test(
     d: Iterable[object], *, rng: np.random.Generator | None = None, draws: int = 20_000
 ) -> HypothesisTest:
-    """Whether differences are symmetric about 0, by flipping their signs; assumes nothing else.
+    """Whether differences are symmetric about 0, by flipping their signs; no other assumptions.
 
     Every combination of signs for up to 20 differences that are not 0 (zeros change
     nothing); beyond that `draws` random ones from `rng`, which is then required, and p
-    counts the data as one more draw. Fewer than six differences cannot reach 0.05, which
-    `reason` says. A NaN difference makes p NaN. Conservative where values tie.
+    counts the data as one more draw. Fewer than six differences cannot reach 0.05, as
+    `reason` explains. A NaN difference makes p NaN. Conservative for tied values.
 
     >>> sign_flip_test([0.5, 0.2, -0.1, 0.7, 0.4, 0.3]).p
     0.0625
@@ -216,7 +217,7 @@ def mcnemar_exact(b: int, c: int) -> HypothesisTest:
     """Whether two conditions differ on 0/1 answers, from the two discordant counts.
 
     `b` questions were right under the first only, `c` under the second only. The exact
-    binomial p, with mid-p beside it; `statistic` is the continuity-corrected chi-squared.
+    binomial p, along with mid-p; `statistic` is the continuity-corrected chi-squared.
     No discordant question: p is 1.
 
     >>> round(mcnemar_exact(12, 5).p, 4)
@@ -243,7 +244,7 @@ def wilcoxon(d: Iterable[object]) -> HypothesisTest:
     """Wilcoxon's signed-rank test of differences; zeros are left out, ties share their rank.
 
     Exact for up to 50 differences that are not 0, ties included (the distribution of the
-    shared ranks is counted out); beyond that normal with tie and continuity correction.
+    shared ranks is enumerated); beyond that normal with tie and continuity correction.
     `statistic` is the sum of the ranks of positive differences. A NaN makes p NaN.
 
     >>> wilcoxon([1, -2, 3, -4, 5, 6, -7, 8]).p
@@ -297,14 +298,14 @@ def mean_difference(
     equal_variances: bool = False,
     level: float = 0.95,
 ) -> MeanDifference:
-    """How much higher b is than a, where the two have no questions in common: Welch's t on question means.
+    """How much higher b is than a, if the two have no questions in common: Welch's t on question means.
 
     `equal_variances`: Student's t with the pooled variance instead. Over the same questions use
-    `paired_difference`, which sees far smaller differences. Without clusters each value is its own
-    question. None and NaN are failed trials: left out and counted, with a warning where their
-    shares differ. Where no question differs from the others of its group, p is that of a permutation
-    test. Welch's t needs two questions a group, Student's three in all; with fewer the error is NaN.
-    Raises ValueError for clusters of one group only.
+    `paired_difference`, which detects far smaller differences. Without clusters each value is its own
+    question. None and NaN are failed trials: left out and counted, with a warning if their
+    shares differ. If no question differs from the others of its group, p is that of a permutation
+    test. Welch's t needs two questions per group, Student's three in all; with fewer the error is NaN.
+    Raises ValueError if only one group has clusters.
 
     >>> found = mean_difference([3, 4, 2, 5], [4, 5, 5, 4, 5])
     >>> round(found.value, 3), round(found.p, 3), round(found.hedges_g, 3)
@@ -367,9 +368,9 @@ def _error(one: Floats, two: Floats, equal_variances: bool) -> _Error:
     parts = [variance / size for variance, size in zip(spread, sizes, strict=True)]
     if not max(parts) > 0:
         return _Error(0.0, float(df), pooled)
-    shares = [part / sum(parts) for part in parts]
-    welch = 1 / sum(share**2 / (size - 1) for share, size in zip(shares, sizes, strict=True))
-    return _Error(math.sqrt(sum(parts)), welch, pooled)
+    shares = [part / exact_sum(parts) for part in parts]
+    welch = 1 / exact_sum(share**2 / (size - 1) for share, size in zip(shares, sizes, strict=True))
+    return _Error(math.sqrt(exact_sum(parts)), welch, pooled)
 
 
 def _test(value: float, error: _Error, n_a: int, n_b: int) -> tuple[float, float, str | None]:
@@ -381,12 +382,12 @@ def _test(value: float, error: _Error, n_a: int, n_b: int) -> tuple[float, float
         return value / error.se, t_two_sided(value / error.se, error.df), None
     if value == 0:
         return math.nan, 1.0, "all question means are equal"
-    p = share_of_arrangements(n_a, n_b, 2 if n_a == n_b else 1)  # only groups of one size can change places
+    p = share_of_arrangements(n_a, n_b, 2 if n_a == n_b else 1)  # only groups of equal size can be swapped
     return math.copysign(math.inf, value), p, "no spread within either group: p by permutation"
 
 
 def share_of_arrangements(n_a: int, n_b: int, like: int = 1) -> float:
-    """So many of all the ways to put n_a + n_b values into two groups: at most 1, never 0."""
+    """`like` as a share of all ways to put n_a + n_b values into two groups: at most 1, never 0."""
     n, least = n_a + n_b, math.ulp(0.0)
     # A number of a hundred thousand digits takes seconds, and its inverse is below every float.
     if n > 1_100 and math.lgamma(n + 1) - math.lgamma(n_a + 1) - math.lgamma(n_b + 1) > 750:
@@ -403,7 +404,7 @@ def _warnings(first: Groups, second: Groups) -> tuple[str, ...]:
     if missing[0] * sizes[1] == missing[1] * sizes[0]:
         return ()
     lost = " and ".join(f"{gone} of {size} under {side}" for gone, size, side in zip(missing, sizes, "ab", strict=True))
-    return (f"answers missing: {lost}; what is compared may not be like",)
+    return (f"answers missing: {lost}; the compared parts may differ",)
 
 
 Bounds = float | Sequence[float]
@@ -421,13 +422,13 @@ def tost(
 ) -> Equivalence:
     """Whether b − a lies between two bounds: two one-sided t-tests on question means.
 
-    `bounds`: the smallest difference that would matter, to both sides, or two numbers (lower, upper); to be
-    chosen before the data are seen. Without `b`, the mean of `a` itself is tested. `design`: `paired` over
+    `bounds`: the smallest difference that would matter, on both sides, or two numbers (lower, upper); choose
+    them before seeing the data. Without `b`, the mean of `a` itself is tested. `design`: `paired` over
     the questions that both answered, `independent` for different questions (Welch), `pooled` the same with one
-    variance (Student); these two want `clusters_b` beside `clusters`. Shares are 0/1 values. A large p shows nothing:
+    variance (Student); these two need `clusters_b` as well as `clusters`. Shares are 0/1 values. A large p shows
     neither equivalence nor a difference.
     Missing values count as in `paired_difference` and `mean_difference`; in `a` alone they make all
-    NaN. Raises ValueError for bounds that are not in order and alpha outside (0, 0.5).
+    NaN. Raises ValueError for bounds out of order and alpha outside (0, 0.5).
 
     >>> found = tost([3, 4, 2, 5, 4, 4], [3, 4, 3, 5, 4, 4], bounds=0.8)
     >>> round(found.value, 3), round(found.p, 4), found.equivalent
@@ -456,7 +457,7 @@ def tost(
 def tost_of_estimate(
     value: float, se: float, df: float = math.inf, *, bounds: Bounds, alpha: float = 0.05, n: int = 0
 ) -> Equivalence:
-    """The same of any estimate with an error and degrees of freedom (∞: normal), such as a published one.
+    """The same for any estimate with an error and degrees of freedom (∞: normal), such as a published one.
 
     An error of 0 or NaN: p is NaN, with a reason.
 
@@ -507,16 +508,16 @@ def _ends(bounds: Bounds) -> tuple[float, float]:
     return float(listed[0]), float(listed[1])
 
 
-def _flat(found: Equivalence, sides: tuple[int, int] | None = None) -> Equivalence:
-    """Values that are all equal: p is that of sign flips about each bound, or of a permutation."""
-    if found.se != 0 or found.n < 2:
-        return found
-    smallest = share_of_arrangements(*sides) if sides else max(2.0**-found.n, math.ulp(0.0))
-    over, under = found.value - found.bounds[0], found.value - found.bounds[1]
+def _flat(test: Equivalence, sides: tuple[int, int] | None = None) -> Equivalence:
+    """For values that are all equal: p from sign flips about each bound, or from a permutation."""
+    if test.se != 0 or test.n < 2:
+        return test
+    smallest = share_of_arrangements(*sides) if sides else max(2.0**-test.n, math.ulp(0.0))
+    over, under = test.value - test.bounds[0], test.value - test.bounds[1]
     return replace(
-        found,
-        low=found.value,
-        high=found.value,
+        test,
+        low=test.value,
+        high=test.value,
         t_low=math.copysign(math.inf, over) if over else math.nan,
         t_high=math.copysign(math.inf, under) if under else math.nan,
         p_low=smallest if over > 0 else 1.0,

@@ -17,7 +17,7 @@ WARM_UP = 10  # runs before the first that may raise an alarm
 
 
 class ChangePoint(Struct, frozen=True, kw_only=True):
-    """The split of a series that separates its runs most. NaN: cannot be known, and `reason` says why."""
+    """The split of a series that separates its runs most. NaN: unknown, and `reason` explains why."""
 
     index: int | None  # first run after the change, from 0
     before: float  # mean before
@@ -29,10 +29,10 @@ class ChangePoint(Struct, frozen=True, kw_only=True):
 
 
 class Alarm(Struct, frozen=True, kw_only=True):
-    """The first run at which a series has left its past."""
+    """The first run at which a series has shifted."""
 
     index: int | None  # run that raised the alarm, from 0; None: no alarm
-    since: int | None  # run from which on the sum rose: about when the change happened
+    since: int | None  # run from which the sum rose: about when the change happened
     upwards: bool
     statistic: float  # largest sum so far, in standard deviations
     threshold: float
@@ -41,12 +41,12 @@ class Alarm(Struct, frozen=True, kw_only=True):
 
 
 def change_point(values: Iterable[float], *, rng: np.random.Generator, draws: int = 9_999) -> ChangePoint:
-    """Looks back over a finished series for one change of its mean.
+    """Searches a finished series for one change of its mean.
 
-    The largest two-sample t over all splits with at least five runs a side; p from `draws` permutations of the
-    series, so the search is paid for. Ask it once: repeated after every run it raises 40-44 % false alarms, for which
-    `cusum_alarm` is made. Independent runs are assumed; see `whitened`. NaN and None are left out, and indices
-    count what is left.
+    The largest two-sample t over all splits with at least five runs per side; p from `draws` permutations of the
+    series, so it accounts for the search. Use it once: repeated after every run it raises 40-44 % false alarms; use
+    `cusum_alarm` for that. Independent runs are assumed; see `whitened`. NaN and None are left out, and indices
+    count the rest.
 
     >>> import numpy as np
     >>> found = change_point([1, 2, 1, 2, 1, 2, 5, 6, 5, 6, 5, 6], rng=np.random.default_rng(1))
@@ -85,7 +85,7 @@ def change_point(values: Iterable[float], *, rng: np.random.Generator, draws: in
 
 
 def _gains(rows: Floats) -> Floats:
-    """Sum of squares between both sides of each split: t rises with it."""
+    """Sum of squares between both sides of each split: t increases with it."""
     n = rows.shape[1]
     left = np.arange(FEWEST, n - FEWEST + 1)
     sums = np.cumsum(rows - rows.mean(axis=1, keepdims=True), axis=1)[:, left - 1]
@@ -94,12 +94,12 @@ def _gains(rows: Floats) -> Floats:
 
 
 def cusum_alarm(values: Iterable[float], *, k: float = 0.25, h: float = 10.75) -> Alarm:
-    """Asks after every run whether a series has left its past. Needs no target and no known spread.
+    """Tests after every run whether a series has shifted. Needs no target and no known spread.
 
     A self-starting two-sided CUSUM: each run is compared with all before it, from the eleventh on. With the
     defaults 4 % of series of 100 equal runs raise an alarm, and a shift of one standard deviation at
     run 60 is found in 95 % of series of 100, in the median 15 runs later. NaN and None are left out, and indices count
-    what is left. Independent runs are assumed; see `whitened`.
+    the rest. Independent runs are assumed; see `whitened`.
 
     >>> cusum_alarm([1, 2, 1, 2] * 5 + [5, 6] * 8).index
     23
@@ -138,13 +138,13 @@ def cusum_alarm(values: Iterable[float], *, k: float = 0.25, h: float = 10.75) -
 def whitened(values: Iterable[float]) -> tuple[Floats, float]:
     """The series without its AR(1) correlation, and the correlation of neighbours (NaN for fewer than 10 runs).
 
-    Runs that are not correlated beyond chance (|r| < 2/sqrt(n)) come back as they are, and so do those whose
-    correlation is that of one shift of the mean: where a step explains the series better than AR(1), by a BIC that
-    counts a step as three parameters. Without this a shift of four standard deviations or more would hide itself.
+    Runs that are not correlated beyond chance (|r| < 2/sqrt(n)) are returned unchanged, and so are those whose
+    correlation comes from one shift of the mean: a step explains the series better than AR(1), by a BIC that
+    counts a step as three parameters. Without this rule a shift of four standard deviations or more would be removed.
     Otherwise x_t - r*x_{t-1}, put back on the scale and mean of the series; the first run keeps its place.
 
-    Of 300-400 simulated series each: at r = 0, 0.3, 0.5 false alarms in 3, 4, 3 % and false changes in 5, 10, 6 %; a
-    shift of two standard deviations in the middle of 30 runs found in 88 % (40 % where every correlated series is
+    In 300-400 simulated series each: at r = 0, 0.3, 0.5 false alarms in 3, 4, 3 % and false changes in 5, 10, 6 %; a
+    shift of two standard deviations in the middle of 30 runs found in 88 % (40 % if every correlated series is
     whitened), of nine in 100 % (1 %).
 
     Zhang and Siegmund (2007), Biometrics 63:22 (the penalty of a change point).

@@ -31,13 +31,13 @@ def mean_interval(
 ) -> Interval:
     """The mean of the clusters' means, with an interval over clusters.
 
-    Each question counts once, however often it was answered. `t` is Student's and covers best
-    from few questions on. `bootstrap-t` follows skewed means, `bca` too but comes out too narrow below
-    about 50 questions; both draw questions again, `replicates` times from `rng`, which they need.
-    `scope`: `population` is about questions of this kind, `fixed` about these very ones: the error is
+    Each question counts once, however often it was answered. `t` is Student's and has the best coverage,
+    even with few questions. `bootstrap-t` follows skewed means, as does `bca`, which is too narrow below
+    about 50 questions; both resample questions, `replicates` times from `rng`, which they require.
+    `scope`: `population` is about questions of this kind, `fixed` about exactly these: the error is
     then that of repetitions alone, with Satterthwaite's degrees of freedom, and `t` only. One cluster has
-    a mean and no interval (but of `fixed`); any NaN or None makes everything NaN: leave missing
-    values out yourself, and say how many. Raises ValueError for an unknown method, a level outside
+    a mean and no interval (except with `fixed`); any NaN or None makes everything NaN: leave missing
+    values out yourself, and report how many. Raises ValueError for an unknown method, a level outside
     (0, 1), unequal lengths, and a bootstrap without `rng`.
 
     >>> found = mean_interval([4, 5, 3, 3, 5, 4], ["a", "a", "b", "b", "c", "c"])
@@ -68,7 +68,7 @@ def mean_interval(
 
 
 def _of_these(groups: Groups, bare: Interval) -> Interval:
-    """The mean over the questions that were asked: only their repetitions are a sample."""
+    """The mean over exactly these questions: only their repetitions are a sample."""
     method, once = "t, these questions", int(np.count_nonzero(groups.counts < 2))
     nothing = replace(bare, se=math.nan, low=math.nan, high=math.nan, df=math.nan, method=method)
     if math.isnan(bare.value):
@@ -98,7 +98,7 @@ def t_interval(means: Floats, *, level: float, observations: int, missing: int =
 
 
 def centred_mean(values: Floats) -> float:
-    """The mean, exact where all values are equal."""
+    """The mean, exact if all values are equal."""
     return float(values[0] + np.mean(values - values[0])) if values.size else math.nan
 
 
@@ -118,10 +118,10 @@ def clustered_se(
     """The plain mean of all values, with an error that allows for correlation within clusters.
 
     CR2 (Bell and McCaffrey) brings Satterthwaite's degrees of freedom; the others use
-    clusters − 1. `second` clusters the same values in another way too (question and
-    judge): CR0 only, variances added and that of the intersection taken away; where that
-    is negative the error is NaN. Fewer than two clusters: NaN. More than half of the
-    values in one cluster is said in `reason`.
+    clusters − 1. `second` adds another clustering of the same values (question and
+    judge): CR0 only, variances added and that of the intersection subtracted; if the result
+    is negative the error is NaN. Fewer than two clusters: NaN. `reason` reports if more than
+    half of the values are in one cluster.
 
     >>> found = clustered_se([1, 0, 1, 1, 0, 0, 1, 1, 1, 0], [1, 1, 2, 2, 2, 3, 3, 4, 4, 4], kind="CR1")
     >>> round(found.value, 3), round(found.se, 6)

@@ -1,4 +1,4 @@
-"""Intraclass correlations: how much of the spread of ratings lies between what was rated."""
+"""Intraclass correlations: how much of the spread of ratings is between the things rated."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ def icc(
     """How alike two ratings of one thing are, compared with ratings of different things.
 
     `y` with the `question` that each value belongs to, and, for the forms 2 and 3, the `rater`; or `y`
-    alone as a table (things × raters). Form 1: the raters of each thing are others, or repetitions of one
-    agent. Form 2: the same raters rate all, as a sample of raters; that one is higher than another
-    counts as disagreement (a judge beside people: use `ICC(2,1)`). Form 3: these raters only, and their levels do
+    alone as a table (things × raters). Form 1: each thing has different raters, or repetitions of one
+    agent. Form 2: the same raters rate all, as a sample of raters; a difference in their levels
+    counts as disagreement (a judge and people: use `ICC(2,1)`). Form 3: these raters only, and their levels do
     not count. `k`: of the mean of all ratings of a thing instead of one.
 
-    From analysis of variance, with intervals from F; negative estimates are shown as they are. Form 2 has no interval
-    where Satterthwaite's degrees of freedom give one that leaves out its own (negative) estimate. No variance at all,
-    a value that is missing, or (forms 2 and 3) a thing that a rater did not rate once: NaN with a reason. Form 1 takes
-    any number of ratings a thing.
+    From analysis of variance, with intervals from F; negative estimates are kept. Form 2 has no interval
+    if Satterthwaite's degrees of freedom give one that excludes its own (negative) estimate. No variance at all,
+    a missing value, or (forms 2 and 3) a thing not rated exactly once by each rater: NaN with a reason. Form 1 takes
+    any number of ratings per thing.
 
     >>> round(icc([4, 5, 3, 3, 5, 4], ["a", "a", "b", "b", "c", "c"]).value, 4)
     0.6364
@@ -78,13 +78,13 @@ def icc(
 
 
 def _crossed(y: Iterable[object], question: Iterable[object], rater: Iterable[object]) -> tuple[Floats, str | None]:
-    """The table, and why it is none."""
+    """The table, or why there is none."""
     things, raters = group(values := columns("y", y), question), group(values, rater)
     table = np.full((len(things.labels), len(raters.labels)), np.nan)
     table[things.codes, raters.codes] = values
     cells = np.unique(np.stack([things.codes, raters.codes]), axis=1).shape[1]
     if cells < values.size:
-        return table, f"{values.size - cells} ratings stand beside one of the same thing by the same rater"
+        return table, f"{values.size - cells} ratings repeat one of the same item by the same rater"
     lacking = table.size - cells
     return table, f"{lacking} of {table.size} ratings are missing" if lacking else None
 
@@ -100,12 +100,12 @@ def _one_way(y: Iterable[object], question: Iterable[object], model: str, level:
 
 
 def _stepped_up(one: float, k: float) -> float:
-    """Of the mean of k ratings; NaN where one rating is as unlike another as it can be."""
+    """The reliability of the mean of k ratings; NaN if two ratings are as different as possible."""
     return spearman_brown(min(one, 1.0), k) if 1 + (k - 1) * one > 1e-12 else math.nan
 
 
 class _Squares(NamedTuple):
-    """Mean squares of a table: between things, between raters, and what is left."""
+    """Mean squares of a table: between things, between raters, and the residual."""
 
     things: float
     raters: float
@@ -155,7 +155,7 @@ def _squares(table: Floats) -> _Squares:
     things = k * float(np.sum((rows - grand) ** 2)) / (n - 1)
     raters = n * float(np.sum((cols - grand) ** 2)) / (k - 1)
     rest = float(np.sum((centred - rows[:, None] - cols[None, :] + grand) ** 2)) / ((n - 1) * (k - 1))
-    # Rounding alone must not make a table of sums have a rest, nor things that were rated alike differ.
+    # Rounding alone must not give a table of sums a residual, or make equally rated things differ.
     noise = 1e-26 * float(np.max(np.abs(centred))) ** 2
     return _Squares(*(square if square > noise else 0.0 for square in (things, raters, rest)))
 
@@ -176,7 +176,7 @@ def _consistency_bounds(squares: _Squares, n: int, k: int, level: float) -> tupl
 
 
 def _agreement_bounds(squares: _Squares, one: float, n: int, k: int, level: float) -> tuple[float, float]:
-    """Satterthwaite's degrees of freedom for the mixture of rater and rest that stands below."""
+    """Satterthwaite's degrees of freedom for the mixture of rater and residual in the denominator."""
     if squares.rest == 0 and squares.raters == 0:
         return 1.0, 1.0
     a, b = k * one, n * (1 + (k - 1) * one) - k * one

@@ -1,4 +1,4 @@
-"""Which answers people should read, and what their scores say of all: stratified draws and their estimates."""
+"""Which answers people should read, and estimates from their scores: stratified sampling."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ __all__ = [
 
 Target = Literal["questions", "answers"]
 
-SMALLEST = 20  # answers of a stratum; smaller ones are merged with their neighbour
-FEWEST = 4  # labels a stratum
-MOST_SCORES = 12  # different scores of a group; beyond, scores are binned by rank
+SMALLEST = 20  # answers per stratum; smaller ones are merged with their neighbour
+FEWEST = 4  # labels per stratum
+MOST_SCORES = 12  # different scores per group; above, scores are binned by rank
 
 
 class LabelDraw(Struct, frozen=True, kw_only=True):
@@ -36,10 +36,10 @@ class LabelDraw(Struct, frozen=True, kw_only=True):
 
 
 def strata_of_scores(scores: Iterable[Any], groups: Iterable[Hashable]) -> list[int]:
-    """The stratum of each answer: its group (a condition) and its exact score; -1 where it has no score.
+    """The stratum of each answer: its group (a condition) and its exact score; -1 if it has no score.
 
     Within a group strata of fewer than 20 answers are merged with the neighbouring score; more than 12 different scores
-    are first binned by rank. Depends on nothing but the arguments, so it can be worked out again later.
+    are first binned by rank. Depends only on the arguments, so it can be recomputed later.
     """
     values, named = columns("scores", scores), list(groups)
     if len(named) != values.size:
@@ -88,8 +88,8 @@ def draw_for_labels(
 ) -> LabelDraw:
     """Draws `size` answers in proportion to the strata of `strata_of_scores`, at least 4 from each.
 
-    Equal numbers a score instead would bias an unweighted mean by .11 to .19 on a scale of 1 to 5. A few more than
-    `size` are drawn where 4 from each stratum are more, and all where there are no more. Raises ValueError for a size
+    Equal numbers per score instead would bias an unweighted mean by .11 to .19 on a scale of 1 to 5. A few more than
+    `size` are drawn if 4 from each stratum are more, and all if there are fewer. Raises ValueError for a size
     below 1.
 
     >>> import numpy as np
@@ -130,10 +130,10 @@ def stratified_mean(
 ) -> Interval:
     """The mean over all answers, from the values of those that were drawn from each stratum: Σ W_h·ȳ_h.
 
-    One entry an answer; `values`: NaN or None where it was not drawn. Within a stratum every answer must have had the
-    same chance. `clusters`: questions. `target`: whether the interval is for `"questions"` like these, or for these
-    `"answers"` alone, whose interval is narrower (over repeated experiments it holds the value for such questions in
-    38 to 92 % of cases). NaN with a reason where a stratum has no value, or one value of several answers.
+    One entry per answer; `values`: NaN or None if it was not drawn. Within a stratum every answer must have had the
+    same chance. `clusters`: questions. `target`: whether the interval is for `"questions"` like these, or just these
+    `"answers"`, which is narrower (over repeated experiments it covers the value for such questions in
+    38 to 92 % of cases). NaN with a reason if a stratum has no value, or one value for several answers.
 
     Särndal et al. (1992), Model Assisted Survey Sampling, 3.7 and 5; Cochran (1977), Sampling Techniques, chapter 5.
     """
@@ -155,8 +155,8 @@ def stratified_difference(  # noqa: PLR0913 - the design, and which groups are c
 ) -> Interval:
     """The mean of group `b` minus that of group `a`, from a stratified draw; as `stratified_mean`.
 
-    Answers to one question under both groups are taken together, so that what a question has in common cancels.
-    Raises ValueError where a stratum holds answers of both groups, or a group has none.
+    Answers to one question under both groups are combined, so that effects of the question cancel.
+    Raises ValueError if a stratum has answers of both groups, or a group has none.
     """
     drawn, named, listed = columns("values", values), list(groups), list(strata)
     asked = list(range(drawn.size)) if clusters is None else list(clusters)
@@ -214,7 +214,7 @@ def _expanded(
 
 
 def around(bare: Interval, se: float, df: float) -> Interval:
-    """The estimate with the interval of its error; a point where the error is 0."""
+    """The estimate with the interval of its error; a point if the error is 0."""
     if not se > 1e-15 * max(1.0, abs(bare.value)):
         return replace(bare, se=0.0, low=bare.value, high=bare.value, reason="nothing varies: the interval is a point")
     return bare.with_error(se, df)
@@ -225,8 +225,8 @@ def corrected_bounds(
 ) -> OneSided:
     """One-sided bounds of a corrected mean, for a decision against a threshold.
 
-    Each bound is computed with one label more at its own end of the scale: without it, few labels of which nearly all
-    are the best there are pass falsely in 4 to 13 % of cases, with it in at most 3.5 % (`benchmarks/decisions.py`).
+    Each bound is computed with one more label at its own end of the scale: without it, few labels that nearly all
+    have the best score pass falsely in 4 to 13 % of cases, with it in at most 3.5 % (`benchmarks/decisions.py`).
 
     >>> bounds = corrected_bounds(4.6, 0.1, 99, labels=50, scale=(1, 5))
     >>> round(bounds.low, 2), round(bounds.high, 2)
@@ -246,9 +246,9 @@ def corrected_bounds(
 def labels_needed(half_width: float, *, labelled: int, answers: int, drawing: float, floor: float = 0.0) -> int | None:
     """Labels for an interval of ±`half_width`.
 
-    `drawing`: the half width that is due to the draw of `labelled` of `answers`, of the target "answers"; `floor`:
-    that which would remain with every answer labelled. None where the floor is no narrower than what is wanted, so
-    that only more questions help, or where nothing is known yet.
+    `drawing`: the half width due to drawing `labelled` of `answers`, with the target "answers"; `floor`:
+    the half width with every answer labelled. None if the floor is not narrower than `half_width` (then
+    only more questions help), or if nothing is known yet.
 
     >>> labels_needed(0.1, labelled=50, answers=10**9, drawing=0.2)
     200

@@ -1,4 +1,4 @@
-"""P-values that hold for a whole family of comparisons."""
+"""P-values that are valid for a whole family of comparisons."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ def adjust(p: float, method: Method = "holm") -> float: ...
 @overload
 def adjust(p: Iterable[object], method: Method = "holm") -> Floats: ...
 def adjust(p: float | Iterable[object], method: Method = "holm") -> float | Floats:
-    """Adjusted p-values, in the order given: as small as they may be called when all are looked at.
+    """Adjusted p-values, in the order given: valid when all comparisons are considered.
 
     `holm` and `hochberg` bound the chance of any false finding (hochberg needs
     independence or positive dependence), as does the cruder `bonferroni`; `bh` and `by`
-    bound the expected share of false ones (by under any dependence). A NaN or None is no
+    bound the expected share of false ones (by under any dependence). A NaN or None is not a
     test: it stays NaN and does not count in the family. A number gives a number.
-    Method names are read without regard to case. Raises ValueError for a p outside [0, 1].
+    Method names ignore case. Raises ValueError for a p outside [0, 1].
 
     >>> adjust([0.01, 0.04, 0.03, 0.005]).round(3).tolist()
     [0.03, 0.06, 0.06, 0.02]
@@ -55,7 +55,7 @@ def adjust(p: float | Iterable[object], method: Method = "holm") -> float | Floa
 
 
 def _factors(m: int, method: str) -> Floats:
-    """What the i-th smallest p-value is multiplied by."""
+    """The factor for the i-th smallest p-value."""
     rank = np.arange(1, m + 1, dtype=np.float64)
     if method in ("holm", "hochberg"):
         return m + 1 - rank

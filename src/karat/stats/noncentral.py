@@ -1,4 +1,4 @@
-"""Student's t and Fisher's F where there is an effect: what power is computed from."""
+"""Student's t and Fisher's F under an effect, as used for power."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from karat.stats._groups import Floats
 
 __all__ = ["noncentral_f_above", "noncentral_t_above", "noncentral_t_cdf", "noncentral_t_pdf"]
 
-_GONE = 45.0  # e^-45 of the peak: beyond it nothing counts
+_GONE = 45.0  # e^-45 of the peak: anything beyond is negligible
 _NODES = 1200
 
 
 def noncentral_t_cdf(t: float, df: float, ncp: float) -> float:
-    """P(T ≤ t) of the noncentral t, exact also far out in its tails.
+    """P(T ≤ t) of the noncentral t, exact even far out in its tails.
 
     The mean of Φ(t·s − ncp) over s = √(χ²_ν/ν), by the trapezoid rule in ln s. SciPy 1.12's
     `nctdtr` is wrong in the tails and 1.17's `nct.cdf` is NaN there. NaN gives NaN;
@@ -34,7 +34,7 @@ def noncentral_t_cdf(t: float, df: float, ncp: float) -> float:
 
 
 def noncentral_t_above(t: float, df: float, ncp: float) -> float:
-    """P(T > t), as exact in its tail as the cdf in its own."""
+    """P(T > t), as exact in its tail as the cdf is in the other."""
     return noncentral_t_cdf(-t, df, -ncp)
 
 
@@ -50,7 +50,7 @@ def noncentral_t_pdf(t: float, df: float, ncp: float) -> float:
 
 
 def _mean_over_spread(df: float, ncp: float, t: float, log_kernel: Callable[[Floats], Floats]) -> float:
-    """E[kernel(s)], s = √(χ²_ν/ν): first where the integrand counts, then a step finer than its steepest part."""
+    """E[kernel(s)], s = √(χ²_ν/ν): first the range that matters, then a step finer than its steepest part."""
     if math.isnan(df) or math.isnan(ncp) or math.isnan(t):
         return math.nan
     if not (df > 0 and math.isfinite(df) and math.isfinite(ncp) and math.isfinite(t)):
@@ -64,18 +64,18 @@ def _mean_over_spread(df: float, ncp: float, t: float, log_kernel: Callable[[Flo
     for _ in range(60):
         u = np.linspace(low, high, 400)
         seen = log_f(u)
-        kept = np.flatnonzero(seen >= seen.max() - _GONE)  # ≥: of a huge number 45 takes nothing away
+        kept = np.flatnonzero(seen >= seen.max() - _GONE)  # ≥: subtracting 45 from a huge number changes nothing
         first, last = max(0, int(kept[0]) - 1), min(u.size - 1, int(kept[-1]) + 1)
         low, high = float(u[first]), float(u[last])
         if last - first > 200:
             break
-    # Φ(t·s − ncp) climbs within 1/|ncp| of ln s: a wider step would not see it.
+    # Φ(t·s − ncp) rises within 1/|ncp| of ln s: a wider step would miss it.
     steps = min(200_000, max(_NODES, math.ceil((high - low) * (abs(ncp) + 10) / 0.7)))
     u = np.linspace(low, high, steps)
     values = log_f(u)
     top = float(values.max())
     total = math.log(float(np.exp(values - top).sum()) * float(u[1] - u[0]))
-    # Of the density of ln s at 0, without the difference of large logarithms.
+    # The log density of ln s at 0, without the difference of large logarithms.
     from karat.stats.special import gammaln
 
     half = df / 2

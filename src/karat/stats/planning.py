@@ -1,4 +1,4 @@
-"""Before an experiment: how many questions, how often each, what that can show, and what it costs."""
+"""Before an experiment: how many questions and repetitions, the effects they can show, and their cost."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import numpy.typing as npt
 from karat.stats._groups import Floats, Groups, columns, group, z_quantile
 from karat.stats.intervals import sample_sd
 from karat.stats.power import Planned, check_power, effect_size_ttest, normal_sum, power_ttest, sample_size_ttest
+from karat.sums import exact_sum
 
 __all__ = [
     "DifferenceVariances",
@@ -45,8 +46,8 @@ def questions_needed(
 
     `var_between`: the variance over questions of the *true difference* between the conditions, not of scores;
     `var_within`: the variance of repeated answers to one question; both from `difference_variances`.
-    A pair of numbers says one for each condition. `t` takes the noncentral t; `z` is the normal formula, which
-    is about two questions short. `value` is the solution, `n` the least whole number that is enough.
+    A pair gives one number per condition. `t` uses the noncentral t; `z` is the normal formula, which
+    is about two questions short. `value` is the solution, `n` the smallest whole number that is enough.
 
     >>> found = questions_needed(0.03, 1 / 9, method="z")
     >>> round(found.value, 3), found.n
@@ -82,7 +83,7 @@ def minimum_detectable_effect(
 ) -> Planned:
     """The smallest difference between two conditions that this many questions show with this power.
 
-    Everything else as in `questions_needed`, which it turns round. Fewer than two questions: NaN.
+    Everything else as in `questions_needed`, its inverse. Fewer than two questions: NaN.
 
     >>> round(minimum_detectable_effect(200, 0.25, 0.5, 3).value, 3)
     0.152
@@ -116,8 +117,8 @@ def repetitions_needed(
 ) -> Planned:
     """How often each of a fixed number of questions must be answered, under both conditions, to show `delta`.
 
-    Repetitions take away the noise of the answers and nothing else: where questions differ too much, no
-    number is enough, and `reason` says so. `n` counts repetitions here.
+    Repetitions only reduce the noise of the answers: if questions differ too much, no
+    number is enough, and `reason` explains it. `n` counts repetitions here.
 
     >>> repetitions_needed(0.2, 100, 0.2, 0.5).n
     4
@@ -159,7 +160,7 @@ def planned_se(questions: int, var_between: float, var_within: float = 0.0, repe
 
 
 def spearman_brown(reliability: float, k: float) -> float:
-    """The reliability of a mean of k answers where one has this much (its ICC).
+    """The reliability of a mean of k answers, given that of one (its ICC).
 
     >>> round(spearman_brown(0.8, 3), 4)
     0.9231
@@ -176,7 +177,7 @@ def spearman_brown(reliability: float, k: float) -> float:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DifferenceVariances:
-    """What a difference between two conditions is made of; NaN and a reason where it cannot be known."""
+    """The variance parts of a difference between two conditions; NaN and a reason if unknown."""
 
     total: float  # variance over questions of the differences of means: as planned for the same repetitions
     between: float  # of the true differences; at least 0
@@ -193,11 +194,11 @@ def difference_variances(
     *,
     clusters_b: Iterable[object] | None = None,
 ) -> DifferenceVariances:
-    """What a pilot run tells a plan: how differently questions differ, and how unsteady their answers are.
+    """Variances for a plan from a pilot run: of the differences between questions, and of repeated answers.
 
-    Var(d) − s_a²/K_a − s_b²/K_b over the questions that both answered (1/K averaged where it varies). None, NaN and
-    infinities are left out. Without a question answered twice under a condition its part cannot be told from the rest:
-    NaN; a plan for the same repetitions can then take `total` and no `var_within`.
+    Var(d) − s_a²/K_a − s_b²/K_b over the questions that both answered (1/K averaged if it varies). None, NaN and
+    infinities are left out. If no question was answered twice under a condition, its part cannot be separated:
+    NaN; a plan for the same repetitions can then use `total` and no `var_within`.
 
     >>> found = difference_variances([3, 4, 2, 2, 5, 4], [4, 4, 2, 3, 4, 4], ["q1", "q1", "q2", "q2", "q3", "q3"])
     >>> round(found.total, 4), round(found.between, 4), found.n
@@ -212,7 +213,7 @@ def difference_variances(
     one, other = (np.array([pair[side] for pair in both], dtype=np.int64) for side in (0, 1))
     total = sample_sd(second.means[other] - first.means[one]) ** 2
     within = _within(first, one), _within(second, other)
-    noise = sum(part * float(np.mean(1 / groups.counts[rows])) if rows.size else math.nan
+    noise = exact_sum(part * float(np.mean(1 / groups.counts[rows])) if rows.size else math.nan
                 for part, groups, rows in zip(within, (first, second), (one, other), strict=True))  # fmt: skip
     raw = total - noise
     reason = None
@@ -242,14 +243,14 @@ def _within(groups: Groups, rows: npt.NDArray[np.int64]) -> float:
 
 
 def question_variance(var_between: float, var_within: OneOrTwo, repetitions: OneOrTwo) -> float:
-    """Of the difference of one question. Raises ValueError for a negative variance and less than one repetition."""
+    """The variance of one question's difference. Raises ValueError if negative, or for less than one repetition."""
     within, times = _pair("var_within", var_within), _pair("repetitions", repetitions)
     for name, value in (("var_between", var_between), *(("var_within", one) for one in within)):
         if not (value >= 0 and math.isfinite(value)):
             raise ValueError(f"{name}: must be a number of at least 0, got {value:g}")
     if not min(times) >= 1:
         raise ValueError(f"repetitions: must be at least 1, got {min(times):g}")
-    return var_between + sum(one / k for one, k in zip(within, times, strict=True))
+    return var_between + exact_sum(one / k for one, k in zip(within, times, strict=True))
 
 
 def _pair(name: str, value: OneOrTwo) -> tuple[float, float]:
@@ -262,7 +263,7 @@ def _pair(name: str, value: OneOrTwo) -> tuple[float, float]:
 
 
 def _normal_power(errors: float, alpha: float) -> float:
-    """Of a two-sided normal test of an effect that is so many standard errors."""
+    """The power of a two-sided normal test, given the effect in standard errors."""
     from karat.stats.special import ndtr
 
     bar = -z_quantile(alpha / 2)
@@ -281,9 +282,9 @@ _MOST_REPETITIONS, _MOST_JUDGEMENTS = 1_000, 50
 def optimal_repetitions(var_between: float, var_within: float, *, cost_question: float, cost_run: float) -> float:
     """How often to ask each question so that a budget gives the smallest error: √(c_q/c_r · s²/w²), at least 1.
 
-    A question costs `cost_question` once; `cost_run`: one repetition under all the conditions compared. Where it
-    costs nothing once, the answer is 1: more questions are always better than more repetitions. Where
-    questions do not differ, infinity. `var_within` sums over the conditions that are compared.
+    A question costs `cost_question` once; `cost_run`: one repetition under all the conditions compared. If a question
+    costs 0, the answer is 1: more questions are always better than more repetitions. If
+    questions do not differ, infinity. `var_within` is the sum over the conditions compared.
 
     >>> round(optimal_repetitions(0.3, 0.2, cost_question=2, cost_run=1), 4)
     1.1547
@@ -300,17 +301,17 @@ def optimal_repetitions(var_between: float, var_within: float, *, cost_question:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Split:
-    """What a budget is best spent on."""
+    """The best use of a budget."""
 
-    questions: int  # 0: the budget is not enough for two
+    questions: int  # 0: the budget is too small for two
     repetitions: int  # answers to each question under each condition
-    judge_repeats: int  # scores of each answer
+    judge_repeats: int  # scores per answer
     se: float  # of the difference (of the mean, with one condition)
-    cost: float  # what it comes to, in the unit of the costs
+    cost: float  # total cost, in the unit of the costs
     reason: str | None = None
 
 
-def best_split(  # noqa: PLR0913 – a budget, three prices, three variances, and what is compared
+def best_split(  # noqa: PLR0913 – a budget, three prices, three variances, and the comparison
     budget: float,
     cost_agent: float,
     cost_judge: float = 0.0,
@@ -327,9 +328,9 @@ def best_split(  # noqa: PLR0913 – a budget, three prices, three variances, an
     A question costs `cost_question` once, each answer `cost_agent`, each score of an answer `cost_judge`.
     `var_between`: of the true difference over questions (with one condition: of the questions' true means);
     `var_within`: of answers to one question, `var_judge`: of scores of one answer, both under one condition.
-    Every combination of up to 1,000 repetitions and 50 scores an answer is tried (where the best is the last, `reason`
-    says so); of equals the cheapest is taken. Without a cost once and without
-    `max_questions` repetitions never pay.
+    Every combination of up to 1,000 repetitions and 50 scores per answer is tried (if the best is the last, `reason`
+    reports it); among equals the cheapest is chosen. If questions are free and
+    `max_questions` is not given, repetitions never pay.
 
     >>> best_split(60, 0.02, 0.01, var_between=0.25, var_within=0.5, cost_question=0.5)
     Split(questions=75, repetitions=5, judge_repeats=1, se=0.0774..., cost=60.0, reason=None)
@@ -349,7 +350,7 @@ def best_split(  # noqa: PLR0913 – a budget, three prices, three variances, an
     if max_questions is None and not float(each[0, 0]) > 0:
         raise ValueError("max_questions: is required where nothing costs anything")
     with np.errstate(divide="ignore", invalid="ignore"):
-        # 1e-9: 60 / 0.6 questions are 100, whatever floats make of it
+        # 1e-9: 60 / 0.6 questions are 100, despite floating-point rounding
         paid = np.where(each > 0, np.floor(budget / each * (1 + 1e-9)), math.inf)
     questions = np.minimum(paid, math.inf if max_questions is None else max_questions)
     spread = var_between + conditions * (var_within + var_judge / scores) / answers
@@ -357,7 +358,7 @@ def best_split(  # noqa: PLR0913 – a budget, three prices, three variances, an
     found = _cheapest(questions, variance, questions * each)
     if max_questions is not None and max_questions < 2:
         return replace(found, reason=f"max_questions is {max_questions}: an error needs two questions")
-    # at the edge of what was tried, more might be better still
+    # at the edge of the search, more might be even better
     most = [f"{_MOST_REPETITIONS} repetitions"] if found.repetitions == _MOST_REPETITIONS else []
     most += [f"{_MOST_JUDGEMENTS} judge repeats"] if found.judge_repeats == _MOST_JUDGEMENTS else []
     return replace(found, reason=found.reason or (f"no more than {' and '.join(most)} were tried" if most else None))

@@ -1,4 +1,4 @@
-"""How likely a test finds an effect of a given size, and how many it must see for that."""
+"""How likely a test finds an effect of a given size, and the sample size it needs."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ _MOST = 1e9  # questions: an experiment of more cannot be run
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Planned:
-    """One number of a plan, with what it rests on. NaN: there is none, and `reason` says why."""
+    """One number of a plan, with its assumptions. NaN: there is none, and `reason` explains why."""
 
-    value: float  # what was asked for; `float(planned)` too
-    n: int | None  # whole and enough: questions, pairs, or members a group; `int(planned)` too. None: none is enough
-    power: float  # the chance to find the effect, at `n` where n was asked for
-    alpha: float  # of the test; two-sided unless said otherwise
+    value: float  # the result; also `float(planned)`
+    n: int | None  # rounded up: questions, pairs, or members per group; also `int(planned)`. None: none is enough
+    power: float  # the chance to find the effect, at `n` if n is the result
+    alpha: float  # of the test; two-sided by default
     method: str
     reason: str | None = None
 
@@ -42,7 +42,7 @@ class Planned:
 
     def __int__(self) -> int:
         if self.n is None:
-            raise ValueError(f"n: there is none: {self.reason}")
+            raise ValueError(f"n: not known: {self.reason}")
         return self.n
 
 
@@ -57,9 +57,9 @@ def power_ttest(
 ) -> Planned:
     """The chance that a t test finds an effect of d standard deviations, by the noncentral t.
 
-    `n` counts pairs, or members a group (`n2` of the second, if it differs; two-sample only). For pairs, d is in
+    `n` counts pairs, or members per group (`n2` of the second, if it differs; two-sample only). For pairs, d is in
     standard deviations of the *differences*. Both tails count in a two-sided test. `greater` and
-    `less` ask for the sign too; `one-sided` asks in the direction of d. Too few to have a t: NaN.
+    `less` test that sign; `one-sided` tests in the direction of d. Too few for a t: NaN.
 
     >>> round(power_ttest(0.5, 30).value, 6)
     0.753965
@@ -84,8 +84,8 @@ def sample_size_ttest(
 ) -> Planned:
     """How many pairs, or members of each of two groups, a t test needs to find an effect of d with this power.
 
-    `value` solves the equation and is no whole number; `n` is the least whole number that reaches the
-    power, and `power` what it has then. An effect of 0, or one in the other direction, has no such
+    `value` solves the equation and is not a whole number; `n` is the smallest whole number that reaches the
+    power, and `power` is the power at `n`. An effect of 0, or in the other direction, has no such
     number: NaN with a reason.
 
     >>> found = sample_size_ttest(0.5)
@@ -110,7 +110,7 @@ def sample_size_ttest(
     while reached(high) < power:
         low, high = high, high * 2
     value = rising_root(lambda n: reached(n) - power, low, high)
-    n = max(2, math.ceil(value) - 1)  # at or beside the root: rounding must not cost one
+    n = max(2, math.ceil(value) - 1)  # at or next to the root: rounding must not add one
     while reached(float(n)) < power:
         n += 1
     return Planned(value=value, n=n, power=reached(float(n)), alpha=alpha, method=method)
@@ -188,7 +188,7 @@ def power_correlation(r: float, n: float, *, alpha: float = 0.05) -> Planned:
 
 
 def check_share(name: str, share: float) -> None:
-    """Raises ValueError unless it lies between 0 and 1."""
+    """Raises ValueError unless it is between 0 and 1."""
     if not 0 < share < 1:
         raise ValueError(f"{name}: must lie between 0 and 1, got {share:g}")
 
@@ -225,7 +225,7 @@ def _sided(alternative: Alternative, d: float) -> int:
 
 
 def _design(type: Type) -> Callable[[float, float | None], tuple[float, float]]:  # noqa: A002 – as above
-    """What turns n (and n2) into (√n of the noncentrality, degrees of freedom)."""
+    """The function from n (and n2) to (√n of the noncentrality, degrees of freedom)."""
 
     def one(n: float, n2: float | None) -> tuple[float, float]:
         if n2 is not None:
@@ -251,5 +251,5 @@ def _power(d: float, design: tuple[float, float], alpha: float, sided: int) -> f
     ncp = d * root
     if sided:
         return noncentral_t_above(-t_quantile(alpha, df), df, ncp * sided)
-    bar = -t_quantile(alpha / 2, df)  # of 1 − alpha/2 nothing is left where alpha is tiny
+    bar = -t_quantile(alpha / 2, df)  # 1 − alpha/2 rounds to 1 for a tiny alpha
     return min(1.0, noncentral_t_above(bar, df, ncp) + noncentral_t_cdf(-bar, df, ncp))

@@ -1,4 +1,4 @@
-"""Several conditions beside each other: who is ahead, and whom these questions cannot tell apart."""
+"""Several conditions side by side: which is ahead, and which these questions cannot separate."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ def leaderboard(
     level: float = 0.95,
     replicates: int = 10_000,
 ) -> Leaderboard:
-    """All conditions, the best first, with intervals that hold for all at once, and the groups not told apart.
+    """All conditions, the best first, with simultaneous intervals, and the groups that cannot be separated.
 
-    `values`: by condition (or in a row: they are then called 1, 2, …). `clusters`: the question of each
+    `values`: by condition (or as rows: named 1, 2, …). `clusters`: the question of each
     value, once for all conditions or by condition; without, the i-th values belong together. Only
-    questions with a value under every condition count; how many each condition has lost is said, with a
-    warning where that differs.
+    questions with a value under every condition count; the result reports how many each condition lost,
+    with a warning if that differs.
 
-    With probability `level` all differences lie in their intervals, and all means in theirs. The
-    intervals are as wide as the largest |t| of them all demands, which drawing questions again tells
+    With probability `level` all differences are in their intervals, and all means in theirs. The
+    width comes from the distribution of the largest |t|, by resampling questions
     (`replicates` draws from `rng`): never narrower than Student's for one comparison, never wider than
-    Bonferroni's for all. Two conditions are apart where the interval of their difference
-    leaves out 0, so identical conditions are told apart in at most 1 − `level` of leaderboards. A group
-    is a largest set of which no two are apart. Groups may overlap; to share one is no proof of equality.
+    Bonferroni's for all. Two conditions are apart if the interval of their difference
+    excludes 0, so identical conditions are apart in at most 1 − `level` of leaderboards. A group
+    is a maximal set in which no two are apart. Groups may overlap; sharing one does not prove equality.
 
     >>> scores = {"a": [5, 4, 5, 5, 4, 5, 5, 4], "b": [4, 4, 5, 5, 4, 5, 4, 4], "c": [2, 1, 2, 3, 1, 2, 1, 1]}
     >>> found = leaderboard(scores, rng=np.random.default_rng(1))
@@ -72,7 +72,7 @@ def leaderboard(
     return Leaderboard(
         standings=_standings(names, table, means, contrasts, lost),
         contrasts=contrasts,
-        groups=_groups(names, [(one.first, one.second) for one in contrasts if one.apart]),
+        groups=_groups(names, [(contrast.first, contrast.second) for contrast in contrasts if contrast.apart]),
         n=len(shared),
         level=level,
         method=f"max-t, {replicates} resamples of questions",
@@ -102,7 +102,7 @@ def _sides(
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Family:
-    """Comparisons that are looked at together."""
+    """Comparisons that are considered together."""
 
     errors: Floats
     largest: Floats  # |t| of the most extreme of them, over resamples; falling
@@ -116,7 +116,7 @@ class _Family:
 
     @property
     def critical(self) -> float:
-        """What Student's t of one comparison must pass."""
+        """The critical value for Student's t of one comparison."""
         if self.df < 1 or not self.size:
             return math.nan
         tail = (1 - self.level) / 2
@@ -125,9 +125,9 @@ class _Family:
         return min(max(reached, t_quantile(1 - tail, self.df)), t_quantile(1 - tail / self.size, self.df))
 
     def adjusted(self, t: float) -> float:
-        """The p-value of one comparison, for being looked at with the others."""
+        """The p-value of one comparison, adjusted for the others."""
         alone = t_two_sided(t, self.df)
-        beyond = int(np.count_nonzero(self.largest >= abs(t)))
+        beyond = int(np.count_nonzero(self.largest >= abs(t) * (1 - 1e-9)))  # ties, whatever the rounding
         return min(max((beyond + 1) / (self.largest.size + 1), alone), self.size * alone, 1.0)
 
 
@@ -156,8 +156,8 @@ def _families(table: Floats, *, level: float, rng: np.random.Generator, replicat
 
 
 def _largest(values: Floats, counts: Floats) -> Floats:
-    """The most extreme |t| of each replicate; where all values are alike, there is none."""
-    t = studentized(counts @ values, counts @ (values * values), len(values))
+    """The most extreme |t| of each replicate; none if all values are equal."""
+    t = studentized(counts, values)
     largest: Floats = np.abs(t).max(axis=1, initial=0.0)
     return largest
 
@@ -204,8 +204,8 @@ def _standings(
         plain = t_interval(table[:, place], level=family.level, observations=len(table))
         reach = family.critical * plain.se if plain.se > 0 else plain.se
         simultaneous = replace(plain, low=plain.value - reach, high=plain.value + reach, method="max-t")
-        better = sum(one.apart and one.second == name for one in contrasts)
-        worse = sum(one.apart and one.first == name for one in contrasts)
+        better = sum(contrast.apart and contrast.second == name for contrast in contrasts)
+        worse = sum(contrast.apart and contrast.first == name for contrast in contrasts)
         found.append(
             Standing(
                 name=name,
@@ -219,7 +219,7 @@ def _standings(
 
 
 def _groups(names: Sequence[str], apart: Sequence[tuple[str, str]]) -> tuple[tuple[str, ...], ...]:
-    """Largest sets without a pair that is apart: each such pair splits the sets that hold both."""
+    """Maximal sets without a pair that is apart: each such pair splits the sets that contain both."""
     sets = [frozenset(names)]
     for one, two in apart:
         split = [
@@ -236,5 +236,5 @@ def _warnings(lost: Mapping[str, int], sides: Mapping[str, Groups]) -> tuple[str
     for what, counts in (("questions lost", lost), ("answers missing", missing)):
         if len(set(counts.values())) > 1:
             listed = ", ".join(f"{name}: {count}" for name, count in counts.items())
-            return (f"{what} under {listed}; what is compared may not be like",)
+            return (f"{what} under {listed}; the compared parts may differ",)
     return ()

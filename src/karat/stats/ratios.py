@@ -1,7 +1,7 @@
 """Rates over unequal clusters: all turns of all conversations, an error between conversations.
 
 A mean of cluster means lets a conversation of one turn weigh as much as one of eight; a rate over all turns is a ratio
-of two sums, of which both vary between conversations. Its error is that of the linearised ratio.
+of two sums that both vary between conversations. Its error is that of the linearised ratio.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from karat.stats.shares import wilson_bounds
 
 __all__ = ["ClusteredRatio", "Sums", "ratio_difference", "ratio_gap", "ratio_interval"]
 
-_NOISE = 1e-12  # of a sum of deviations, relative to what was added up: no more than rounding
+_NOISE = 1e-12  # of a sum of deviations, relative to the sum: only rounding
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -30,14 +30,14 @@ class ClusteredRatio:
 
     interval: Interval  # n: clusters; observations: turns
     naive_se: float  # as if turns were independent
-    design_effect: float  # (se / naive_se)²: NaN where one of the two is 0 or not known
+    design_effect: float  # (se / naive_se)²: NaN if either is 0 or unknown
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Sums:
     """Per cluster: the sum of its values, how many there are, the sum of their squares, and its weight.
 
-    Clusters without a value count nowhere. Raises ValueError for columns of unequal length,
+    Clusters without a value do not count. Raises ValueError for columns of unequal length,
     numbers that are not finite, counts and weights below 0.
     """
 
@@ -55,7 +55,7 @@ class Sums:
         squares: Iterable[object] | None = None,
         weights: Iterable[object] | None = None,
     ) -> Sums:
-        """`squares`: None where all values are 0 or 1. `weights`: how many clusters each stands for; None: itself."""
+        """`squares`: None if all values are 0 or 1. `weights`: how many clusters each represents; None: one."""
         total, count = columns("totals", totals), columns("counts", counts)
         square = total if squares is None else columns("squares", squares)
         weight = np.ones(total.size) if weights is None else columns("weights", weights)
@@ -77,7 +77,7 @@ class Sums:
 
     @property
     def there(self) -> npt.NDArray[np.bool_]:
-        """Which clusters hold a value that counts."""
+        """Which clusters have a value that counts."""
         return (self.counts > 0) & (self.weights > 0)
 
     @property
@@ -91,9 +91,9 @@ class Sums:
         return float((self.weights * self.totals).sum()) / self.size if self.size > 0 else math.nan
 
     def pulls(self) -> Floats:
-        """By how much each cluster pulls the rate away: that of all, minus the rate without it, to first order.
+        """Each cluster's influence on the rate: that of all, minus the rate without it, to first order.
 
-        w (y − R m) / Σ w m, over the share of all values that the other clusters hold.
+        w (y − R m) / Σ w m, divided by the other clusters' share of all values.
         """
         raw: Floats = self.weights * (self.totals - self.ratio * self.counts)
         raw[np.abs(raw) <= _NOISE * self.weights * self.counts * (1 + abs(self.ratio))] = 0.0
@@ -102,7 +102,7 @@ class Sums:
 
 
 def _jackknife(pulls: Floats) -> float:
-    """The error, where each pull is a deletion; without values of unequal number it is the t-test's."""
+    """The jackknife error from the influences; with equal numbers of values it is the t-test's."""
     n = pulls.size
     return math.sqrt((n - 1) / n * float(np.sum(pulls**2)))
 
@@ -110,11 +110,11 @@ def _jackknife(pulls: Floats) -> float:
 def ratio_interval(sums: Sums, *, share: bool, level: float = 0.95) -> ClusteredRatio:
     """The rate Σ w y / Σ w m over clusters, with an interval that allows for correlation within them.
 
-    The error is the linearised ratio's, √((G−1)/G Σ e²) with e = w (y − R m) / (Σ w m − w m), what
-    leaving out one cluster after the other tells of it, with t of G − 1 degrees of freedom;
-    without weights that is the mean of all values with √((G−1)/G) CR3, and with one value a cluster
+    The error is the linearised ratio's, √((G−1)/G Σ e²) with e = w (y − R m) / (Σ w m − w m), the
+    jackknife over clusters, with t of G − 1 degrees of freedom;
+    without weights that is the mean of all values with √((G−1)/G) CR3, and with one value per cluster
     Student's. `share`: all values are 0 or 1; the interval is then Wilson's at the effective n of
-    that error, so that it stays inside [0, 1] and is no point at 0 or 1. One cluster: no interval.
+    that error, so it stays inside [0, 1] and is not a point at 0 or 1. One cluster: no interval.
 
     >>> found = ratio_interval(Sums.of([1, 2, 0, 2], [2, 3, 2, 3]), share=True)
     >>> found.interval.value, round(found.interval.se, 4), found.interval.n, round(found.design_effect, 2)
@@ -181,9 +181,9 @@ def _naive_se(sums: Sums) -> float:
 def ratio_difference(a: Sums, b: Sums, *, level: float = 0.95) -> PairedDifference:
     """How much higher b's rate is than a's, paired by cluster: the i-th clusters of both are the same conversation.
 
-    Over the clusters that have values under both; how many were lost is said. The error is that of the
-    differences of the linearised scores, with t of G − 1 degrees of freedom. Where all have one
-    value a cluster, this is the paired t-test.
+    Over the clusters with values under both; the result reports how many were lost. The error is that of the
+    differences of the linearised scores, with t of G − 1 degrees of freedom. With one
+    value per cluster, this is the paired t-test.
 
     >>> one, two = Sums.of([1, 2, 0, 2], [2, 3, 2, 3]), Sums.of([2, 2, 1, 3], [2, 3, 2, 3])
     >>> found = ratio_difference(one, two)
@@ -234,7 +234,7 @@ def ratio_difference(a: Sums, b: Sums, *, level: float = 0.95) -> PairedDifferen
 
 
 def ratio_gap(a: Sums, b: Sums, *, level: float = 0.95) -> Interval:
-    """How much higher b's rate is than a's, of different clusters: their variances add up.
+    """How much higher b's rate is than a's, for different clusters: their variances add up.
 
     Student's t with Welch's degrees of freedom. Fewer than two clusters on a side: no interval.
 

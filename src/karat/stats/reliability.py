@@ -23,9 +23,9 @@ def pass_hat_k(
 
     `n` attempts and `c` successes of each question, as numbers or sequences. Unbiased: the
     share of k-subsets without a failure, never the mean accuracy to the k-th power.
-    Questions with fewer than k attempts cannot say; they are left out, and `reason` counts
-    them; none left: NaN. The interval is Student's t over questions, cut to [0, 1]. `clusters`: what each
-    question belongs to, where questions do not vary independently; the error is then that of
+    Questions with fewer than k attempts are left out, and `reason` counts
+    them; none left: NaN. The interval is Student's t over questions, cut to [0, 1]. `clusters`: the group of each
+    question, if questions do not vary independently; the error is then that of
     `clustered_se`, and `n` counts clusters.
 
     >>> pass_hat_k([4, 4, 4, 4, 4], [4, 2, 3, 0, 4], 1).value
@@ -98,7 +98,7 @@ def _averaged(found: Floats, clusters: Iterable[object] | None, *, level: float,
     reason = f"{left_out} of {found.size} questions have {few}" if left_out else over.reason
     return replace(
         over,
-        low=max(over.low, 0.0),  # in this order NaN stays
+        low=max(over.low, 0.0),  # this argument order keeps NaN
         high=min(over.high, 1.0),
         method=method,
         observations=found.size,

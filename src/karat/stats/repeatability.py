@@ -12,11 +12,11 @@ __all__ = ["SameVerdict", "same_verdict"]
 
 
 class SameVerdict(Struct, frozen=True, kw_only=True):
-    """The chance that a repeat of a comparison gives the same verdict. NaN: cannot be known; `reason` says why."""
+    """The chance that a repeat of a comparison gives the same verdict. NaN: unknown; `reason` explains why."""
 
     new_questions: float  # a repeat with other questions of the same kind
-    same_questions: float  # a repeat of the same questions; NaN where each was answered once
-    significant: bool  # the verdict itself: the interval leaves out 0
+    same_questions: float  # a repeat of the same questions; NaN if each was answered once
+    significant: bool  # the verdict itself: the interval excludes 0
     level: float
     reason: str | None = None
 
@@ -24,13 +24,13 @@ class SameVerdict(Struct, frozen=True, kw_only=True):
 def same_verdict(
     value: float, se: float, df: float, *, agent_variance: float = math.nan, level: float = 0.95
 ) -> SameVerdict:
-    """The chance that a repeat gives the same verdict: a difference with the same sign, or none again.
+    """The chance that a repeat gives the same verdict: a difference with the same sign, or again none.
 
     `value`, `se`, `df`: of the difference, as `paired_difference` returns them. `agent_variance`: the part of se^2
     that comes from repeated answers to one question, the sum over both conditions of (variance within questions) /
-    (repetitions * questions). A repeat is taken to be normal around `value` with variance 2*se^2 (new questions) or
-    2*agent_variance (the same ones), so effects of all sizes count as equally likely: where nothing differs at all,
-    "no difference" is steadier than this says (90 % where it says 76 %).
+    (repetitions * questions). A repeat is assumed normal around `value` with variance 2*se^2 (new questions) or
+    2*agent_variance (the same ones), so effects of all sizes count as equally likely: if there is no difference,
+    "no difference" is more repeatable than this estimates (90 % instead of 76 %).
 
     >>> chance = same_verdict(1.98, 1.0, 1e6)
     >>> round(chance.new_questions, 2), round(same_verdict(3.2905, 1.0, 1e6).new_questions, 2)

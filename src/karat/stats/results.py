@@ -1,4 +1,4 @@
-"""What the functions of `karat.stats` return: frozen, with n, level and method beside every number."""
+"""What the functions of `karat.stats` return: frozen, with n, level and method for every number."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ NAN = float("nan")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Interval:
-    """An estimate with its uncertainty. NaN: cannot be known, and `reason` says why."""
+    """An estimate with its uncertainty. NaN: unknown, and `reason` explains why."""
 
     value: float
     se: float = NAN
     low: float = NAN
     high: float = NAN
     level: float
-    n: int  # independent units: clusters where there are any
+    n: int  # independent units: clusters if there are any
     method: str
     df: float = NAN  # of the t distribution that the interval used
-    observations: int = 0  # values that went in
-    reason: str | None = None  # why a number is NaN, or what a reader must know
+    observations: int = 0  # values used
+    reason: str | None = None  # why a number is NaN, or a note for the reader
 
     def with_error(self, se: float, df: float, reason: str | None = None) -> Interval:
         """The same estimate with Student's interval of this error."""
@@ -44,15 +44,15 @@ class Interval:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class HypothesisTest:
-    """A test of "no difference". NaN: cannot be known, and `reason` says why."""
+    """A test of "no difference". NaN: unknown, and `reason` explains why."""
 
     statistic: float
     p: float  # two-sided; never exactly 0
     n: int
     method: str
     df: float = NAN
-    value: float = NAN  # the estimate that is tested, in the unit of the data
-    p_mid: float = NAN  # mid-p, where the test is exact on counts
+    value: float = NAN  # the tested estimate, in the unit of the data
+    p_mid: float = NAN  # mid-p, if the test is exact on counts
     reason: str | None = None
 
 
@@ -87,13 +87,13 @@ class PairedDifference:
 
     @property
     def g_z(self) -> float:
-        """The same as d_z, without the bias of small samples."""
+        """d_z corrected for small-sample bias."""
         return self.d_z * unbiased(self.df)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MeanDifference:
-    """How much higher the second group is than the first, where each has questions of its own."""
+    """How much higher the second group is than the first, when each has its own questions."""
 
     value: float  # mean of b − mean of a, each over question means, in points of the metric
     se: float
@@ -109,7 +109,7 @@ class MeanDifference:
     mean_a: float
     mean_b: float
     cohens_d: float  # value / pooled sd of question means
-    hedges_g: float  # the same without the bias of small samples
+    hedges_g: float  # the same, corrected for small-sample bias
     cliffs_delta: float  # P(b > a) − P(b < a) over question means
     missing_a: int = 0  # NaN values under a
     missing_b: int = 0
@@ -118,13 +118,13 @@ class MeanDifference:
 
     @property
     def n(self) -> int:
-        """Questions of both."""
+        """Questions of both groups."""
         return self.n_a + self.n_b
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Equivalence:
-    """Two one-sided tests of "the effect reaches a bound": a small p shows that it lies between both."""
+    """Two one-sided tests of "the effect reaches a bound": a small p shows that it is between both."""
 
     value: float  # the effect
     se: float
@@ -149,7 +149,7 @@ class Equivalence:
 
     @property
     def statistic(self) -> float:
-        """The t of that p."""
+        """The t for that p."""
         return self.t_low if self.p_low >= self.p_high else self.t_high
 
     @property
@@ -159,7 +159,7 @@ class Equivalence:
 
     @property
     def equivalent(self) -> bool | None:
-        """Whether equivalence is shown; None: cannot be known. False is no proof of a difference."""
+        """Whether equivalence is shown; None: unknown. False does not prove a difference."""
         return None if self.p != self.p else self.p < self.alpha
 
 
@@ -168,8 +168,8 @@ class Standing:
     """One condition of a leaderboard."""
 
     name: str
-    interval: Interval  # of its mean; holds together with those of the others
-    best_rank: int  # 1 + how many conditions are apart from it, and better
+    interval: Interval  # of its mean; simultaneous with those of the others
+    best_rank: int  # 1 + the number of conditions that are apart from it, and better
     worst_rank: int
     lost: int = 0  # questions without a value under this condition
 
@@ -178,24 +178,24 @@ class Standing:
 class Contrast:
     """Two conditions of a leaderboard."""
 
-    first: str  # stands higher
+    first: str  # ranked higher
     second: str
     value: float  # mean of (first − second) over questions
     se: float
-    low: float  # holds together with the intervals of all other pairs
+    low: float  # simultaneous with the intervals of all other pairs
     high: float
     p: float  # two-sided, adjusted for all pairs; never exactly 0
-    apart: bool  # the two are told apart at this level
+    apart: bool  # the two differ at this level
     reason: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Leaderboard:
-    """Conditions in order, and what the questions can tell about it."""
+    """Conditions in order, and how certain that order is."""
 
     standings: tuple[Standing, ...]  # the best first
     contrasts: tuple[Contrast, ...]  # of each pair
-    groups: tuple[tuple[str, ...], ...]  # largest sets of which no two are apart; they may overlap
+    groups: tuple[tuple[str, ...], ...]  # maximal sets in which no two are apart; they may overlap
     n: int  # questions answered under all conditions
     level: float  # of all differences together, and of all means together
     method: str
@@ -210,20 +210,20 @@ class VarianceComponents:
     mean: float  # of question means
     se_mean: float
     between: Interval  # variance between questions; the raw estimate, which may be negative
-    within: Interval  # variance between repetitions of one question; the judge's is part of it unless it stands apart
+    within: Interval  # variance between repetitions of one question; includes the judge's unless that is separate
     share_between: float  # of max(0, ·); the shares sum to 1
     share_within: float
-    share_intervals: tuple[Interval, ...]  # of the shares: between, within and, where it stands apart, the judge
+    share_intervals: tuple[Interval, ...]  # of the shares: between, within and, if separate, the judge
     icc: Interval  # ICC(1): correlation of two answers to one question, each judged once; equals the raw share
-    ms_between: float  # NaN for three levels that are not balanced, and so the test
+    ms_between: float  # NaN for three unbalanced levels, like the test
     ms_within: float
-    n0: float  # repetitions a question, averaged so that E[ms_between] = within + n0·between
+    n0: float  # repetitions per question, averaged so that E[ms_between] = within + n0·between
     statistic: float  # F test of "the questions do not differ"
     df: tuple[float, float]
     p: float
     n: int  # questions
     observations: int
     method: str
-    judge: Interval | None = None  # variance between verdicts on one answer; None: not told apart
+    judge: Interval | None = None  # variance between verdicts on one answer; None: not separated
     share_judge: float | None = None
     reason: str | None = None

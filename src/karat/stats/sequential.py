@@ -15,22 +15,22 @@ from karat.stats.intervals import centred_mean, sample_sd
 
 __all__ = ["SequentialLook", "sequential_look", "sequential_p", "stopping_boundary"]
 
-MINIMUM = 20  # questions before the first look: with fewer a t statistic says little about the tails
-FUTILE = 0.1  # conditional power below which a continuation is not worth its price
+MINIMUM = 20  # questions before the first look: with fewer a t statistic tells little about the tails
+FUTILE = 0.1  # conditional power below which continuing is not worth its cost
 Decision = Literal["better", "worse", "equivalent", "futile"]
 
 
 class SequentialLook(Struct, frozen=True, kw_only=True):
-    """What one look at an unfinished paired experiment shows. NaN: cannot be known, and `reason` says why."""
+    """The result of one look at an unfinished paired experiment. NaN: unknown, and `reason` explains why."""
 
     decision: Decision | None  # None: not decided
     value: float  # mean difference so far, in points of the metric; at an early stop 9-12 % too large on average
-    low: float  # holds at every look at once, at `level`
+    low: float  # valid at all looks at once, at `level`
     high: float
     level: float  # 1 - alpha
     z: float  # the t statistic as a normal quantile; before the horizon with the guard
     boundary: float  # of |z| at this look
-    p: float  # two-sided sequential p-value of this look; its running minimum holds at every look
+    p: float  # two-sided sequential p-value of this look; its running minimum is valid at every look
     n: int  # questions answered under both conditions
     horizon: int  # questions of the plan
     reason: str | None = None
@@ -40,7 +40,7 @@ class SequentialLook(Struct, frozen=True, kw_only=True):
 def stopping_boundary(alpha: float = 0.05) -> float:
     """The constant c such that a Brownian motion on [0, 1] leaves [-c, c] with probability `alpha`.
 
-    A test that looks after each of n = 1 ... N questions and rejects where |z| >= c*sqrt(N/n) errs with at most this
+    A test that looks after each of n = 1 ... N questions and rejects if |z| >= c*sqrt(N/n) errs with at most this
     probability. Raises ValueError for an alpha outside (0, 1).
 
     >>> round(stopping_boundary(0.05), 4), round(stopping_boundary(0.10), 4)
@@ -78,7 +78,7 @@ def sequential_p(z: float, n: int, horizon: int) -> float:
             ((-1) ** k / (2 * k + 1) * math.exp(-(((2 * k + 1) * math.pi / c) ** 2) / 8) for k in range(4)) if c else ()
         )
         return 1 - 4 / math.pi * math.fsum(terms)
-    # the same sum by reflection, which keeps its digits where the chance is small
+    # the same sum by reflection, which keeps its precision for a small chance
     chance = 4 * math.fsum((-1) ** k * math.exp(float(log_ndtr(-(2 * k + 1) * c))) for k in range(8))
     return max(chance, math.ulp(0.0))
 
@@ -92,20 +92,20 @@ def sequential_look(
     margin: float | None = None,
     futility: bool = False,
 ) -> SequentialLook:
-    """Whether the paired differences so far decide between two conditions. Valid under a look after every question.
+    """Whether the paired differences so far decide between two conditions. Valid with a look after every question.
 
     `differences`: of question means, b - a, of the questions answered under both so far, in random order; NaN and None
     are left out. `horizon`: questions of the plan, fixed before the first look (enlarging it afterwards errs in 6.7 %
     instead of 5 %). `scale`: length of the metric's scale (4 for 1 to 5); infinite: no stop before the horizon.
     `margin`: the largest difference that does not matter; an interval at 1 - 2*alpha inside +-margin is `equivalent`.
-    `futility`: also stop, without a decision, where a difference that the whole plan shows in 80 % of runs would be
-    shown in fewer than 10 % of its continuations; alpha holds with and without.
+    `futility`: also stop, without a decision, if a difference that the whole plan shows in 80 % of runs would be
+    shown in fewer than 10 % of continuations; alpha holds either way.
 
-    From 20 questions on, an early look decides where |z| >= c*sqrt(horizon/n), with z of the differences and one more
+    From 20 questions on, an early look decides if |z| >= c*sqrt(horizon/n), with z of the differences plus one more
     of the full scale against their sign: rare large losses that no question has shown yet would otherwise stop 16-30 %
-    of null experiments. An early `equivalent` needs an interval that one difference of the full scale on either side
-    leaves inside the margin: without it such losses are overlooked in 10-21 % of experiments at the margin, with it in
-    5-9 %. Raises ValueError for more differences than the horizon, and for a scale, margin or alpha that
+    of null experiments. An early `equivalent` needs an interval that stays inside the margin with one difference of
+    the full scale added on either side: without it such losses are missed in 10-21 % of experiments at the margin, with
+    it in 5-9 %. Raises ValueError for more differences than the horizon, and for a scale, margin or alpha that
     is not above 0.
 
     >>> look = sequential_look([0.0, 1.0, 1.0] * 20, horizon=100, scale=4)
@@ -171,7 +171,7 @@ def _repeated_interval(mean: float, sd: float, n: int, horizon: int, c: float) -
 
 
 def _conditional_power(z: float, share: float, c: float) -> float:
-    """Of the continuations after this share of the plan, those that end beyond +-c at the detectable difference."""
+    """The share of continuations from this point of the plan that end beyond +-c at the detectable difference."""
     from karat.stats.special import ndtr
 
     drift = math.copysign((c + 0.8416212335729143) * (1 - share), z)  # 80 % power at the horizon

@@ -15,7 +15,7 @@ from karat.stats.results import HypothesisTest, Interval
 
 __all__ = ["binomial_test", "newcombe", "newcombe_paired", "proportion_interval", "share_interval", "share_of_means"]
 
-_NOISE = 1e-12  # of an error of a share: no more than rounding, as between 1/3 and 1 − 2/3
+_NOISE = 1e-12  # of an error of a share: only rounding, as between 1/3 and 1 − 2/3
 
 ShareMethod = Literal[
     "wilson", "wilsoncc", "jeffreys", "beta_posterior_uniform", "clopper-pearson", "agresti-coull", "wald"
@@ -25,11 +25,11 @@ ShareMethod = Literal[
 def proportion_interval(k: Counts, n: Counts, *, method: ShareMethod = "wilson", level: float = 0.95) -> Interval:
     """The share k of n, with an interval that stays inside [0, 1].
 
-    Never a point at 0 of n or n of n, but for `wald`. `wilson` is the score interval, `wilsoncc` the
+    Never a point at 0 of n or n of n, except for `wald`. `wilson` is the score interval, `wilsoncc` the
     same with continuity correction; `jeffreys` has low = 0 at k = 0 and high = 1 at k = n;
-    `beta_posterior_uniform` is the middle of the posterior of a flat prior, which leaves out 0 of n and n
-    of n themselves; `clopper-pearson` is exact and wide; `agresti-coull` and `wald` are cut at 0 and 1,
-    and `wald` is there to be compared with: it covers too little. With n = 0 all is NaN.
+    `beta_posterior_uniform` is the central interval of the posterior with a flat prior, which excludes 0 and
+    1 themselves; `clopper-pearson` is exact and wide; `agresti-coull` and `wald` are cut at 0 and 1,
+    and `wald` is only for comparison: its coverage is too low. With n = 0 all is NaN.
 
     Answers that repeat a question are not independent: give `k` and `n` as sequences, with a number for each
     question. Each question then counts once, and the interval is that of the effective n: see
@@ -148,12 +148,12 @@ def share_interval(
     method: ShareMethod = "wilson",
     level: float = 0.95,
 ) -> Interval:
-    """The share of true answers, each question counted once, with the interval of a share at the effective n.
+    """The share of true answers, counting each question once, with the interval of a share at the effective n.
 
     `values` are 0/1 or bool, `clusters` the questions. The effective n is the number of
-    independent answers that would give the error seen between questions, made smaller by
+    independent answers that would give the error seen between questions, reduced by
     (z/t)² for its few degrees of freedom, and kept between half the questions and all
-    answers; questions that do not differ count once each. So the width never collapses
+    answers; if questions do not differ, each counts once. So the width never collapses
     at 0 or 1. `method` as for `proportion_interval`. A NaN makes everything NaN; a value other than 0
     and 1 raises ValueError.
 
@@ -175,7 +175,7 @@ def share_interval(
 def share_of_means(
     means: Floats, *, observations: int, missing: int = 0, level: float = 0.95, method: ShareMethod = "wilson"
 ) -> Interval:
-    """As `share_interval`, from the share of each question and the number of all answers."""
+    """As `share_interval`, from the share of each question and the total number of answers."""
     over = t_interval(means, level=check_level(level), observations=observations, missing=missing)
     named = f"{method} at effective n"
     if math.isnan(over.value):
@@ -197,7 +197,7 @@ def _effective_n(over: Interval) -> float:
 def binomial_test(k: int, n: int, p0: float = 0.5) -> HypothesisTest:
     """Whether k successes in n independent trials fit a share of p0: exact, two-sided.
 
-    p is the chance of all outcomes that are no likelier than k. n = 0: p is 1. Raises ValueError unless
+    p is the probability of all outcomes that are no likelier than k. n = 0: p is 1. Raises ValueError unless
     0 ≤ k ≤ n are whole and 0 < p0 < 1.
 
     >>> round(binomial_test(3, 20, 0.3).p, 4)
@@ -220,10 +220,10 @@ def binomial_test(k: int, n: int, p0: float = 0.5) -> HypothesisTest:
         ways = float(gammaln(n + 1) - gammaln(j + 1) - gammaln(n - j + 1))
         return ways + j * math.log(p0) + (n - j) * math.log1p(-p0)
 
-    bar = log_chance(k) + 1e-7  # equally likely but for rounding is as likely
+    bar = log_chance(k) + 1e-7  # equal up to rounding counts as equal
     if k == n * p0:
         p = 1.0
-    elif k < n * p0:  # the likeliest outcome lies above k: what is as unlikely on the other side
+    elif k < n * p0:  # the likeliest outcome is above k: find the equally unlikely ones on the other side
         high = _first(lambda j: log_chance(j) <= bar, math.ceil(n * p0), n + 1)
         p = float(bdtr(k, n, p0)) + (float(bdtrc(high - 1, n, p0)) if high <= n else 0.0)
     else:
@@ -233,7 +233,7 @@ def binomial_test(k: int, n: int, p0: float = 0.5) -> HypothesisTest:
 
 
 def _first(holds: Callable[[int], bool], low: int, high: int) -> int:
-    """The first whole number in [low, high) where something begins to hold; high where it never does."""
+    """The first whole number in [low, high) for which the condition holds; high if there is none."""
     while low < high:
         middle = (low + high) // 2
         low, high = (low, middle) if holds(middle) else (middle + 1, high)
@@ -256,7 +256,7 @@ def newcombe(
 
     `score` is Newcombe's hybrid of two Wilson intervals (his method 10), `scorecc` that of the
     continuity-corrected ones (method 11); `miettinen-nurminen` inverts the score test of the difference.
-    Where questions are answered several times, give sequences with a number for each question, as to
+    If questions are answered several times, give sequences with a number for each question, as for
     `proportion_interval`: `score` and `scorecc` then take each share at its effective n. For the
     same questions under two conditions see `newcombe_paired` and `paired_difference`.
 
@@ -292,12 +292,12 @@ def newcombe(
 
 
 def newcombe_paired(both: int, first: int, second: int, neither: int, *, level: float = 0.95) -> Interval:
-    """How much higher the first share is than the second, where the same questions were asked under both.
+    """How much higher the first share is than the second, when the same questions were asked under both.
 
     Counts of questions: right under both, under the first only, the second only, neither. Two Wilson
-    intervals, combined with the correlation φ of the answers (0 where a margin is empty). Its test is
-    `mcnemar_exact(first, second)`. One answer a question: with repetitions, `paired_difference` takes
-    all of them. No questions: NaN.
+    intervals, combined with the correlation φ of the answers (0 if a margin is empty). Its test is
+    `mcnemar_exact(first, second)`. One answer per question: with repetitions, use `paired_difference`,
+    which takes all of them. No questions: NaN.
 
     >>> found = newcombe_paired(36, 12, 2, 0)
     >>> found.value, round(found.low, 4), round(found.high, 4)
@@ -338,7 +338,7 @@ Share = tuple[float, int]
 
 
 def _score_bounds(one: Share, two: Share, level: float) -> tuple[float, float]:
-    """Where the score of a supposed difference reaches the quantile, on either side of the one seen."""
+    """The differences at which the score reaches the quantile, on either side of the observed one."""
     value, bar = one[0] - two[0], z_quantile(0.5 + level / 2)
 
     def end(limit: float) -> float:
@@ -366,7 +366,7 @@ def _score(one: Share, two: Share, supposed: float) -> float:
 
 
 def _restricted(one: Share, two: Share, supposed: float) -> float:
-    """The likeliest first share where it is higher than the second by `supposed`: a root of a cubic.
+    """The likeliest first share given that it exceeds the second by `supposed`: a root of a cubic.
 
     Farrington and Manning (1990), Stat. Med. 9:1447.
     """

@@ -1,8 +1,8 @@
 """The compiled functions of `scipy.special`, without the package around them.
 
 `import scipy.special` takes 0.17 s, most of it for array libraries other than numpy, polynomials and their tests; the
-extension module that holds the functions takes 0.02 s. They are the same objects, so every digit is the same. Where
-scipy is arranged in another way, the package is imported as usual.
+extension module with the functions takes 0.02 s. They are the same objects, so every digit is the same. If
+scipy is laid out differently, the package is imported as usual.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def _load() -> ModuleType:
     except ImportError:
         pass
     finally:
-        del sys.modules[_PACKAGE]  # an import of the package itself still gets all of it
+        del sys.modules[_PACKAGE]  # importing the package itself still loads all of it
     return importlib.import_module(_PACKAGE)
 
 

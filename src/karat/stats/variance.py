@@ -1,4 +1,4 @@
-"""Where the spread of scores comes from: the questions, or the agent's own unsteadiness."""
+"""Where the spread of scores comes from: the questions, or the agent's own noise."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import numpy as np
 from karat.stats._groups import Codes, Floats, Groups, check_level, columns, group, summed_by
 from karat.stats.intervals import centred_mean, sample_sd, t_interval
 from karat.stats.results import Interval, VarianceComponents
+from karat.sums import exact_sum
 
 __all__ = ["between_sd", "pooled_sd", "variance_components"]
 
@@ -21,7 +22,7 @@ def reml_of_two(groups: Groups) -> tuple[float, float]:
     """(between, within) by restricted maximum likelihood, profiled over λ = between/within."""
     counts, means = groups.counts.astype(float), groups.means
     ss_within, size = float(groups.squares.sum()), groups.values.size
-    if not ss_within > 0:  # no answer differs from another: the means are all that is left
+    if not ss_within > 0:  # no answers differ: only the means are left
         return sample_sd(means) ** 2, 0.0
 
     def residual(ratio: float) -> tuple[float, Floats]:
@@ -52,7 +53,7 @@ def reml_of_two(groups: Groups) -> tuple[float, float]:
     return ratio * within, within
 
 
-_POINTS = 8_192  # of the lattice: ends of 95 % intervals to about 1 % of their distance from the middle
+_POINTS = 8_192  # of the lattice: gives the ends of 95 % intervals to about 1 % of their distance from the middle
 Parts = tuple[float, float, float]  # variance between questions, between answers to one, between verdicts on one
 
 
@@ -61,9 +62,9 @@ class Nested:
     """Verdicts within answers within questions, as sums of squares of unweighted means."""
 
     question: Codes  # of each answer
-    verdicts: Floats  # on each answer: how many
+    verdicts: Floats  # per answer: how many
     means: Floats  # of each answer
-    answers: Floats  # to each question: how many
+    answers: Floats  # per question: how many
     question_means: Floats  # of its answers' means
     squares: Parts  # variance of question means; within questions, of answers' means; within answers
     df: tuple[int, int, int]
@@ -71,14 +72,14 @@ class Nested:
 
     @property
     def balanced(self) -> bool:
-        """Every question has as many answers, every answer as many verdicts."""
+        """Every question has equally many answers, every answer equally many verdicts."""
         return self.df[0] > 0 and bool(
             (self.answers == self.answers[0]).all() and (self.verdicts == self.verdicts[0]).all()
         )
 
     @property
     def unknowable(self) -> str | None:
-        """Why the three cannot be told apart."""
+        """Why the three cannot be separated."""
         if self.df[0] < 1:
             return "needs two questions"
         if self.df[1] < 1:
@@ -86,14 +87,14 @@ class Nested:
         return None if self.df[2] > 0 else "no answer was judged twice"
 
     def parts(self, squares: Any) -> tuple[Any, Any, Any]:
-        """The variances that the squares stand for on average; may be negative."""
+        """The variances that the squares estimate; may be negative."""
         of_answers, verdicts_above, verdicts = self.shares
         agent = squares[1] - verdicts * squares[2]
         return squares[0] - of_answers * agent - verdicts_above * squares[2], agent, squares[2]
 
 
 def answers_in_order(question: Iterable[object], judge: Iterable[object]) -> list[Hashable]:
-    """Which answer each verdict is on, where only judges are known: each judges the answers in the same order."""
+    """The answer of each verdict, if only judges are known: each judges the answers in the same order."""
     seen: Counter[tuple[Any, Any]] = Counter()
     places: list[Hashable] = []
     for key in zip(question, judge, strict=True):
@@ -133,7 +134,7 @@ def nested(values: Floats, question: list[object], answer: list[object]) -> Nest
 def reml_parts(data: Nested) -> Parts:
     """By restricted maximum likelihood, profiled over the two ratios to the judge's variance.
 
-    Where verdicts on one answer never differ, two levels are left.
+    If verdicts on one answer never differ, two levels are left.
     """
     from scipy.optimize import minimize
 
@@ -168,11 +169,11 @@ def reml_parts(data: Nested) -> Parts:
 
 
 def pivotal_parts(data: Nested) -> Floats:
-    """Variances (3, points) that the squares could stand for, each square over its own chi-squared.
+    """Variances (3, points) compatible with the squares, each square over its own chi-squared.
 
     Generalised intervals are quantiles of functions of these (Weerahandi 1993, J. Am. Stat. Assoc.
     88:899; Burdick, Borror and Montgomery 2005, Design and Analysis of Gauge R&R Studies). The points
-    are a fixed lattice, so that nothing is random. Exact for the judge, close for the others where
+    are a fixed lattice, so nothing is random. Exact for the judge, close for the others if
     answers and verdicts are not equally many.
     """
     from karat.stats.special import chdtri
@@ -185,9 +186,9 @@ def pivotal_parts(data: Nested) -> Floats:
 
 
 def pooled_sd(values: Iterable[object], clusters: Iterable[object], *, level: float = 0.95) -> Interval:
-    """The agent's unreliability: the root of the mean variance (n − 1) within questions.
+    """The agent's noise: the root of the mean variance (n − 1) within questions.
 
-    Questions with one answer say nothing about it and are left out; `n` counts the others;
+    Questions with one answer do not contribute and are left out; `n` counts the others;
     none: NaN. The interval is Student's t over the questions' variances, under the root,
     cut at 0. A NaN value makes everything NaN.
 
@@ -224,9 +225,9 @@ def pooled_sd(values: Iterable[object], clusters: Iterable[object], *, level: fl
 
 
 def between_sd(values: Iterable[object], clusters: Iterable[object], *, level: float = 0.95) -> Interval:
-    """The standard deviation (n − 1) of question means, as they are: the agent's noise is part of it.
+    """The standard deviation (n − 1) of question means, including the agent's noise.
 
-    `variance_components` takes that noise out. The interval is chi-squared, exact where
+    `variance_components` takes that noise out. The interval is chi-squared, exact if
     question means are normal. Fewer than two questions: NaN.
 
     >>> between_sd([4, 5, 3, 3, 5, 4], ["a", "a", "b", "b", "c", "c"]).value
@@ -266,18 +267,18 @@ def variance_components(
 ) -> VarianceComponents:
     """Variance between questions, between repetitions of one question, and between verdicts on one answer.
 
-    With `y` and `question` alone: two levels, and what the judge adds is part of the repetitions' variance.
-    Where answers were judged more than once, `answer` names the repetition that each value judges
-    (within its question), and the judge's variance stands apart. `judge` alone does too: it names who
-    judged, or which time, and each is taken to judge a question's answers in the same order. Levels that differ
-    from judge to judge count as the judge's variance.
+    With `y` and `question` alone: two levels, and the judge's noise is part of the repetitions' variance.
+    If answers were judged more than once, `answer` names the repetition that each value judges
+    (within its question), and the judge's variance is separate. `judge` alone does the same: it names the
+    judge, or the repeat, and each is assumed to judge a question's answers in the same order. Levels that differ
+    between judges count as the judge's variance.
 
-    Random effects. `auto`: ANOVA where all counts are equal, REML otherwise. Raw ANOVA estimates may be negative
-    and are shown; the shares come from max(0, ·). Intervals of two levels: chi-squared within, Williams–Tukey
-    between, Searle's F for the ICC; where counts differ, the last two are made from unweighted question means and the
-    harmonic mean of the counts (Thomas and Hultquist), not from the estimate, which seldom lies outside: `reason`
-    says so. Of three levels: generalised, by chi-squared pivots. Variances are cut at 0. Too few
-    questions, repetitions or verdicts to tell them apart: NaN with a reason.
+    Random effects. `auto`: ANOVA if all counts are equal, else REML. Raw ANOVA estimates may be negative
+    and are kept; the shares come from max(0, ·). Intervals of two levels: chi-squared within, Williams–Tukey
+    between, Searle's F for the ICC; if counts differ, the last two use unweighted question means and the
+    harmonic mean of the counts (Thomas and Hultquist), not the estimate, which is rarely outside: `reason`
+    reports it. For three levels: generalised, by chi-squared pivots. Variances are cut at 0. Too few
+    questions, repetitions or verdicts to separate them: NaN with a reason.
 
     >>> found = variance_components([4, 5, 3, 3, 5, 4], ["a", "a", "b", "b", "c", "c"])
     >>> round(found.within.value, 4), round(found.between.value, 4), round(found.icc.value, 4)
@@ -427,9 +428,9 @@ def _components(groups: Groups, method: str, level: float) -> VarianceComponents
 
 
 def _pivot(groups: Groups, table: _Table) -> _Table:
-    """What intervals are made from: the table, or that of unweighted question means where counts differ.
+    """The basis of the intervals: the table, or that of unweighted question means if counts differ.
 
-    Weighted mean squares are no multiple of a chi-squared then, and the intervals held too little.
+    Weighted mean squares are then not a multiple of a chi-squared, and the intervals covered too little.
     """
     if bool((groups.counts == groups.counts[0]).all()):
         return table
@@ -438,18 +439,18 @@ def _pivot(groups: Groups, table: _Table) -> _Table:
 
 
 def _point(table: _Table) -> str:
-    """Why an interval has one end only."""
+    """Why an interval has only one end."""
     if not table.ms_within > 0:
         return "answers to one question never differ: the interval is a point"
     if not table.ms_between > 0:
         return "all question means are equal: the interval is a point"
-    return "questions differ less than their answers alone would let them: nothing is left of the interval above 0"
+    return "questions differ less than the noise of answers explains: no part of the interval is above 0"
 
 
 def _shares(parts: tuple[float, ...]) -> list[float]:
-    """Of max(0, ·); NaN where nothing is left."""
+    """The shares of max(0, ·) in their sum; NaN if the sum is 0."""
     kept = [max(0.0, part) for part in parts]
-    return [part / sum(kept) if sum(kept) > 0 else math.nan for part in kept]
+    return [part / exact_sum(kept) if exact_sum(kept) > 0 else math.nan for part in kept]
 
 
 def _bounds(table: _Table, level: float) -> dict[str, tuple[float, float]]:
@@ -467,7 +468,7 @@ def _bounds(table: _Table, level: float) -> dict[str, tuple[float, float]]:
         if ratio > 0:
             between = (max(0.0, small * (1 - upper / ratio) / n0), max(0.0, large * (1 - lower / ratio) / n0))
         low, high = ((ratio / bound - 1) / (ratio / bound + n0 - 1) for bound in (upper, lower))
-    share = (min(max(low, 0.0), 1.0), min(max(high, 0.0), 1.0))  # in this order NaN stays
+    share = (min(max(low, 0.0), 1.0), min(max(high, 0.0), 1.0))  # this argument order keeps NaN
     of_within = (1 - share[1], 1 - share[0])
     return {"within": within, "between": between, "icc": (low, high), "of between": share, "of within": of_within}
 
@@ -480,7 +481,7 @@ def _chi_squared_bounds(variance: float, df: float, level: float) -> tuple[float
 
 
 def _three(data: Nested, parts: tuple[float, ...], *, method: str, level: float, size: int) -> VarianceComponents:
-    total, shares, table = sum(parts), _shares(parts), _table_of_three(data)
+    total, shares, table = exact_sum(parts), _shares(parts), _table_of_three(data)
     reason = "all values are equal" if math.isnan(shares[0]) else None
     possible = np.maximum(pivotal_parts(data), 0.0)
     ratios = possible / possible.sum(axis=0) if reason is None else np.full_like(possible, np.nan)
@@ -519,7 +520,7 @@ def _three(data: Nested, parts: tuple[float, ...], *, method: str, level: float,
 
 
 def _table_of_three(data: Nested) -> _Table:
-    """Mean squares of questions over those of answers; they have no F where counts are unequal."""
+    """Mean squares of questions over those of answers; they have no F if counts are unequal."""
     answers, verdicts = (
         float(counts.mean()) if data.balanced else math.nan for counts in (data.answers, data.verdicts)
     )

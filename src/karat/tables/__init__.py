@@ -1,7 +1,7 @@
-"""A run as tables: samples, trials, replies, tool calls, scores and failures, to be asked with SQL or taken away.
+"""A run as tables: samples, trials, replies, tool calls, scores and failures, to query with SQL or export.
 
-`karat.tables.columns` says what each column holds. A run folder is only ever read; what is asked of
-it runs on a copy, in a process that reaches nothing else (`karat.sql`).
+`karat.tables.columns` says what each column holds. A run folder is only read; queries run on a copy,
+in a process that can reach nothing else (`karat.sql`).
 """
 
 from __future__ import annotations

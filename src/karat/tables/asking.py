@@ -1,4 +1,4 @@
-"""A question in SQL to a run: its tables are filled apart from it, and the query reaches nothing else."""
+"""Queries a run with SQL: the query sees copies of the run's tables and nothing else."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from karat.tables.filling import ARRAYS_FROM, fill
 __all__ = ["LIMITS", "ask", "whole"]
 
 LIMITS = Limits(seconds=60.0, megabytes=512, rows=10_000_000)
-"""Of one query. Seconds count from when its tables are filled."""
+"""Limits of one query. Time counts from when its tables are filled."""
 
 _PLACE = "query"
 _UNKNOWN_COLUMN = re.compile(
@@ -33,9 +33,9 @@ def ask(
     limits: Limits = LIMITS,
     arrays_from: int = ARRAYS_FROM,
 ) -> Iterator[Stream]:
-    """The rows of one SELECT, as they come. Only the tables that it names are filled.
+    """The rows of one SELECT, as they arrive. Only the tables that it names are filled.
 
-    Raises BadOption for whatever the query may not or cannot do, BadRun for a damaged run.
+    Raises BadOption if the query is not allowed or fails, BadRun for a damaged run.
     """
     tables = tables_of(runs)
     types = {name: table.types for name, table in tables.items()}
@@ -53,14 +53,14 @@ def ask(
 
 
 def whole(name: str, tables: Collection[str]) -> str:
-    """The SELECT that gives a table as it is. Raises BadOption where there is none of this name."""
+    """The SELECT that returns a whole table. Raises BadOption if there is no such table."""
     if name not in tables:
         raise BadOption("table", f"there is no table '{name}'{did_you_mean(name, tables)}")
     return f'SELECT * FROM "{name}"'  # noqa: S608 -- one of ours
 
 
 def _with_nearest_name(error: BadOption, tables: Mapping[str, TableInfo]) -> BadOption:
-    """What is meant instead, where a column or a table is not there."""
+    """The error with the nearest name, if it is about a missing column or table."""
     text = str(error).removeprefix(f"{_PLACE}: ")
     if (match := _UNKNOWN_TABLE.search(text)) is not None:
         name = match["name"]

@@ -1,4 +1,4 @@
-"""The columns of every table: their types, and what each holds. Promised: new ones may come, none goes or changes."""
+"""The columns of every table: type and meaning. A promise: columns may be added, but never removed or changed."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ Runs = RunFolder | Sequence[RunFolder]
 
 
 def opened(runs: Runs) -> Sequence[RunFolder]:
-    """One run or several, as several."""
+    """One run or several, as a sequence."""
     return (runs,) if isinstance(runs, RunFolder) else runs
 
 
 def tables_of(runs: Runs) -> dict[str, TableInfo]:
-    """The tables of runs by name, in the order in which they are shown: those of every run, then those of their kinds.
+    """The tables of runs by name, in display order: first those of every run, then those of their kinds.
 
-    Raises BadPlugin for a kind whose table has the name of another.
+    Raises BadPlugin if a kind's table has the same name as another.
     """
     tables = dict(TABLES)
     for name in dict.fromkeys(run.info.kind for run in opened(runs)):
@@ -49,11 +49,11 @@ _PLACE = _columns(
     ("repetition", "whole", "which repetition, from 0"),
 )
 _TOKENS = _columns(
-    ("input_tokens", "whole", "as the provider tells"),
-    ("output_tokens", "whole", "as the provider tells"),
-    ("cache_read_tokens", "whole", "as the provider tells"),
-    ("cache_write_tokens", "whole", "as the provider tells"),
-    ("reasoning_tokens", "whole", "as the provider tells"),
+    ("input_tokens", "whole", "as the provider reports"),
+    ("output_tokens", "whole", "as the provider reports"),
+    ("cache_read_tokens", "whole", "as the provider reports"),
+    ("cache_write_tokens", "whole", "as the provider reports"),
+    ("reasoning_tokens", "whole", "as the provider reports"),
 )
 _LINE = _columns(("line", "whole", "line of journal.jsonl, from 1"))
 
@@ -64,8 +64,8 @@ _SAMPLES = TableInfo(
         ("sample", "text", "id of the sample"),
         ("position", "whole", "place in the dataset, from 0"),
         ("turns", "whole", "how many turns it has"),
-        ("question", "text", "what is asked; several turns with an empty line in between"),
-        ("golden", "text", "the golden answer, likewise; NULL: there is none"),
+        ("question", "text", "the question; several turns are separated by an empty line"),
+        ("golden", "text", "the golden answer, in the same way; NULL: there is none"),
         ("weight", "number", "how many samples it stands for, relative to the others"),
         ("metadata", "text", "further columns of the dataset, as a JSON object: metadata->>'topic'"),
     ),
@@ -74,22 +74,22 @@ _TRIALS = TableInfo(
     name="trials",
     rows="one row per planned trial",
     columns=(
-        Column(name="trial", type="text", meaning="id of the trial; NULL: nothing of it stands in the journal"),
+        Column(name="trial", type="text", meaning="id of the trial; NULL: the journal has nothing of it"),
         *_PLACE[1:],
         *_columns(
             ("position", "whole", "place of the sample in the dataset, from 0"),
             ("outcome", "text", "as in the ledger: scored, agent, infrastructure, judge, limit, not_run or decided"),
-            ("answer", "text", "what the agent said last; NULL: no answer"),
+            ("answer", "text", "the agent's last text; NULL: no answer"),
             ("turns", "whole", "how many turns were answered; NULL: no answer"),
             ("tool_calls", "whole", "how many tools the answer called; NULL: no answer"),
-            ("attempts", "whole", "how many it took, this one included; NULL: no answer"),
+            ("attempts", "whole", "how many it took, including this one; NULL: no answer"),
             ("seconds", "number", "from question to answer; NULL: no answer"),
             ("started", "text", "UTC, ISO 8601; NULL: no answer, or not recorded"),
             ("dollars", "number", "for the answer alone; NULL: not known for every turn, or no answer"),
         ),
         *(
             Column(
-                name=token.name, type=token.type, meaning="of the answer's turns; NULL: one did not tell, or no answer"
+                name=token.name, type=token.type, meaning="over the answer's turns; NULL: not reported, or no answer"
             )
             for token in _TOKENS
         ),
@@ -98,21 +98,21 @@ _TRIALS = TableInfo(
 )
 _REPLIES = TableInfo(
     name="replies",
-    rows="one row per turn that the agent answered, of the answers that count",
+    rows="one row per turn that the agent answered, for the answers that count",
     columns=(
         *_PLACE,
         *_columns(
             ("turn", "whole", "from 0"),
             ("question", "text", "what was asked in this turn"),
-            ("golden", "text", "its golden answer; NULL: there is none"),
-            ("text", "text", "what the agent said"),
-            ("answer", "text", "the short answer, where the agent gives one apart"),
-            ("unit", "text", "its unit, likewise"),
-            ("program", "text", "its program, likewise"),
-            ("reasoning", "text", "the agent's trace of thought, where it shows one"),
+            ("golden", "text", "its golden answer; NULL: it has none"),
+            ("text", "text", "the agent's text"),
+            ("answer", "text", "the short answer, if the agent gives one separately"),
+            ("unit", "text", "its unit, if given separately"),
+            ("program", "text", "its program, if given separately"),
+            ("reasoning", "text", "the agent's reasoning, if it shows it"),
             ("model", "text", "which model answered; NULL: not reported"),
             ("stop_reason", "text", "why it stopped; NULL: not reported"),
-            ("responses", "whole", "of the model, with tool calls in between; NULL: not reported"),
+            ("responses", "whole", "responses of the model, with tool calls in between; NULL: not reported"),
             ("tool_calls", "whole", "how many tools it called"),
             ("milliseconds", "number", "how long it took; NULL: not reported"),
             ("dollars", "number", "0: it was free; NULL: not known"),
@@ -123,7 +123,7 @@ _REPLIES = TableInfo(
 )
 _TOOL_CALLS = TableInfo(
     name="tool_calls",
-    rows="one row per tool call, of the answers that count",
+    rows="one row per tool call, for the answers that count",
     columns=(
         *_PLACE,
         *_columns(
@@ -141,7 +141,7 @@ _TOOL_CALLS = TableInfo(
 )
 _CONTEXTS = TableInfo(
     name="contexts",
-    rows="one row per answer that counts and thing that its condition offers: an MCP server, a skill, a plug-in",
+    rows="one row per answer that counts and per offer of its condition: an MCP server, a skill, a plug-in",
     columns=(
         *_PLACE,
         *_columns(
@@ -156,13 +156,13 @@ _CONTEXTS = TableInfo(
 )
 _EXPECTED_TOOLS = TableInfo(
     name="expected_tools",
-    rows="one row per answer, scorer `trajectory` and tool that is expected or was called; "
-    "of answers for which tools are expected",
+    rows="one row per answer, scorer `trajectory` and tool that is expected or was called, "
+    "for answers with expected tools",
     columns=(
         *_PLACE,
         *_columns(
             ("scorer", "text", "name of the scorer"),
-            ("tool", "text", "as the expectation writes it; else with its server before a dot"),
+            ("tool", "text", "as spelt in the expectation; else with its server before a dot"),
             ("expected", "truth", "whether it should be called"),
             ("called", "truth", "whether it was"),
         ),
@@ -171,20 +171,20 @@ _EXPECTED_TOOLS = TableInfo(
 )
 _SCORES = TableInfo(
     name="scores",
-    rows="one row per number that a scorer gave: per trial, turn, judge, repeat and metric",
+    rows="one row per number from a scorer: per trial, turn, judge, repeat and metric",
     columns=(
         *_PLACE,
         *_columns(
             ("scorer", "text", "name of the scorer"),
             ("scoring", "text", "digest of scorer, options, rubric and judge; the newest, or that of --scoring"),
-            ("turn", "whole", "from 0; NULL: of the whole answer"),
+            ("turn", "whole", "from 0; NULL: the whole answer"),
             ("judge", "text", "which judge of a panel; NULL: not named"),
             ("repeat", "whole", "which repeat of the judge, from 0"),
             ("metric", "text", "name of the metric"),
-            ("value", "number", "true is 1, false is 0; NULL: could not be scored, and counts as missing"),
+            ("value", "number", "true is 1, false is 0; NULL: could not be scored, counts as missing"),
             ("reason", "text", "why, in the scorer's words; NULL: not reported"),
-            ("offline", "truth", "by a rule, not by a model that understands"),
-            ("claims", "texts", "helpful details that the judge could not confirm, of the whole row"),
+            ("offline", "truth", "whether a rule gave it, not a model that understands"),
+            ("claims", "texts", "helpful details that the judge could not confirm, for the whole row"),
             ("labels", "text", "categories, e.g. a diagnosis, as a JSON object: labels->>'diagnosis'"),
         ),
         *_LINE,
@@ -200,13 +200,13 @@ _FAILURES = TableInfo(
             ("stage", "text", "preflight, agent or score"),
             ("class", "text", "agent, infrastructure, judge or limit"),
             ("kind", "text", "timeout, rate_limit, crash, …"),
-            ("message", "text", "what was said"),
-            ("attempt", "whole", "which attempt, from 1; NULL: the failure that ended it"),
+            ("message", "text", "the error message"),
+            ("attempt", "whole", "which attempt, from 1; NULL: the failure that ended the trial"),
             ("stands", "truth", "whether the trial ended with this one; false: a later attempt, or run, succeeded"),
             ("retriable", "truth", "whether a later attempt could succeed"),
-            ("scorer", "text", "stage score: which one; NULL: not reported"),
-            ("dollars", "number", "for the failed attempt; NULL: not known, or no attempt"),
-            ("seconds", "number", "of the failed attempt; NULL: not known, or no attempt"),
+            ("scorer", "text", "which scorer, if the stage is score; NULL: not reported"),
+            ("dollars", "number", "cost of the failed attempt; NULL: not known, or no attempt"),
+            ("seconds", "number", "duration of the failed attempt; NULL: not known, or no attempt"),
         ),
         *_LINE,
     ),
@@ -217,20 +217,20 @@ _LEDGER = TableInfo(
     rows="how trials and attempts ended: one row per condition, and one for the whole run, whose condition is NULL",
     columns=_columns(
         ("condition", "text", "its name; NULL: the whole run, with the attempts of trials that have not ended"),
-        ("planned", "whole", "trials; the next six sum to it"),
-        ("scored", "whole", "trials"),
-        ("agent", "whole", "trials that ended by a fault of the agent"),
-        ("infrastructure", "whole", "trials that ended by a fault around it"),
-        ("judge", "whole", "trials that ended by a fault of a scorer"),
+        ("planned", "whole", "planned trials; the next seven sum to it"),
+        ("scored", "whole", "trials that were scored"),
+        ("agent", "whole", "trials that failed because of the agent"),
+        ("infrastructure", "whole", "trials that failed because of the infrastructure"),
+        ("judge", "whole", "trials that failed because of a scorer"),
         ("limit", "whole", "trials that ended at a limit"),
         ("not_run", "whole", "trials that have not ended"),
-        ("decided", "whole", "trials that were not run because it was decided without them"),
-        ("attempts", "whole", "to answer; the next three sum to it"),
-        ("answered_attempts", "whole", "that gave an answer"),
-        ("failed_attempts", "whole", "that failed"),
-        ("unfinished_attempts", "whole", "that were broken off after a turn was answered"),
-        ("lost_dollars", "number", "for attempts without an answer, as far as prices are known"),
-        ("lost_unknown", "whole", "calls of such attempts whose price is not known"),
+        ("decided", "whole", "trials not run because the comparison was decided without them"),
+        ("attempts", "whole", "attempts to answer; the next three sum to it"),
+        ("answered_attempts", "whole", "attempts that gave an answer"),
+        ("failed_attempts", "whole", "attempts that failed"),
+        ("unfinished_attempts", "whole", "attempts that broke off after a turn was answered"),
+        ("lost_dollars", "number", "cost of attempts without an answer, as far as prices are known"),
+        ("lost_unknown", "whole", "calls of these attempts whose price is not known"),
     ),
 )
 
@@ -238,4 +238,4 @@ TABLES: dict[str, TableInfo] = {
     table.name: _of_runs(table.name, table.rows, table.columns)
     for table in (_TRIALS, _REPLIES, _TOOL_CALLS, _CONTEXTS, _EXPECTED_TOOLS, _SCORES, _FAILURES, _LEDGER, _SAMPLES)
 }
-"""Those of every run: name → table, in the order in which they are shown."""
+"""The tables of every run: name → table, in display order."""

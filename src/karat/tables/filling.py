@@ -1,6 +1,6 @@
-"""journal → rows of the tables, in a second pass behind that of the index, which says what counts.
+"""Fills tables from the journal, in a second pass after the index, which says what counts.
 
-Rows go to files as they are made; what is kept is the index, and where the scores that count begin.
+Rows go to files as they are made; only the index and the places of counting scores stay in memory.
 """
 
 from __future__ import annotations
@@ -42,21 +42,22 @@ _MADE_OF = {
     "failures": (b"failu", b"attem"),
     "ledger": (),
     "samples": (),
-}  # table → the lines that it is made of, by the five bytes that follow `{"event":"`
+}  # table → the lines it is made of, by the five bytes that follow `{"event":"`
 _MADE_OF_BY_A_KIND = (b"answe", b"score")
 _TOKENS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "reasoning_tokens")
-_WHOLE = 2**63 - 1  # what a column holds
+_WHOLE = 2**63 - 1  # the largest integer in a column
 _encode = msgspec.json.Encoder().encode
 
 ARRAYS_FROM = 20_000
-"""Planned trials from which loading numpy pays."""
+"""The number of planned trials from which loading numpy pays off."""
 
 _PLACE_COLUMNS = frozenset({"run", "sample", "condition", "repetition"})
 _TRIAL_COLUMNS = _PLACE_COLUMNS | {"position", "outcome"}
 _SCORE_COLUMNS = _PLACE_COLUMNS | {"scorer", "scoring", "turn", "judge", "repeat", "metric", "value", "offline"}
 
 Row = dict[str, Any]
-ArrayColumns = dict[str, tuple["NDArray[Any]", Sequence[str] | None]]
+ArrayColumns = dict[str, Callable[[], tuple["NDArray[Any]", Sequence[str] | None]]]
+"""Column → a function for its numbers, or its codes and their texts; only one column is in memory at a time."""
 
 
 def fill(
@@ -67,10 +68,10 @@ def fill(
     scorings: Mapping[str, str] | None = None,
     arrays_from: int = ARRAYS_FROM,
 ) -> dict[str, Filled]:
-    """Writes tables of all runs into a folder, as JSON lines. `needed`: table → columns that have to be filled.
+    """Writes tables of all runs into a folder, as JSON lines. `needed`: table → columns to fill.
 
-    Where the index holds all of a table's needed columns, a run with `arrays_from` trials is written as arrays of
-    these columns alone, and its journal is not read again. Raises BadRun for damaged runs.
+    If a run has `arrays_from` trials and the index holds all needed columns of a table, these are written as arrays
+    and the journal is not read again. Raises BadRun for damaged runs.
     """
     with ExitStack() as stack:
         files = {name: stack.enter_context(_File(folder / f"{name}.jsonl")) for name in needed}
@@ -90,11 +91,11 @@ def fill(
 
 
 class _File:
-    """One table's rows, on their way to the disk."""
+    """Writes one table's rows to disk."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.run = ""  # whose rows come now
+        self.run = ""  # the run whose rows are being written
         self.longest = 0
         self.arrays: list[Arrays] = []
         self._file = path.open("wb")
@@ -110,14 +111,15 @@ class _File:
         self.longest = max(self.longest, len(line))
         self._file.write(line + b"\n")
 
-    def add_arrays(self, columns: Mapping[str, tuple[NDArray[Any], Sequence[str] | None]], *, rows: int) -> None:
-        """Rows as columns; of each its numbers, or codes and the text of each."""
+    def add_arrays(self, columns: ArrayColumns, *, rows: int) -> None:
+        """Adds rows, column by column."""
         import numpy as np
 
         saved = {}
-        for name, (values, texts) in columns.items():
+        for name, column in columns.items():
             path = self.path.with_name(f"{self.path.stem}-{len(self.arrays)}-{name}.npy")
-            np.save(path, values)
+            values, texts = column()
+            np.save(path, values if texts is None else values.astype(np.int32))
             saved[name] = ArrayColumn(path=path, texts=None if texts is None else tuple(texts))
         self.arrays.append(Arrays(rows=rows, columns=saved))
 
@@ -127,7 +129,7 @@ _Maker = Callable[..., Iterable[Mapping[str, object]]]  # event, cell, whether i
 
 
 class _CountingRows:
-    """The rows of one scoring, met one after the other."""
+    """The rows of one scoring, in the order in which they are met."""
 
     def __init__(self, rows: ScoreRows) -> None:
         self._rows, self._next, self._counts = rows, 0, bytearray(len(rows.at))
@@ -135,7 +137,7 @@ class _CountingRows:
             self._counts[place] = 1
 
     def cell(self, at: int) -> int | None:
-        """The cell of the row that begins there; None where it does not count."""
+        """The cell of the row that starts at `at`; None if the row does not count."""
         place = self._next
         if place == len(self._rows.at) or self._rows.at[place] != at:
             return None
@@ -144,7 +146,7 @@ class _CountingRows:
 
 
 class _Filling:
-    """One run, on its way into its tables."""
+    """Fills the tables of one run."""
 
     def __init__(self, run: RunFolder, files: Mapping[str, _File], scorings: Mapping[str, str]) -> None:
         self._run, self.files = run, dict(files)
@@ -156,10 +158,10 @@ class _Filling:
         self._shown = index.shown(scorings)
         self._ended = outcome(index, self._shown)
         self._turns: dict[str, tuple[tuple[str, str | None], ...]] = {}  # sample → question and golden of each turn
-        self._positions: dict[int, int] = {}  # of samples in the dataset
+        self._positions: dict[int, int] = {}  # sample → its position in the dataset
         self._cells = {at: cell for places in (index.failures, index.attempts) for at, cell, _ in places if cell >= 0}
         stages = {count.code: group.stage for group, count in index.groups.items()}
-        self._last_failure: dict[int | None, int] = {  # cell → where the failure that ended it, or its scoring, begins
+        self._last_failure: dict[int | None, int] = {  # cell → where the failure that ended it, or its scoring, starts
             cell: at
             for at, cell, code in index.failures
             if cell >= 0 and (stages[code] == "score") == bool(index.answered[cell])
@@ -201,63 +203,73 @@ class _Filling:
             self.files["ledger"].write(row)
 
     def as_arrays(self, needed: Mapping[str, Collection[str]]) -> list[str]:
-        """Writes the tables whose needed columns the index holds, and gives their names."""
+        """Writes the tables whose needed columns the index holds, and returns their names."""
         written = []
         for name, known, columns in (
             ("scores", _SCORE_COLUMNS, self._score_columns),
             ("trials", _TRIAL_COLUMNS, self._trial_columns),
         ):
             if name in needed and known.issuperset(needed[name]) and (found := columns()) is not None:
-                self.files[name].add_arrays(
-                    {column: found[column] for column in needed[name]}, rows=len(found["run"][0])
-                )
+                wanted = {column: found[column] for column in needed[name]}
+                self.files[name].add_arrays(wanted, rows=len(found["run"]()[0]))
                 written.append(name)
         return written
 
     def _score_columns(self) -> ArrayColumns | None:
-        """In the journal's order; None where the index does not hold each value as the journal has it."""
+        """The scores in the journal's order; None if the index does not hold each value exactly."""
         import numpy as np
 
-        scorings = [(key, self.index.scores[key]) for key in self._shown.items() if key in self.index.scores]
-        if not scorings or not all(rows.exact for _, rows in scorings):
+        shown = {key: self.index.scores[key] for key in self._shown.items() if key in self.index.scores}
+        if not shown or not all(rows.exact for rows in shown.values()):
             return None
-        parts: dict[str, list[NDArray[Any]]] = {}
-        judges: list[str] = []
-        metrics: list[str] = []
-        for number, (_, rows) in enumerate(scorings):
-            counting = np.sort(rows.counting())
-            count, width = len(counting), len(rows.values)
-            judge = np.frombuffer(rows.judges, dtype=np.int32)[counting]
-            turn = np.frombuffer(rows.turns, dtype=np.int32)[counting]
-            for name, values in {
-                "at": np.frombuffer(rows.at, dtype=np.int64)[counting],
-                "cell": np.frombuffer(rows.cells, dtype=np.int64)[counting],
-                "scorer": np.full(count, number),
-                "turn": np.where(turn >= 0, turn, np.nan),
-                "judge": np.where(judge >= 0, judge + len(judges), -1),
-                "repeat": np.frombuffer(rows.repeats, dtype=np.int32)[counting],
-                "offline": np.full(count, rows.offline),
-            }.items():
-                parts.setdefault(name, []).append(np.repeat(values, width))
-            parts.setdefault("metric", []).append(np.tile(np.arange(len(metrics), len(metrics) + width), count))
-            numbers = [np.frombuffer(column)[counting] for column in rows.values.values()]
-            parts.setdefault("value", []).append(np.column_stack(numbers).ravel())
-            judges += rows.names
-            metrics += rows.values
-        order = np.argsort(np.concatenate(parts.pop("at")), kind="stable")
-        columns = {name: np.concatenate(part)[order] for name, part in parts.items()}
-        texts = {
-            "scorer": [scorer for (scorer, _), _ in scorings],
-            "scoring": [scoring for (_, scoring), _ in scorings],
-            "judge": judges,
-            "metric": metrics,
+        parts = [(rows, np.sort(rows.counting()), len(rows.values)) for rows in shown.values()]
+        order: NDArray[np.int64] | None = None  # the journal's order, if there are several scorings
+
+        def in_order(found: Iterable[NDArray[Any]]) -> NDArray[Any]:
+            joined = np.concatenate(list(found))
+            return joined if order is None else joined[order]
+
+        def of_lines(name: str) -> NDArray[Any]:
+            columns = [(getattr(rows, name), counting, width) for rows, counting, width in parts]
+            return in_order(np.repeat(np.frombuffer(of, of.typecode)[at], width) for of, at, width in columns)
+
+        def of_scorings(values: Iterable[object]) -> NDArray[Any]:
+            sizes = [len(counting) * width for _, counting, width in parts]
+            return in_order(np.full(size, value) for size, value in zip(sizes, values, strict=True))
+
+        def turns() -> NDArray[Any]:
+            codes = of_lines("turns")
+            return np.where(codes >= 0, codes, np.nan)
+
+        def judges() -> NDArray[Any]:
+            codes = of_lines("judges")
+            first = np.cumsum([0, *(len(rows.names) for rows in shown.values())])[:-1]
+            return np.where(codes >= 0, codes + of_scorings(first), -1)
+
+        def metrics() -> NDArray[Any]:
+            ends = np.cumsum([width for _, _, width in parts])
+            columns = zip(ends, parts, strict=True)
+            return in_order(np.tile(np.arange(end - width, end), len(at)) for end, (_, at, width) in columns)
+
+        def values() -> NDArray[Any]:
+            found = ([np.frombuffer(column)[at] for column in rows.values.values()] for rows, at, _ in parts)
+            return in_order(np.column_stack(columns).ravel() for columns in found)
+
+        if len(parts) > 1:
+            order = np.argsort(of_lines("at"), kind="stable")
+        return self._place_columns(lambda: of_lines("cells")) | {
+            "scorer": lambda: (of_scorings(range(len(shown))), [scorer for scorer, _ in shown]),
+            "scoring": lambda: (of_scorings(range(len(shown))), [scoring for _, scoring in shown]),
+            "turn": lambda: (turns(), None),
+            "judge": lambda: (judges(), [name for rows in shown.values() for name in rows.names]),
+            "repeat": lambda: (of_lines("repeats"), None),
+            "offline": lambda: (of_scorings([rows.offline for rows in shown.values()]), None),
+            "metric": lambda: (metrics(), [name for rows in shown.values() for name in rows.values]),
+            "value": lambda: (values(), None),
         }
-        place = self._place_columns(columns.pop("cell"))
-        columns["scoring"] = columns["scorer"]
-        return place | {name: (values, texts.get(name)) for name, values in columns.items()}
 
     def _trial_columns(self) -> ArrayColumns:
-        """In the order of answers and last failures in the journal; then what is not there, in the plan's order."""
+        """The trials in the order of their answers and last failures; then the missing ones, in the plan's order."""
         import numpy as np
 
         answered = np.frombuffer(self.index.answered, dtype=np.uint8).astype(bool)
@@ -273,18 +285,18 @@ class _Filling:
         for cell, name in self._ended.classes.items():
             outcomes[cell] = classes.index(name)
         positions = np.array(self.index.positions)[cells // (len(self._conditions) * self.index.repetitions)]
-        return self._place_columns(cells) | {"position": (positions, None), "outcome": (outcomes[cells], classes)}
+        return self._place_columns(lambda: cells) | {
+            "position": lambda: (positions, None),
+            "outcome": lambda: (outcomes[cells], classes),
+        }
 
-    def _place_columns(self, cells: NDArray[np.int64]) -> ArrayColumns:
-        import numpy as np
-
-        rest, repetitions = np.divmod(cells, self.index.repetitions)
-        rows, conditions = np.divmod(rest, len(self._conditions))
+    def _place_columns(self, cells: Callable[[], NDArray[np.int64]]) -> ArrayColumns:
+        width, conditions = self.index.repetitions, len(self._conditions)
         return {
-            "run": (np.zeros(len(cells), dtype=np.int8), [self._run.path.resolve().name]),
-            "sample": (rows, self._samples),
-            "condition": (conditions, self._conditions),
-            "repetition": (repetitions, None),
+            "run": lambda: (cells() * 0, [self._run.path.resolve().name]),
+            "sample": lambda: (cells() // (width * conditions), self._samples),
+            "condition": lambda: (cells() // width % conditions, self._conditions),
+            "repetition": lambda: (cells() % width, None),
         }
 
     def _read_samples(self) -> None:
@@ -307,7 +319,7 @@ class _Filling:
         return {"sample": self._samples[row], "condition": self._conditions[condition], "repetition": repetition}
 
     def _cell(self, event: _Line, at: int) -> int | None:
-        """The cell that the event at a byte belongs to; None for an answer or a score that does not count."""
+        """The cell of the event at a byte; None for an answer or a score that does not count."""
         if isinstance(event, Answer):
             cell = self.index.cell(event.sample, event.condition, event.repetition)
             return cell if cell is not None and self.index.answers[cell] == at else None
@@ -342,7 +354,7 @@ class _Filling:
         }
 
     def _seconds(self, answer: Answer) -> float | None:
-        if self.index.recorded:  # runs of older versions have the time that it took to read the answer back
+        if self.index.recorded:  # older versions recorded the time it took to read the answer back
             return recorded_seconds(reply.milliseconds for reply in answer.replies)
         return answer.seconds
 
@@ -381,7 +393,7 @@ class _Filling:
 
     @cached_property
     def _offered(self) -> dict[str, list[tuple[Offered, bool]]]:
-        """Of each condition what it offers, and whether it would be known that it is used."""
+        """For each condition, its offers, and whether their use would be reported."""
         from karat.analysis.use import is_reported, offered  # with numpy
 
         parts = offered(self._run.widened_info()).items()
@@ -483,7 +495,7 @@ def _json(value: Mapping[str, Any]) -> str:
 
 
 def _whole(value: int | None) -> int | None:
-    """A count that fits into a column; no run of karat's holds another."""
+    """A count that fits into a column; karat writes no larger ones."""
     return value if value is None or -_WHOLE <= value <= _WHOLE else None
 
 

@@ -1,4 +1,4 @@
-"""Tables in Python: rows of a query, data frames, relations of DuckDB."""
+"""Tables in Python: rows of a query, data frames, DuckDB relations."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
 __all__ = ["Rows", "query", "relation"]
 
-_SHOWN = 100  # rows of a notebook's table
-_LONGEST = 200  # columns of one of its cells
+_SHOWN = 100  # rows in a notebook
+_LONGEST = 200  # columns of a cell there
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Rows:
-    """What a query gave. A notebook shows the first rows as a table."""
+    """The result of a query. A notebook shows the first rows as a table."""
 
     types: Mapping[str, str]  # column → DOUBLE, BIGINT, HUGEINT, VARCHAR, VARCHAR[] or BOOLEAN
     rows: Sequence[Sequence[Any]] = field(repr=False)  # None: not known
@@ -37,7 +37,7 @@ class Rows:
         return len(self.rows)
 
     def table(self) -> list[dict[str, Any]]:
-        """A dictionary a row."""
+        """One dict per row."""
         return [dict(zip(self.types, row, strict=True)) for row in self.rows]
 
     def to_frame(self) -> Any:
@@ -62,7 +62,7 @@ def query(run: Runs, sql: str, *, scorings: Mapping[str, str] | None = None, lim
 
 
 def relation(run: Runs, name: str, *, scorings: Mapping[str, str] | None = None) -> duckdb.DuckDBPyRelation:
-    """A table as a relation of DuckDB, in a database of its own that goes with it."""
+    """A table as a DuckDB relation, in a database of its own that is closed with it."""
     import duckdb
 
     tables = tables_of(run)

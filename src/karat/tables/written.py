@@ -1,4 +1,4 @@
-"""Rows as files: CSV for spreadsheets, Parquet for data frames. karat writes them, never the query."""
+"""Writes rows to files: CSV for spreadsheets, Parquet for data frames. A query itself never writes."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ Batches = Iterable[list[list[Any]]]
 
 
 def csv_cell(value: Any) -> str:
-    """A cell for spreadsheets; a list is JSON."""
+    """A cell for spreadsheets; lists become JSON."""
     return formats.csv_cell(msgspec.json.encode(value).decode() if isinstance(value, list) else value)
 
 
 def write_rows(rows: Iterable[Sequence[Any]], out: TextIO) -> None:
-    """Rows as lines of CSV."""
+    """Writes rows as lines of CSV."""
     csv.writer(out, lineterminator="\n").writerows([csv_cell(value) for value in row] for row in rows)
 
 
 def write(stream: Stream, form: str, out: Path) -> int:
-    """A result into a file that is there only when it is whole; how many rows. Raises BadOption where it cannot be."""
+    """Writes a result to a file, which appears only once complete. Returns the number of rows. Raises BadOption."""
     with _whole_file(out) as part:
         return FORMS[form](stream.columns, stream, part)
 
 
 def write_tables(run: Runs, form: str, folder: Path, *, scorings: Mapping[str, str] | None = None) -> dict[Path, int]:
-    """Every table into a folder, a file each: path → rows."""
+    """Writes each table to a file in a folder. Returns path → rows."""
     written = {}
     limits = Limits(seconds=24 * 3600.0, megabytes=LIMITS.megabytes, rows=1 << 60)  # the query is karat's own
     tables = tables_of(run)
@@ -61,10 +61,10 @@ def _csv(columns: Mapping[str, str], batches: Batches, path: Path) -> int:
 
 
 def _parquet(columns: Mapping[str, str], batches: Batches, path: Path) -> int:
-    """DuckDB writes the file, in this process: what it reads are rows, and no SQL but this stands here.
+    """Lets DuckDB write the file in this process: it only reads rows and runs no SQL but ours.
 
-    What is whole is BIGINT, whatever SQL calls it. Parquet has no whole numbers beyond 64 bits, and DuckDB
-    would round them: they are refused.
+    All whole numbers become BIGINT. Parquet has none beyond 64 bits, and DuckDB would round them, so they are
+    refused.
     """
     import duckdb
 
@@ -72,7 +72,7 @@ def _parquet(columns: Mapping[str, str], batches: Batches, path: Path) -> int:
         count, longest = 0, 0
         huge = [at for at, kind in enumerate(columns.values()) if kind == "huge"]
         rows_file = folder / "rows.jsonl"
-        names = [f"c{index}" for index in range(len(columns))]  # a query may call its columns as it likes
+        names = [f"c{index}" for index in range(len(columns))]  # a query may name its columns anything
         with rows_file.open("wb") as file:
             for rows in batches:
                 _require_64_bits(rows, huge)
@@ -100,7 +100,7 @@ def _require_64_bits(rows: list[list[Any]], places: Sequence[int]) -> None:
 
 
 FORMS: dict[str, Callable[[Mapping[str, str], Batches, Path], int]] = {"csv": _csv, "parquet": _parquet}
-"""What a result can be written as."""
+"""File formats of a result."""
 
 
 @contextmanager

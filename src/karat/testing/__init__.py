@@ -1,4 +1,4 @@
-"""Scripted counterparts for tests and first trials: real processes, not mocks; and checks of your own plug-ins."""
+"""Scripted models and MCP servers for tests and rehearsals (real processes, not mocks), and checks of your plug-ins."""
 
 from __future__ import annotations
 
@@ -13,6 +13,6 @@ __all__ = ["check_scorer"]
 def __getattr__(name: str) -> object:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from karat.testing import scorers  # imports a lot that the scripted servers do not need
+    from karat.testing import scorers  # slow to import, and not needed by the scripted servers
 
     return getattr(scorers, name)

@@ -1,11 +1,12 @@
-"""A scripted MCP server: tools that succeed, fail, hang, crash and tell what they see. For tests, and to try agents on.
+"""A scripted MCP server with tools that succeed, fail, hang, crash and report what they see. For tests and for trying
+out agents.
 
     python -m karat.testing.mcp_server                          # stdio
     python -m karat.testing.mcp_server --transport http         # prints {"url": …} on stdout, then serves
     python -m karat.testing.mcp_server --transport sse --require-header "authorization: Bearer abc"
     python -m karat.testing.mcp_server --transport http --status 429 --retry-after 7
 
-From Python, `serving("http")` runs one in a process and gives its URL.
+From Python, `serving("http")` runs one in a process and yields its URL.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ def stdio_server(name: str = "scripted", *options: str, **fields: Any) -> McpSer
 
 @contextmanager
 def serving(transport: str, *options: str) -> Iterator[str]:
-    """The URL of a scripted server that runs for the length of the block: transport `http` or `sse`."""
+    """The URL of a scripted server that runs during the block; transport `http` or `sse`."""
     argv = [sys.executable, "-P", "-m", "karat.testing.mcp_server", "--transport", transport, *options]
     with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as process:
         try:
@@ -50,7 +51,7 @@ def serving(transport: str, *options: str) -> Iterator[str]:
 
 
 def scripted(*, more_tools: int = 0) -> MCPServer[object]:
-    """The server; `more_tools` adds that many that do nothing, to make the list long."""
+    """The server; `more_tools` adds that many tools that do nothing, to make the list long."""
     from mcp.server.mcpserver import MCPServer
 
     server: MCPServer[Any] = MCPServer("scripted", log_level="CRITICAL")
@@ -78,7 +79,7 @@ def search(query: str, limit: int = 3) -> str:
 
 
 def echo(text: str) -> str:
-    """Gives back what it gets."""
+    """Returns what it gets."""
     return text
 
 
@@ -116,7 +117,7 @@ def structured() -> dict[str, int]:
 
 
 def environment() -> str:
-    """Tells, as JSON, what this process sees: variables, arguments, ids."""
+    """Reports, as JSON, what this process sees: variables, arguments, ids."""
     pid = os.getpid()
     ids = {"pid": pid, "parent": os.getppid(), "group": os.getpgrp(), "session": os.getsid(0), "cwd": os.getcwd()}
     return json.dumps({"variables": dict(os.environ), "argv": sys.argv, "executable": sys.executable, **ids})
@@ -130,7 +131,7 @@ def crash(words: str = "", code: int = 3) -> str:
 
 
 def spawn(stubborn: bool = False) -> str:
-    """Starts a child that outlives the server, unless someone sees to it; gives its process id."""
+    """Starts a child that outlives the server unless someone ends it; returns its process id."""
     script = "import signal, time\n"
     if stubborn:
         script += "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
@@ -175,11 +176,11 @@ def _add_tools_that_know_the_server(server: MCPServer[object]) -> None:
         return name
 
     def headers(ctx: Context[Any, Any]) -> str:
-        """Tells, as JSON, the HTTP headers of this very call."""
+        """Reports, as JSON, the HTTP headers of this call."""
         request = ctx.request_context.request
         return json.dumps(dict(request.headers) if request is not None else {})
 
-    # The annotation above is text, and the SDK looks it up among this module's names only.
+    # The annotation above is a string, which the SDK can only look up among this module's names.
     headers.__annotations__["ctx"] = Context
     server.add_tool(grow, structured_output=False)
     server.add_tool(headers, structured_output=False)
@@ -198,11 +199,11 @@ def _add_elicitation(server: MCPServer[object]) -> None:
         return Elicit(f"How many copies of {book}?", Order)
 
     def order(book: str, wanted: object) -> dict[str, object]:
-        """Asks the user how many copies to order, and tells what came of it."""
+        """Asks the user how many copies to order, and reports the reply."""
         copies = wanted.data.copies if isinstance(wanted, AcceptedElicitation) else 0
         return {"book": book, "copies": copies, "said": type(wanted).__name__}
 
-    # The annotations above are text, which the SDK cannot look up inside a function.
+    # The annotations above are strings, which the SDK cannot look up inside a function.
     question.__annotations__["return"] = Elicit[Order]
     order.__annotations__ |= {
         "book": str,
@@ -213,20 +214,20 @@ def _add_elicitation(server: MCPServer[object]) -> None:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Serves until stdin ends (stdio) or the process is ended."""
+    """Serves until stdin is closed (stdio) or the process is ended."""
     parser = argparse.ArgumentParser(prog="karat.testing.mcp_server", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--transport", choices=("stdio", "http", "sse"), default="stdio")
     parser.add_argument("--port", type=int, default=0, help="http and sse; default: a free one")
-    parser.add_argument("--more-tools", type=int, default=0, help="so many tools more")
+    parser.add_argument("--more-tools", type=int, default=0, help="add this many tools")
     parser.add_argument("--start-seconds", type=float, default=0.0, help="how long the start takes")
     parser.add_argument("--exit", type=int, default=None, metavar="CODE", help="end before the handshake")
     parser.add_argument("--words", default="", help="written to stderr at the start")
     parser.add_argument("--babble", default="", help="written to stdout at the start, where it does not belong")
     parser.add_argument("--silent", action="store_true", help="never answer the handshake")
-    parser.add_argument("--ignore-end", action="store_true", help="go on when stdin ends")
-    parser.add_argument("--ignore-sigterm", action="store_true", help="go on at SIGTERM and when stdin ends")
+    parser.add_argument("--ignore-end", action="store_true", help="keep running when stdin closes")
+    parser.add_argument("--ignore-sigterm", action="store_true", help="keep running on SIGTERM and when stdin closes")
     parser.add_argument("--status", type=int, default=None, help="answer every HTTP request with this status")
-    parser.add_argument("--retry-after", default=None, help="with --status: this header")
+    parser.add_argument("--retry-after", default=None, help="with --status: send this header")
     parser.add_argument("--location", default=None, help="with --status: redirect to this URL")
     parser.add_argument("--require-header", default=None, metavar="NAME: VALUE", help="else HTTP 401")
     chosen = parser.parse_args(arguments)
@@ -257,8 +258,8 @@ async def _serve(chosen: argparse.Namespace) -> None:
     server = scripted(more_tools=chosen.more_tools)
     app: Any = server.sse_app() if chosen.transport == "sse" else server.streamable_http_app()
     app = _guarded(app, chosen)
-    # The protocol is named because asyncio turns Nagle's algorithm off only on sockets that name it: else every
-    # answer waits 40 ms for the client's delayed acknowledgement.
+    # asyncio turns Nagle's algorithm off only on sockets with a named protocol; otherwise every answer waits 40 ms
+    # for the client's delayed acknowledgement.
     listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     listening.bind(("127.0.0.1", chosen.port))
@@ -271,7 +272,7 @@ async def _serve(chosen: argparse.Namespace) -> None:
 
 
 def _guarded(app: Any, chosen: argparse.Namespace) -> object:
-    """The application behind a door that may be shut: a fixed status, or a header that is asked for."""
+    """The application, or a fixed status instead, or a check for a required header before it."""
     name, _, value = (chosen.require_header or "").partition(":")
 
     async def door(scope: Any, receive: Any, send: Any) -> None:

@@ -1,4 +1,4 @@
-"""Whether a scorer keeps its protocol: it returns the metrics that it announces, within their bounds."""
+"""Checks whether a scorer follows its protocol: it returns the metrics that it announces, within their bounds."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ ANSWERS = (
     "", " ", "\x00", "\x1b[31mred\x1b[0m", "\ud83d", "🦀" * 1000, "a" * 200_000, "{" * 10_000, "```json\n{}\n```",
     "give me 5s", "I do not know.", "[](javascript:alert(1))", "=cmd|' /C calc'!A0", "1e999 -0 ∞ ½ ３",
 )  # fmt: skip
-"""What `check_scorer` has scored: answers that agents really give, and such as break programs."""
+"""Answers for `check_scorer`: some that agents really give, and some that break programs."""
 
 _GOLDEN = ("The limit is 40 items; run `karat run --limit 40`.", "", "\ud83d", None)
 _SHOWN = 10
 
 BROKEN = ("bad_verdict", "unannounced_metric", "out_of_bounds")
-"""Kinds of JudgeFault that `as_verdicts` raises: the scorer does not return what it announces."""
+"""Kinds of JudgeFault that `as_verdicts` raises if the scorer does not return what it announces."""
 
 
 def check_scorer(
     scorer: object, *, name: str = "scorer", cases: Iterable[tuple[Sample, Answer]] | None = None
 ) -> tuple[Verdict, ...]:
-    """What a scorer says of some answers, where it keeps its protocol; for use in a test of your own.
+    """Checks a scorer in a test of your own; returns its results for some answers.
 
-    It holds each result to what karat takes: a number, bool, text, mapping or Verdict, only metrics that the
-    scorer announces (if it announces any), each between its `low` and `high`, and the same for the same answer
-    asked again. `cases` are samples with answers; without them a question with a golden answer, an empty one and
-    none at all meets answers that break programs. `name`: the scorer's in the experiment file. A JudgeFault of
-    the scorer's own is a result too. `open` is called first, `aclose` last. Not for use in a running event loop.
+    Each result must be something karat accepts: a number, bool, text, mapping or Verdict, only with metrics that the
+    scorer announces (if it announces any), each between its `low` and `high`, and the same if the same answer is
+    scored again. `cases` are samples with answers; by default, a question with a golden answer, an empty one and none
+    at all is combined with answers that break programs. `name`: the scorer's name in the experiment file. A JudgeFault
+    that the scorer raises is a result too. `open` is called first, `aclose` last. Do not call this in an event loop.
 
-    Raises AssertionError with what is wrong, BadPlugin where `metrics` itself is.
+    Raises AssertionError with what is wrong, BadPlugin if `metrics` itself is wrong.
     """
     return asyncio.run(_check(scorer, name, _hard() if cases is None else cases))
 
@@ -55,11 +55,11 @@ async def _check(scorer: object, name: str, cases: Iterable[tuple[Sample, Answer
                 first, again = [await _judged(scorer, sample, answer, name, metrics) for _ in range(2)]
                 verdicts += first
                 if first != again:
-                    wrong.append(f"the answer {answer.text[:60]!r} is scored otherwise the second time")
+                    wrong.append(f"the answer {answer.text[:60]!r} is scored differently the second time")
             if isinstance(caught.error, JudgeFault) and caught.error.kind not in BROKEN:
                 continue
             if caught.error is not None and not isinstance(caught.error, Exception):
-                raise caught.error  # Ctrl-C, and what else is not the scorer's
+                raise caught.error  # Ctrl-C, and anything else not from the scorer
             wrong += [] if caught.error is None else [f"the answer {answer.text[:60]!r}: {_message(caught.error)}"]
     finally:
         if hasattr(scorer, "aclose"):
@@ -83,10 +83,10 @@ async def _judged(
 
 
 def probe(scorer: Any, sample: Sample, *, name: str, metrics: Sequence[Metric], seconds: float) -> str | None:
-    """What is wrong with what a sync scorer returns for one sample's golden answers; None where nothing is.
+    """What is wrong with a sync scorer's results for one sample's golden answers; None if nothing is.
 
-    On a thread of its own, given up after so many `seconds`. A scorer that raises is not wrong:
-    a golden answer is not all that an agent's answer is.
+    Runs on its own thread, abandoned after `seconds`. A scorer that raises is not wrong: a golden answer lacks things
+    that an agent's answer has.
     """
     answer = Answer(
         trial="check", sample=sample.id, condition="check", repetition=0, started="", seconds=0.0,

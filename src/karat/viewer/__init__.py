@@ -1,8 +1,8 @@
-"""The viewer: a run folder, or a folder of runs, as pages that this machine serves to its own browser.
+"""The viewer: serves a run folder, or a folder of runs, as pages to a browser on the same machine.
 
-`serve` listens, opens no browser by itself, and ends with Ctrl-C. Pages are made from an index of the journal in memory
-(`live_index.py`, `queries.py`), which knows where each text is. Pages that only one kind of dataset has come from its
-folder, in the form of `karat.kind_views`. Everything in a run folder is hostile, and so is every request (`safety.py`).
+`serve` listens until Ctrl-C; it does not open a browser. Pages are made from an in-memory index of the journal
+(`live_index.py`, `queries.py`), which knows where each text is. Pages for one kind of dataset come from that kind's
+folder, as `karat.kind_views`. Run folders and requests are all treated as hostile (`safety.py`).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which address is which page."""
+"""The viewer's routes."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ View = Callable[[Site, Request, OpenRun], Response]
 
 
 def application(site: Site) -> Starlette:
-    """The pages, without the door that stands before them (`karat.viewer.safety.Door`)."""
+    """The pages, without the access control around them (`karat.viewer.safety.Door`)."""
     run = "/runs/{run}"
-    found = Starlette(
+    app = Starlette(
         routes=[
             Route("/", _plain(site, runs_page)),
             Route("/compare", _plain(site, compare_page)),
@@ -53,8 +53,8 @@ def application(site: Site) -> Starlette:
         ],
         exception_handlers={HTTPException: _missing(site), 500: _fault},
     )
-    found.router.redirect_slashes = False  # an address is right, or it is not
-    return found
+    app.router.redirect_slashes = False  # wrong addresses are not corrected
+    return app
 
 
 def _plain(site: Site, view: Callable[[Site, Request], Response]) -> Callable[[Request], Response]:
@@ -80,7 +80,7 @@ def _answered(site: Site, request: Request, view: Callable[[OpenRun], Response])
 
 
 def _page_or_problem(site: Site, request: Request, opened: OpenRun | None, view: Callable[[], Response]) -> Response:
-    """The page, or a page that says why there is none."""
+    """The page, or a page that says why it cannot be shown."""
     try:
         return view()
     except NotYet as error:
@@ -88,11 +88,11 @@ def _page_or_problem(site: Site, request: Request, opened: OpenRun | None, view:
             opened = site.library.open(request.query_params.get("run", ""))
         return site.waiting(request, opened, error)
     except TooSlow as error:
-        return site.problem(request, 503, "That takes too long", str(error))
+        return site.problem(request, 503, "This takes too long", str(error))
     except BadRun as error:
         return site.problem(request, 409, "The run cannot be shown", str(error))
     except KaratError as error:
-        return site.problem(request, 500, "This could not be worked out", str(error))
+        return site.problem(request, 500, "This could not be computed", str(error))
     except OSError as error:
         return site.problem(request, 500, "The run cannot be read", f"{type(error).__name__}: {error}")
 
@@ -102,29 +102,29 @@ def _labels(site: Site) -> Callable[[Request], Any]:
         try:
             body = await request.body()
         except ClientDisconnect:
-            return PlainTextResponse("Too much at once.", status_code=413)
+            return PlainTextResponse("The request is too large.", status_code=413)
         return await run_in_threadpool(_answered, site, request, lambda opened: save(opened, body))
 
     return answer
 
 
 def _static(request: Request) -> Response:
-    found = assets().get(request.path_params["name"])
-    if found is None or found.mark != request.path_params["mark"]:
+    asset = assets().get(request.path_params["name"])
+    if asset is None or asset.mark != request.path_params["mark"]:
         return PlainTextResponse("There is no such file.", status_code=404)
     headers = {"cache-control": "private, max-age=31536000, immutable"}
-    return Response(found.body, media_type=found.type, headers=headers)
+    return Response(asset.body, media_type=asset.type, headers=headers)
 
 
 def _missing(site: Site) -> Callable[[Request, Exception], Response]:
     def answer(request: Request, error: Exception) -> Response:
         status = error.status_code if isinstance(error, HTTPException) else 404
         what = "There is no such page." if status == 404 else formats.clean(str(getattr(error, "detail", "")))
-        return site.problem(request, status, "No such page" if status == 404 else "Not like that", what)
+        return site.problem(request, status, "No such page" if status == 404 else "Bad request", what)
 
     return answer
 
 
 def _fault(request: Request, error: Exception) -> Response:
     _log.error("%s: %s: %s", request.url.path, type(error).__name__, error)
-    return PlainTextResponse("A fault of karat itself; the terminal of `karat view` says which.", status_code=500)
+    return PlainTextResponse("A bug in karat: see the terminal of `karat view`.", status_code=500)

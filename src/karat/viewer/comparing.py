@@ -1,4 +1,4 @@
-"""The pages that compare two runs, or two conditions of one: the questions that flipped first, and all of them."""
+"""The pages that compare two runs, or two conditions of one: the questions that changed most, and all of them."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _MOST_PAGES = 20_000
 
 
 def compare_page(site: Site, request: Request) -> Response:
-    """`run` once or twice; `a` and `b` name conditions."""
+    """The comparison. Parameters: `run` once or twice; `a` and `b` name conditions."""
     runs = _runs(site, request)
     if runs is None:
         return site.problem(request, 400, "Nothing to compare", "Choose two runs in the list of runs.")
@@ -76,7 +76,7 @@ def compare_page(site: Site, request: Request) -> Response:
 
 
 def _texts(runs: tuple[OpenRun, OpenRun], ids: Iterable[str]) -> dict[str, str]:
-    """Questions by id; none of a large run that was not indexed before."""
+    """Questions by id; empty for a large run that is not indexed yet."""
     texts: dict[str, str] = {}
     wanted = dict.fromkeys(ids)
     for run in dict.fromkeys(runs):
@@ -91,7 +91,7 @@ def _texts(runs: tuple[OpenRun, OpenRun], ids: Iterable[str]) -> dict[str, str]:
 
 
 def _result(comparison: Comparison) -> Table:
-    """Every pairing in a line: means, difference with its interval, verdict."""
+    """One line per pairing: means, difference with its interval, verdict."""
     shares = [pairing for pairing in comparison.pairings if comparison.percent(pairing)]
     reach = {True: _reach(shares), False: _reach([each for each in comparison.pairings if each not in shares])}
     rows = []
@@ -131,7 +131,7 @@ def _result(comparison: Comparison) -> Table:
 
 
 def _reach(pairings: Sequence[Pairing]) -> float:
-    """How far the scale of differences goes to both sides."""
+    """How far the scale of differences reaches on either side of 0."""
     estimates = [pairing.difference.estimate for pairing in pairings]
     ends = [abs(end) for each in estimates for end in (each.value, each.low, each.high) if end is not None]
     return max([end for end in ends if math.isfinite(end)], default=0.0) or 1.0
@@ -145,7 +145,7 @@ def _section(
     chosen: tuple[str, str],
     texts: Mapping[str, str],
 ) -> tuple[Section, str, str]:
-    """The questions that gained and lost most on one metric; a link to all of them, and its words."""
+    """The questions that gained and lost most on one metric; the link to all of them, and its text."""
     difference, percent = pairing.difference, comparison.percent(pairing)
     write = formats.share if percent else formats.number
     info = next((metric for metric in comparison.metrics if metric.key == difference.metric), None)
@@ -166,7 +166,7 @@ def _section(
         if rows:
             heads_ = columns(*heads, text=("other run",))
             blocks.append(Table(caption=f"{title}: {difference.metric}", columns=heads_, rows=tuple(rows), slim=True))
-    # Two runs of one condition name are told apart in their labels: their conditions are the ones that were chosen.
+    # In two runs, labels tell apart conditions of the same name: these are the chosen ones.
     names = [picked or name.removesuffix(f" ({side.run.info.run})") for picked, name, side in
              zip(chosen, (difference.a, difference.b), sides, strict=True)]  # fmt: skip
     flipped, path = pairing.better + pairing.worse, ""
@@ -185,7 +185,7 @@ def _section(
 
 
 def flips_page(site: Site, request: Request) -> Response:
-    """All questions on which two conditions, `a` and `b` of one or two `run`s, differ on a `metric`."""
+    """All questions for which conditions `a` and `b` of one or two `run`s differ on a `metric`."""
     runs = _runs(site, request)
     if runs is None:
         return site.problem(request, 400, "Nothing to compare", "Choose two runs in the list of runs.")
@@ -193,13 +193,13 @@ def flips_page(site: Site, request: Request) -> Response:
     a, b, metric = asked(request, "a"), asked(request, "b"), asked(request, "metric")
     order, number = asked(request, "order", among=ORDERS) or "worst", whole_asked(request, "page", most=_MOST_PAGES)
     with ExitStack() as stack:
-        # In one order, whichever comes first in the address: two requests must not wait for each other.
+        # Always in the same order, so that two requests cannot wait for each other.
         pages = {name: stack.enter_context(run.page()) for name, run in sorted({r.name: r for r in runs}.items())}
         sides = (pages[first.name].questions, pages[second.name].questions)
         column = next((each for each in sides[0].columns if each.key == metric), None)
         known = all(metric in side.values and name in side.conditions for side, name in zip(sides, (a, b), strict=True))
         if column is None or not known:
-            message = "A run has no condition of this name, or no such metric."
+            message = "One of the runs has no such condition or metric."
             return site.problem(request, 404, "Nothing to compare", message)
         lower, unit = column.direction == "lower", unit_of(first, pages[first.name])
         found = Flips(sides, (a, b), metric=metric)
@@ -239,7 +239,7 @@ def _runs(site: Site, request: Request) -> tuple[OpenRun, OpenRun] | None:
 
 
 def _named(first: OpenRun, second: OpenRun) -> tuple[str, ...]:
-    return tuple(one.name for one in dict.fromkeys((first, second)))
+    return tuple(run.name for run in dict.fromkeys((first, second)))
 
 
 def _row(
@@ -250,7 +250,7 @@ def _row(
     column: MetricInfo,
     runs: tuple[OpenRun, OpenRun],
 ) -> Row:
-    write = formats.share if column.percent else formats.number  # means over repetitions, not one answer's value
+    write = formats.share if column.percent else formats.number  # for means over repetitions, not single answers
     a, b = means
     first, second = runs
     change = Number(b - a, signed=True, below=f"{write(a)} → {write(b)}")
@@ -273,6 +273,6 @@ def _choices(first: OpenRun, second: OpenRun, a: str, b: str) -> dict[str, objec
         "runs": [first.name, second.name],
         "names": [first.run.info.name, second.run.info.name],
         "same": first is second,
-        "conditions": [list(one.run.info.plan.conditions) for one in (first, second)],
+        "conditions": [list(opened.run.info.plan.conditions) for opened in (first, second)],
         "chosen": [a, b],
     }

@@ -1,4 +1,4 @@
-"""Connections to the viewer: how long a request's head may take, and how many may be open without the cookie."""
+"""Limits on connections: how long a request's head may take, and how many may be open without the cookie."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 __all__ = ["HEAD_SECONDS", "MOST_UNAUTHENTICATED", "LimitedConnection"]
 
 HEAD_SECONDS = 10.0
-"""For the head of a request, and for a new connection until a request on it has shown the cookie or the token."""
+"""For the head of a request, and for a new connection until a request on it shows the cookie or the token."""
 
 MOST_UNAUTHENTICATED = 64
-"""Open connections that have shown neither. Beyond that the oldest is closed, those without a request first."""
+"""Open connections that have shown neither. Above this, the oldest is closed, those without a request first."""
 
 _SETTLE_SECONDS = 0.1  # many connections are accepted before the first is read: none counts as idle until then
 
 
 class LimitedConnection(H11Protocol):
-    """uvicorn's connection with the limits above, which it does not have. Its limit for idle ones stays.
+    """uvicorn's connection with the limits above, which it lacks. Its own limit for idle connections stays.
 
-    A request's `scope["state"]["authenticate"]` is to be called once the request has shown who sends it.
+    Call a request's `scope["state"]["authenticate"]` once its sender is known.
     """
 
     head_seconds = HEAD_SECONDS
@@ -41,7 +41,7 @@ class LimitedConnection(H11Protocol):
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
         if not self.authenticated:
-            return  # its one deadline runs on, whatever it sends
+            return  # its deadline stays, whatever it sends
         if self.is_busy():
             self._stop_deadline()
         elif self._deadline is None:
@@ -80,6 +80,6 @@ class LimitedConnection(H11Protocol):
 
     def _end(self) -> None:
         if self.authenticated:
-            self.transport.close()  # what is still being sent is sent
+            self.transport.close()  # pending data is still sent
         else:
             self.transport.abort()

@@ -1,4 +1,4 @@
-"""Work that takes longer than a page may: done once, beside the pages, and kept for those who ask again."""
+"""Work that takes too long for one page: done once in the background, and kept for later requests."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from karat.viewer.live_index import Progress
 __all__ = ["PATIENCE_SECONDS", "Jobs", "NotYet"]
 
 PATIENCE_SECONDS = 3.0
-"""What a page waits for what it needs, before it says that it is being made."""
+"""How long a page waits for what it needs before it says that it is being computed."""
 
 _KEPT = 8
 _Result = TypeVar("_Result")
 
 
 class NotYet(Exception):
-    """What a page needs is being made. `what`: index, or summary."""
+    """What a page needs is still being computed. `what`: index or summary."""
 
     def __init__(self, what: str, progress: Progress | None = None) -> None:
         self.what, self.progress = what, progress
@@ -27,7 +27,7 @@ class NotYet(Exception):
 
 
 class Jobs(Generic[_Result]):
-    """Results by what they depend on. May be asked from several threads."""
+    """Results by what they depend on. Safe to use from several threads."""
 
     def __init__(self, pool: ThreadPoolExecutor, *, what: str) -> None:
         self._pool, self._what = pool, what
@@ -35,7 +35,7 @@ class Jobs(Generic[_Result]):
         self._jobs: dict[Hashable, Future[_Result]] = {}
 
     def result(self, key: Hashable, work: Callable[[], _Result]) -> _Result:
-        """Raises NotYet while the work goes on, and what it raised."""
+        """Raises NotYet while the work continues, or the error it raised."""
         with self._guard:
             job = self._jobs.pop(key, None) or self._pool.submit(work)
             self._jobs[key] = job

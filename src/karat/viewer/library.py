@@ -1,4 +1,4 @@
-"""The runs in a folder: the list, and the way to one of them. Nothing outside the folder is opened."""
+"""The runs in a folder: lists them, and opens one. Nothing outside the folder is opened."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ __all__ = ["Card", "Library", "Listing"]
 
 _MOST_RUNS = 2_000
 _MOST_OPEN = 8
-_RESULTS_SECONDS = 1.0  # that the list waits for results
-_MOST_SUMMARIZED = 4 * 2**20  # bytes of a journal that is read for a result in the list
-_MOST_SCANNED = 16 * 2**20  # bytes of a journal that is read to tell how a run ended
+_RESULTS_SECONDS = 1.0  # how long the list waits for results
+_MOST_SUMMARIZED = 4 * 2**20  # bytes: larger journals are not read for a result in the list
+_MOST_SCANNED = 16 * 2**20  # bytes: larger journals are not read to see how a run ended
 
 
 class Card(msgspec.Struct, frozen=True, kw_only=True):
-    """What the list says of a run. `fault`: why it cannot be opened."""
+    """A run's entry in the list. `fault`: why it cannot be opened."""
 
-    folder: str  # its name, and its address
+    folder: str  # its name, also in its address
     name: str = ""
     run: str = ""
     created: str = ""
@@ -49,7 +49,7 @@ class Card(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def tags(self) -> tuple[str, ...]:
-        """What the list can be narrowed to."""
+        """The tags by which the list can be filtered."""
         made_up = ("rehearsed",) if self.rehearsed else ()
         return tuple(filter(None, (self.kind, self.status, self.model or self.agent, *made_up, *self.conditions)))
 
@@ -62,7 +62,7 @@ class Listing(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Library:
-    """Every run directly in a folder, or of one folder only some."""
+    """Every run directly in a folder, or only some of them."""
 
     def __init__(self, root: Path, *, only: Iterable[str] = (), pool: ThreadPoolExecutor) -> None:
         self.root = root.resolve()
@@ -73,7 +73,7 @@ class Library:
         self._infos: dict[str, tuple[str, RunInfo | str]] = {}
         self._statuses: dict[str, tuple[str, str]] = {}
         self._results: dict[str, tuple[str, Future[tuple[str, Summary | None]]]] = {}
-        # Of its own: opening a run does not wait for the results of a hundred others.
+        # A pool of its own, so that opening a run does not wait for the results of a hundred others.
         self._results_pool = ThreadPoolExecutor(max_workers=1, thread_name_prefix="karat-view-results")
         self._guard = threading.Lock()
 
@@ -82,23 +82,23 @@ class Library:
         names = self._names()
         cards = [self._card(name) for name in names[:_MOST_RUNS]]
         return Listing(
-            cards=tuple(sorted(cards, key=lambda one: (one.created, one.folder), reverse=True)),
+            cards=tuple(sorted(cards, key=lambda card: (card.created, card.folder), reverse=True)),
             left=max(0, len(names) - _MOST_RUNS),
         )
 
     def results(self, names: Sequence[str]) -> dict[str, str]:
-        """The result of each of these runs in one sentence; of a large run only where its summary is in the cache.
+        """The result of each run in one sentence; for a large run, only if its summary is in the cache.
 
-        Results that take longer than a list may are computed by one thread, and shown when the page is loaded again.
+        Results that take too long are computed by one background thread, and shown when the page is reloaded.
         """
         waiting = "being computed: reload the page"
         done = {name: (job.result()[0] if job.done() else waiting) for name, job in self._computed(names).items()}
         return {name: done.get(name, "") for name in names}
 
     def history_of(self, name: str) -> tuple[list[Summary], int]:
-        """Summaries, without their questions, of all runs of the experiment of a run; how many are not there yet.
+        """Summaries, without questions, of all runs of this run's experiment; and how many are not ready yet.
 
-        Large runs count whose summary is in the cache. Raises BadRun where there is no such run.
+        Large runs are included if their summary is in the cache. Raises BadRun if there is no such run.
         """
         info = self._info(name) if name in self._names() else "there is no such run in this folder"
         if not isinstance(info, RunInfo):
@@ -124,7 +124,7 @@ class Library:
         return jobs
 
     def _result(self, run: RunFolder) -> tuple[str, Summary | None]:
-        """The result in a sentence, and the summary without what grows with the run."""
+        """The result in a sentence, and the summary without the parts that grow with the run."""
         if self.closing.is_set():
             return "", None
         try:
@@ -137,7 +137,7 @@ class Library:
         return verdicts(summary)[0], structs.replace(summary, table_of_samples=None, lowest=(), parts={})
 
     def open(self, name: str) -> OpenRun:
-        """Raises BadRun where there is no such run here."""
+        """Raises BadRun if there is no such run here."""
         path = self._path(name)
         stamp = _stamp(path / "run.json")
         if path.resolve().parent != self.root or not stamp:
@@ -168,13 +168,13 @@ class Library:
             return self.only
         try:
             with os.scandir(self.root) as entries:
-                # A link may lead out of the folder.
+                # A link may point outside the folder.
                 found = [
-                    one.name
-                    for one in entries
-                    if one.is_dir(follow_symlinks=False)
-                    and one.name.isprintable()
-                    and _stamp(Path(one.path, "run.json"))
+                    entry.name
+                    for entry in entries
+                    if entry.is_dir(follow_symlinks=False)
+                    and entry.name.isprintable()
+                    and _stamp(Path(entry.path, "run.json"))
                 ]
                 return sorted(found, reverse=True)
         except OSError as error:
@@ -203,7 +203,7 @@ class Library:
         )
 
     def _status(self, name: str, run: RunFolder) -> str:
-        """How the run stands; of one that nobody writes to it is looked up once."""
+        """The status of the run; read only once if nothing writes to it."""
         stamp = _stamp(run.journal)
         if (known := self._statuses.get(name)) is not None and known[0] == stamp and not _held(run):
             return known[1]
@@ -222,14 +222,14 @@ class Library:
 
 
 def _require_plain(run: Path) -> None:
-    """Raises BadRun where a file of the folder leads out of it, or would be waited for without end."""
+    """Raises BadRun if a file links outside the folder, or reading it could block forever."""
     for name in _FILES:
         try:
             mode = (run / name).lstat().st_mode
         except FileNotFoundError:
             continue
         if not stat.S_ISREG(mode):
-            raise BadRun(str(run), f"{name} is a link, or no plain file: it is not opened")
+            raise BadRun(str(run), f"{name} is a link or not a regular file, so it is not opened")
 
 
 _FILES = ("run.json", "samples.jsonl", "journal.jsonl", "journal.jsonl.zst", "journal.lock")
@@ -262,7 +262,7 @@ def _status(run: RunFolder) -> str:
 
 
 def _by_the_end(run: RunFolder) -> str:
-    """As far as the lock and the last line tell: a journal of any length is not read for a list."""
+    """The status according to the lock and the last line: a list must not read a long journal."""
     if _held(run):
         return "running"
     try:
@@ -273,7 +273,7 @@ def _by_the_end(run: RunFolder) -> str:
 
 
 def _stamp(file: Path) -> str:
-    """Changes with the file; empty where there is no plain file."""
+    """A stamp that changes with the file; empty if there is no regular file."""
     try:
         status = file.lstat()
     except OSError:

@@ -1,7 +1,7 @@
-"""The index of a run that is looked at: kept in memory, continued as the run goes on, made again where it cannot be.
+"""The index of a viewed run: kept in memory, extended as the run grows, rebuilt if that is impossible.
 
-Nothing is written anywhere, so any number of viewers may show one run. One thread continues the index (`catch_up`);
-pages read it between two of its steps.
+Nothing is written, so any number of viewers may show one run. One thread extends the index (`catch_up`); pages read
+it between two of its steps.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from karat.viewer.queries import Questions
 
 __all__ = ["LiveIndex", "Progress"]
 
-_STEP = 4 * 2**20  # bytes of the journal between two chances of a page
-_TAIL = 512  # bytes before the end of what was read, by which the journal is known again
+_STEP = 4 * 2**20  # bytes of the journal per step; pages get a chance between steps
+_TAIL = 512  # bytes before the end of what was read, by which the journal is recognised
 
 
 class Progress(msgspec.Struct, frozen=True, kw_only=True):
-    """How far the index is."""
+    """How much of the journal is indexed."""
 
     done: int  # bytes of the journal
     total: int
@@ -37,12 +37,12 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def finished(self) -> bool:
-        """Whether every whole line that was there is in it."""
+        """Whether the index has every complete line."""
         return self.done >= self.total
 
 
 class LiveIndex:
-    """One run's index. May be asked from several threads."""
+    """One run's index. Safe to use from several threads."""
 
     def __init__(self, run: RunFolder) -> None:
         self.run = run
@@ -50,20 +50,20 @@ class LiveIndex:
         self._index: RunIndex | None = None
         self._listing = SampleList()
         self._sample_places = array("q")
-        self._samples_state = self._read_state = self._tail = b""  # what was read
+        self._samples_state = self._read_state = self._tail = b""  # of what was read
         self._questions: Questions | None = None
 
     def progress(self) -> Progress:
-        """How much of the journal is read, as long as it is now."""
+        """How much of the journal, at its present length, has been read."""
         index, total = self._index, _size(self.run)
         if index is None:
             return Progress(done=0, total=max(total, 1), damaged=0)
-        # Behind what was read there may be the beginning of a line: what counts is whether anything came since.
+        # The journal may end with an unfinished line, so what counts is whether anything has changed since.
         finished = self._read_state == self._state()
         return Progress(done=total if finished else min(index.end, total - 1), total=total, damaged=index.damaged)
 
     def catch_up(self, *, going_on: Callable[[], bool] = lambda: True) -> None:
-        """Reads what the journal has gained. Raises BadRun for a run that is none."""
+        """Reads new lines of the journal. Raises BadRun for an invalid run."""
         while going_on():
             with self._guard, trusted(self.run):
                 state = self._state()
@@ -78,7 +78,7 @@ class LiveIndex:
 
     @contextmanager
     def reading(self) -> Iterator[Questions]:
-        """What there is to be asked of the run now; the index does not change meanwhile."""
+        """The current state, to query; the index does not change meanwhile."""
         with self._guard, trusted(self.run):
             if self._index is None:
                 self.catch_up()
@@ -88,12 +88,12 @@ class LiveIndex:
             yield self._questions
 
     def discard(self) -> None:
-        """Makes the next pass begin again."""
+        """Makes the next pass start from the beginning."""
         with self._guard:
             self._index = None
 
     def _fits(self) -> bool:
-        """Whether the index is still about this journal and these samples."""
+        """Whether the index still belongs to this journal and these samples."""
         index = self._index
         if index is None or index.outgrown or self._samples_state != _file_state(self.run.path / "samples.jsonl"):
             return False
@@ -107,7 +107,7 @@ class LiveIndex:
             for line in file:
                 self._sample_places.append(self._sample_places[-1] + len(line))
         self._listing, views = SampleList(), kinds.of(self.run.info.kind).views()
-        if type(views).listing is not Views.listing:  # else it needs no samples, which may be many
+        if type(views).listing is not Views.listing:  # otherwise the samples, perhaps many, need not be read
             rows = self._index.samples
             self._listing = views.listing((rows[sample.id], sample) for sample in self.run.samples())
 
@@ -117,7 +117,7 @@ class LiveIndex:
             return file.read(min(end, _TAIL))
 
     def _state(self) -> bytes:
-        """Changes with the journal and with the samples."""
+        """A stamp that changes with the journal and the samples."""
         return _file_state(self.run.journal) + _file_state(self.run.path / "samples.jsonl")
 
 

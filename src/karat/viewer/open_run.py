@@ -1,4 +1,4 @@
-"""One run that is being looked at: its index, its numbers and its labels, each as new as the run."""
+"""One run that is being viewed: its index, numbers and labels, kept up to date with the run."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ from karat.viewer.texts import Moved, Texts
 
 __all__ = ["OpenRun", "Page"]
 
-_ALMOST = 4 * 2**20  # bytes: a page may lack so much of a run that goes on
+_ALMOST = 4 * 2**20  # bytes by which a page may lag behind a running run
 
 
 class Page(msgspec.Struct, frozen=True, kw_only=True):
-    """What every page of a run starts from: one state of its index."""
+    """One state of the index, from which every page of a run is made."""
 
     questions: Questions
     texts: Texts
-    right: str = "numerical"  # of conversations: by which match a turn is right
+    right: str = "numerical"  # for conversations: the match that makes a turn right
 
 
 class OpenRun:
-    """May be asked from several threads."""
+    """A run being viewed. Safe to use from several threads."""
 
     def __init__(self, run: RunFolder, pool: ThreadPoolExecutor, *, going_on: Callable[[], bool]) -> None:
         self.run, self.name = run, run.path.name
@@ -51,7 +51,7 @@ class OpenRun:
         self._labels: tuple[str, Labels] | None = None
 
     def stamp(self) -> str:
-        """Changes whenever a page of the run may: with the journal, the samples, the labels, the status."""
+        """A stamp that changes whenever a page may: with the journal, the samples, the labels or the status."""
         files = (self.run.journal, self.run.path / "samples.jsonl", self.run.path / "labels.jsonl")
         stamps = [_stamp_of(file) for file in files]
         return "-".join([*stamps, "on" if self.going() else "off"])
@@ -64,7 +64,7 @@ class OpenRun:
             return False
 
     def fresh(self) -> Progress:
-        """Brings the index up to date as far as the patience of a page reaches."""
+        """Updates the index for as long as a page may wait."""
         progress = self.index.progress()
         if progress.finished:
             return progress
@@ -75,7 +75,7 @@ class OpenRun:
         return self.index.progress()
 
     def look_ahead(self) -> None:
-        """Begins with the index that the next page needs; not of a run that goes on, which needs what that takes."""
+        """Starts building the index for the next page, unless the run is running and needs the machine."""
         if not self.going() and not self.index.progress().finished:
             self._catch_up()
 
@@ -87,7 +87,7 @@ class OpenRun:
 
     @contextmanager
     def page(self) -> Iterator[Page]:
-        """One state of the index, up to date. Raises NotYet while it is made, BadRun where there are no samples."""
+        """One state of the index, up to date. Raises NotYet while it is built, BadRun if there are no samples."""
         if not (self.run.path / "samples.jsonl").is_file():
             raise BadRun(str(self.run.path), "samples.jsonl is missing")
         progress = self.fresh()
@@ -101,9 +101,9 @@ class OpenRun:
             raise NotYet("index") from error
 
     def summary(self) -> Summary:
-        """Every number of the run. Raises NotYet while it is added up, KaratError where that cannot be.
+        """Every number of the run. Raises NotYet while it is being computed, KaratError if that is impossible.
 
-        Of a run that goes on it may be somewhat old: adding up must not take what the run needs.
+        For a running run it may be somewhat out of date, because computing must not slow the run down.
         """
         stamps = [_stamp_of(file) for file in (self.run.journal, self.run.path / "samples.jsonl")]
         stamp = "-".join(stamps) + str(self.going())
@@ -121,13 +121,13 @@ class OpenRun:
         raise NotYet("summary")
 
     def document(self, summary: Summary) -> Document:
-        """Its report, made once."""
+        """The run's report, made only once."""
         if self._document is None or self._document[0] is not summary:
             self._document = summary, document(summary)
         return self._document[1]
 
     def labels(self) -> Labels:
-        """Raises BadRun for a file that holds none."""
+        """The run's labels. Raises BadRun if their file is invalid."""
         stamp = _stamp_of(labels_path(self.run))
         if self._labels is None or self._labels[0] != stamp:
             self._labels = stamp, read_labels(self.run)
@@ -135,7 +135,7 @@ class OpenRun:
 
 
 class _Sum:
-    """A summary that is being made, or was."""
+    """A summary that is being computed, or is ready."""
 
     def __init__(self, stamp: str, pool: ThreadPoolExecutor, run: RunFolder, *, before: _Sum | None) -> None:
         self.stamp = stamp
@@ -153,7 +153,7 @@ class _Sum:
         return found
 
     def fresh(self) -> bool:
-        """Whether making another one now would take more than a tenth of the time, of a large run."""
+        """Whether, for a large run, a new one now would mean spending over a tenth of the time on summaries."""
         return self._large and time.monotonic() - self._ended < 10 * self._took
 
 

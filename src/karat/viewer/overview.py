@@ -1,4 +1,4 @@
-"""The list of runs, and the page of one: the report's parts, as new as the run."""
+"""The list of runs, and the page of one run: its report, kept up to date."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _MOST_TAGS = 300
 
 
 def runs_page(site: Site, request: Request) -> Response:
-    """Every run in the folder. A viewer of one run goes straight to it."""
+    """Every run in the folder. A viewer of a single run redirects to it."""
     if len(site.library.only) == 1:
         return RedirectResponse(address("runs", site.library.only[0]), status_code=303)
     listing = site.library.listing()
@@ -60,7 +60,7 @@ def runs_page(site: Site, request: Request) -> Response:
 
 
 def overview_page(site: Site, request: Request, opened: OpenRun) -> Response:
-    """The answer, its numbers, and the ways to what stands behind them."""
+    """The main result, its numbers, and links to details."""
     stamp = opened.stamp()
     summary = opened.summary()
     links_of, links = kinds.of(summary.kind).views().links(summary)
@@ -88,7 +88,7 @@ def overview_page(site: Site, request: Request, opened: OpenRun) -> Response:
 
 
 def history_page(site: Site, request: Request) -> Response:
-    """A metric over the runs of the experiment of `run`."""
+    """One metric over all runs of the experiment that `run` belongs to."""
     name = asked(request, "run")
     summaries, waiting = site.library.history_of(name)
     metric, condition = asked(request, "metric") or None, asked(request, "condition") or None
@@ -120,7 +120,7 @@ def kind_page(site: Site, request: Request, opened: OpenRun) -> Response:
     summary, group, name = opened.summary(), request.path_params["group"], request.path_params["name"]
     shown = kinds.of(summary.kind).views().page(summary, opened.name, group, name)
     if shown is None:
-        return site.problem(request, 404, "No such page", "The run has no page of this name.")
+        return site.problem(request, 404, "No such page", "The run has no page with this name.")
     return site.page(
         request,
         "kind_page.html.j2",
@@ -135,7 +135,7 @@ def kind_page(site: Site, request: Request, opened: OpenRun) -> Response:
 
 
 def state(request: Request, opened: OpenRun) -> Response:
-    """Whether anything has changed: what pages ask while they are looked at."""
+    """Whether anything has changed: open pages poll this."""
     stamp = opened.stamp()
     tag = f'"{stamp}"'
     headers = {"etag": tag, "cache-control": "no-cache, private"}
@@ -147,7 +147,7 @@ def state(request: Request, opened: OpenRun) -> Response:
 
 
 def _doors(opened: OpenRun, summary: Summary) -> list[tuple[str, str, str]]:
-    """The ways on: name, address, what is behind it."""
+    """Links to other pages: name, address, what is there."""
     unit = unit_of(opened)
 
     def listed(**query: Any) -> str:

@@ -1,4 +1,4 @@
-"""What pages ask of a run's index: its questions filtered, sorted, counted and searched, a page at a time."""
+"""Queries of a run's index for pages: filter, sort, count and search its questions, one page at a time."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ __all__ = [
 ]
 
 PAGE = 50
-_SECONDS = 5.0  # of processor time that a search may take
+_SECONDS = 5.0  # of processor time for one search
 _BLOCK = 8 * 2**20
 _MOST_CHOICES = 100
 _NOISE = 1e-12  # as in `karat.analysis.compare`: thirds do not subtract exactly
@@ -55,25 +55,25 @@ _Line = TypeVar("_Line")
 
 
 class TooSlow(KaratError):
-    """A search that looks at more of a large run than a page may."""
+    """A search that takes too long on a large run."""
 
     def __init__(self) -> None:
         super().__init__("this search takes too long on a run of this size: use a rarer word, or `karat query`")
 
 
 class Filter(msgspec.Struct, frozen=True, kw_only=True):
-    """Which questions, in which order."""
+    """Which questions to list, and in which order."""
 
     sort: Sort = "position"
-    metric: str = ""  # of the score range and of sorting; empty: the first
-    condition: str = ""  # of range, failure, diagnosis and claims; empty: any
-    low: float | None = None  # of the mean of one question under a condition
+    metric: str = ""  # for the score range and for sorting; empty: the first
+    condition: str = ""  # for range, failure, diagnosis and claims; empty: any
+    low: float | None = None  # bound on a question's mean under a condition
     high: float | None = None
-    label: str = ""  # name=value; =value: of any name
+    label: str = ""  # name=value; =value: under any name
     failure: str = ""  # kind; "any"
-    claims: bool = False  # with unverified claims
+    claims: bool = False  # only those with unverified claims
     text: str = ""
-    choices: tuple[tuple[str, str], ...] = ()  # of those that the kind of dataset has: parameter and value
+    choices: tuple[tuple[str, str], ...] = ()  # filters of this kind of dataset: parameter and value
 
 
 class Cell(msgspec.Struct, frozen=True, kw_only=True):
@@ -81,32 +81,32 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
 
     condition: int
     mean: float  # NaN: no score
-    sd: float  # NaN: fewer than two
+    sd: float  # NaN: fewer than two scores
     n: int
     answers: int
     failures: int
 
 
 class Listed(msgspec.Struct, frozen=True, kw_only=True):
-    """One question of a list."""
+    """One question in a list."""
 
     row: int
     id: str
     position: int
     question: str
     turns: int
-    gap: float  # between conditions; NaN: fewer than two
+    gap: float  # between conditions; NaN: fewer than two conditions
     cells: tuple[Cell, ...]
 
 
 class Choices(msgspec.Struct, frozen=True, kw_only=True):
-    """What can be filtered by."""
+    """The choices that filters offer."""
 
     conditions: tuple[str, ...]
-    labels: tuple[tuple[str, str], ...]  # what `Filter.label` says, and its words
+    labels: tuple[tuple[str, str], ...]  # value of `Filter.label`, and its text
     failures: tuple[str, ...]
     claims: bool
-    more: dict[str, tuple[str, ...]]  # those of the kind of dataset, by the parameter
+    more: dict[str, tuple[str, ...]]  # those of the kind of dataset, by parameter
 
 
 class _Turn(msgspec.Struct, gc=False):
@@ -134,25 +134,25 @@ _answer = msgspec.json.Decoder(_AnswerLine).decode
 
 
 class _Means:
-    """One metric: over the repetitions of each question and condition, then over the conditions of each question."""
+    """Means of one metric: over repetitions per question and condition, then over conditions per question."""
 
     def __init__(self, values: Floats) -> None:
         """`values`: samples × conditions × repetitions; NaN: none."""
-        self.n = (~np.isnan(values)).sum(axis=2)  # samples × conditions, as the next two
+        self.n = (~np.isnan(values)).sum(axis=2)  # samples × conditions, like the next two
         with np.errstate(invalid="ignore", divide="ignore"):
             self.mean = np.nansum(values, axis=2) / self.n
             squares = np.nansum((values - self.mean[:, :, None]) ** 2, axis=2)
             variance = np.where(self.n > 1, squares / (self.n - 1), np.nan)
             self.sd = np.sqrt(variance)
             known = ~np.isnan(self.mean)
-            self.low = np.where(known, self.mean, np.inf).min(axis=1)  # of each question; ±inf: no score
+            self.low = np.where(known, self.mean, np.inf).min(axis=1)  # per question; ±inf: no score
             self.high = np.where(known, self.mean, -np.inf).max(axis=1)
             self.gap = np.where(known.sum(axis=1) > 1, self.high - self.low, np.nan)
             counted = (~np.isnan(variance)).sum(axis=1)
             self.spread = np.nansum(variance, axis=1) / np.where(counted, counted, np.nan)
 
     def order(self, sort: Sort, *, lower: bool) -> Ints:
-        """The questions that have a score, in order; of equal ones the first of the dataset first, or last."""
+        """The questions that have a score, in order; ties in the dataset's order, or its reverse."""
         rows = np.arange(len(self.low))
         if sort in ("worst", "best"):
             key = self.low if (sort == "worst") != lower else -self.high
@@ -164,10 +164,10 @@ class _Means:
 
 
 class Questions:
-    """One state of a run's index, as pages ask it."""
+    """One state of a run's index, for pages to query."""
 
     def __init__(self, index: RunIndex, listing: SampleList, sample_places: array[int]) -> None:
-        """`sample_places`: where each line of samples.jsonl begins, and the last one ends."""
+        """`sample_places`: where each line of samples.jsonl starts, and where the last one ends."""
         self.index, self.listing, self.end = index, listing, index.end
         self.views = kind_named(index.run.info.kind).views()
         self._sample_places = sample_places
@@ -183,7 +183,7 @@ class Questions:
         self._found: dict[tuple[tuple[str, ...], str], Flags] = {}  # by words and condition
 
     def column(self, key: str) -> MetricInfo | None:
-        """The metric of this name, or the first."""
+        """The metric with this key, or else the first."""
         return next((column for column in self.columns if column.key == key), self.columns[0] if self.columns else None)
 
     def means(self, column: MetricInfo) -> _Means:
@@ -192,7 +192,7 @@ class Questions:
         return self._means[column.key]
 
     def rows(self, wanted: Filter) -> Ints:
-        """The rows of the questions that a filter finds, in its order. Raises TooSlow."""
+        """The rows of the questions that match a filter, in its order. Raises TooSlow."""
         if wanted not in self._ordered:
             column = self.column(wanted.metric)
             if column is None or wanted.sort == "position":
@@ -239,7 +239,7 @@ class Questions:
                 yield Cell(condition=condition, mean=mean, sd=sd, n=n, answers=answers, failures=failures)
 
     def sample_bytes(self, row: int) -> bytes:
-        """The line of a sample. Raises BadRun where there is none any more."""
+        """The sample's line. Raises BadRun if it no longer exists."""
         number = self.index.sample_lines[row]
         start, end = self._sample_places[number], self._sample_places[number + 1]
         with self.index.run.open_file("samples.jsonl") or BytesIO() as file:
@@ -251,7 +251,7 @@ class Questions:
 
     @cached_property
     def choices(self) -> Choices:
-        """What the run can be filtered by; long lists are cut."""
+        """The choices for filters of this run; long lists are cut."""
         pairs = sorted({pair for rows in self.scores.values() for pair in rows.labels})[:_MOST_CHOICES]
         kinds = sorted({self._groups[code].kind for _, code in self.failures.values()})
         return Choices(
@@ -272,11 +272,11 @@ class Questions:
 
     @cached_property
     def failures(self) -> dict[int, tuple[int, int]]:
-        """Cell → where its last failure begins, and its group's code; without those that were made good later."""
+        """Cell → where its last failure starts, and its group's code; without failures that a retry fixed."""
         index = self.index
         last = {cell: (at, code) for at, cell, code in index.failures if cell >= 0}
         found = {cell: failure for cell, failure in last.items() if not index.answered[cell]}
-        later: dict[int, dict[str, int]] = {}  # of answered trials: scorer → its last row
+        later: dict[int, dict[str, int]] = {}  # for answered trials: scorer → its last row
         unscored = {code for code, group in self._groups.items() if group.stage == "score"}
         suspects = {cell for cell, (_, code) in last.items() if cell not in found and code in unscored}
         for scorer, rows in self.scores.items() if suspects else ():
@@ -293,11 +293,11 @@ class Questions:
 
     @cached_property
     def _failed_trials(self) -> Counter[int]:
-        """Sample and condition, as one number → trials that failed."""
+        """Sample and condition, as one number → failed trials."""
         return Counter(cell // self.index.repetitions for cell in self.failures)
 
     def _masks(self, wanted: Filter, column: MetricInfo | None) -> Iterator[Flags]:
-        """Of each part of a filter the questions that it finds, as flags."""
+        """For each part of a filter, flags of the questions that match."""
         condition = self.index.conditions.get(wanted.condition, -1) if wanted.condition else None
         if column is not None and (wanted.low is not None or wanted.high is not None):
             low = -np.inf if wanted.low is None else wanted.low
@@ -322,9 +322,9 @@ class Questions:
             yield self.search(wanted.text, wanted.condition)
 
     def search(self, text: str, condition: str) -> Flags:
-        """The questions that hold all words, or of which an answer does under the condition (empty: any).
+        """The questions that contain all words, or have an answer that does under the condition (empty: any).
 
-        Keeps what it finds. Needs no lock: it reads files, and places in the index that never change. Raises TooSlow.
+        The result is cached. Needs no lock: it reads files, and parts of the index that never change. Raises TooSlow.
         """
         words = tuple(re.findall(r"[^\W_]+", text[:200].lower())[:10])
         if (words, condition) not in self._found:
@@ -340,7 +340,7 @@ class Questions:
         return np.zeros(len(self.index.samples), dtype=bool)
 
     def _having(self, cells: Iterable[int], condition: int | None) -> Flags:
-        """The questions of these cells; `condition`: of its cells only."""
+        """The questions of these cells, or only of those under `condition`."""
         places = np.fromiter(cells, dtype=np.int64) // self.index.repetitions
         if condition is not None:
             places = places[places % len(self.conditions) == condition]
@@ -355,11 +355,11 @@ class Questions:
                     yield from _counting_cells(rows, positions)
 
     def _search(self, words: Sequence[str], condition: int | None) -> Iterator[int]:
-        """Rows of the questions whose texts, or one of their answers, hold all words; the last may be a beginning."""
+        """Rows of questions whose text, or one answer, contains all words; the last may be the start of a word."""
         patterns = [re.compile(rf"(?<![^\W_]){word}(?![^\W_])") for word in words[:-1]]
         patterns.append(re.compile(rf"(?<![^\W_]){words[-1]}"))
         rare = max(words, key=len)
-        rare = rare if rare.isascii() else ""  # others may be written in several ways
+        rare = rare if rare.isascii() else ""  # JSON can spell other characters in several ways
         index, end = self.index, time.thread_time() + _SECONDS
         for _, sample in self._lines_with(rare, index.run.open_file("samples.jsonl"), b"{", _sample, end):
             texts = [sample.id, *(text for turn in sample.turns for text in (turn.question, turn.golden) if text)]
@@ -377,7 +377,7 @@ class Questions:
     def _lines_with(
         self, word: str, lines: BinaryIO | None, beginning: bytes, decode: Callable[[bytes], _Line], end: float
     ) -> Iterator[tuple[int, _Line]]:
-        """Place and content of the lines of a file that hold a word somewhere. Raises TooSlow at `end`."""
+        """Place and content of the lines of a file that contain a word. Raises TooSlow at `end`."""
         sought, rest, place = word.encode(), b"", 0
         with lines or BytesIO() as file:
             while block := file.read(_BLOCK):
@@ -397,9 +397,9 @@ class Questions:
 
 
 class Flips:
-    """The questions on which two conditions, of one run or of two, differ on a metric.
+    """The questions for which two conditions, of one run or two, differ on a metric.
 
-    Means over repetitions are compared, of questions with the same id and content that both have numbers for.
+    Compares means over repetitions, for questions that have a number on both sides and the same id and content.
     """
 
     def __init__(self, sides: tuple[Questions, Questions], conditions: tuple[str, str], *, metric: str) -> None:
@@ -422,9 +422,9 @@ class Flips:
         self.up, self.down = int((self._change > 0).sum()), int((self._change < 0).sum())
 
     def page(self, number: int, *, order: str, lower: bool) -> Iterator[tuple[int, int, Listed, tuple[float, float]]]:
-        """Rows in both runs, question and means. `worst`: what the second side lost most comes first.
+        """Rows in both runs, question and means. `worst`: the largest losses of the second side come first.
 
-        `lower`: whether less is better.
+        `lower`: whether lower is better.
         """
         gain = -self._change if lower else self._change
         key = {"worst": gain, "best": -gain, "largest": -np.abs(gain)}[order]
@@ -434,7 +434,7 @@ class Flips:
 
 
 def _counting_cells(rows: ScoreRows, positions: array[int]) -> list[int]:
-    """The cells of those of these rows that count."""
+    """The cells of those rows that count."""
     some = np.array(positions, dtype=np.int64)
     cells = np.frombuffer(rows.cells, dtype=np.int64)[some[np.isin(some, rows.counting())]]
     return [int(cell) for cell in cells]

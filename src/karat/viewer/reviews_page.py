@@ -1,4 +1,4 @@
-"""Reviews: what people say of answers and of their turns, checked and kept in the run folder; and the page of them."""
+"""Reviews: people's judgements of answers and turns, checked and saved in the run folder; and the page of them."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from karat.viewer.web import Site
 __all__ = ["Reading", "Review", "reviews_page", "save"]
 
 _MOST_LABELS = 20_000
-_MOST_TURNS = 5_000  # labels of turns: each takes a look into the journal
+_MOST_TURNS = 5_000  # labels of turns: each needs a read of the journal
 _LISTED = 200
-_LARGEST = 1e100  # of a score: nobody gives a larger one, and its sums overflow
+_LARGEST = 1e100  # largest score: beyond it, sums overflow
 
 
 class _Place(msgspec.Struct, frozen=True, kw_only=True):
-    """The trial of a label in the index."""
+    """A label's trial, as in the index."""
 
     cell: int
     row: int
@@ -43,17 +43,17 @@ class _Place(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Compared(msgspec.Struct, kw_only=True):
-    """What labels and the run both say."""
+    """Judgements that labels and the run have in common."""
 
     pairs: list[Pair] = []
     word_pairs: list[WordPair] = []
-    texts: dict[int, list[tuple[str, bool]]] = {}  # place of a label → what it says, and whether karat says otherwise
+    texts: dict[int, list[tuple[str, bool]]] = {}  # place of a label → its texts, and whether karat disagrees
     places: dict[str, _Place | None] = {}  # trial → its place
     left_out: int = 0  # labels that were not compared
 
 
 def reviews_page(site: Site, request: Request, opened: OpenRun) -> Response:
-    """What was reviewed, and the agreement of people and judge."""
+    """The reviews, and how well people and judge agree."""
     labels = opened.labels()
     newest = [label for group in labels.newest.values() for label in group]
     newest.sort(key=lambda label: label.at, reverse=True)
@@ -62,7 +62,7 @@ def reviews_page(site: Site, request: Request, opened: OpenRun) -> Response:
         unit, texts = unit_of(opened, page), page.questions.views.reviews
         rows = [_listed(at, label, compared, opened, page) for at, label in enumerate(newest[:_LISTED])]
     claims = [verdict for label in newest for verdict in label.claims.values()]
-    # Of a kind whose turns have fields, all fields together stand before each of them.
+    # If the kind's turns have fields, all fields together come before each single one.
     fields = [msgspec.structs.replace(each, what="every field", words=False)
               for each in compared.word_pairs if isinstance(each.person, tuple)]  # fmt: skip
     order = {"right or wrong": 0, "every field": 1}
@@ -154,18 +154,18 @@ def _listed(at: int, label: Label, compared: _Compared, opened: OpenRun, page: P
 
 
 class Reading(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How a field is read: one of the two."""
+    """How a field is read: a value, or why there is none."""
 
     value: float | str | list[str] | None = None
     kind: str = ""  # why there is no answer
 
 
 class Review(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a form sends: everything that its reviewer now says of a trial, or of one of its turns."""
+    """The data of a form: the reviewer's whole label of a trial, or of one of its turns."""
 
     trial: str
     who: str
-    turn: int | None = None  # from 0; None: of the whole, and then without the last three
+    turn: int | None = None  # from 0; None: the whole answer, which does not take the last three fields
     scores: dict[str, float] = {}
     claims: dict[str, str] = {}  # place of a claim, as digits → confirmed, rejected
     note: str = ""
@@ -175,13 +175,13 @@ class Review(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 def save(opened: OpenRun, body: bytes) -> Response:
-    """Keeps a review; 422 with a sentence for one that cannot be kept."""
+    """Saves a review; status 422 and a sentence if it is invalid."""
     try:
         review = msgspec.json.decode(body, type=Review)
         with opened.page() as page:
             trial = page.texts.trial(review.trial)
             if trial is None or trial.answer is None:
-                raise ValueError("the run has no answer of this trial")
+                raise ValueError("the run has no answer for this trial")
             label = _label(review, trial, page)
         add_label(opened.run, label)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -194,10 +194,10 @@ def save(opened: OpenRun, body: bytes) -> Response:
 
 
 def _label(review: Review, trial: TrialRecord, page: Page) -> Label:
-    """Raises ValueError with a sentence for a review that cannot be kept."""
+    """The label of a review. Raises ValueError with a sentence if it is invalid."""
     who = " ".join(formats.clean(review.who).split())
     if not who or len(who) > 60:
-        raise ValueError("say who you are, in at most 60 characters")
+        raise ValueError("enter your name, in at most 60 characters")
     if len(review.note) > LONGEST_NOTE:
         raise ValueError(f"a note has at most {formats.count(LONGEST_NOTE)} characters")
     label = _of_turn(review, trial, page) if review.turn is not None else _of_whole(review, trial, page)
@@ -207,7 +207,7 @@ def _label(review: Review, trial: TrialRecord, page: Page) -> Label:
 
 def _of_whole(review: Review, trial: TrialRecord, page: Page) -> Label:
     if review.verdict or review.diagnosis or review.readings:
-        raise ValueError("a verdict, a diagnosis and a reading are of one turn: say which")
+        raise ValueError("a verdict, a diagnosis and a reading belong to one turn: say which")
     columns = {column.key: column for column in page.questions.columns}
     for key, value in review.scores.items():
         _check_score(key, value, columns)
@@ -215,7 +215,7 @@ def _of_whole(review: Review, trial: TrialRecord, page: Page) -> Label:
     for place, verdict in review.claims.items():
         at = int(place) if place.isascii() and place.isdigit() and len(place) < 6 else -1
         if not 0 <= at < len(claims) or verdict not in ("confirmed", "rejected"):
-            raise ValueError("a claim is confirmed or rejected, and one of the trial's")
+            raise ValueError("a claim must be one of the trial's, and confirmed or rejected")
         chosen[claims[at]] = verdict
     return Label(at="", who="", trial=trial.id, scores=review.scores, claims=chosen)  # type: ignore[arg-type] # checked
 
@@ -223,13 +223,13 @@ def _of_whole(review: Review, trial: TrialRecord, page: Page) -> Label:
 def _of_turn(review: Review, trial: TrialRecord, page: Page) -> Label:
     turn, sample, replies = review.turn or 0, page.texts.sample_of(trial.n), trial.replies
     if review.scores or review.claims:
-        raise ValueError("scores and claims are of a whole answer, not of a turn")
+        raise ValueError("scores and claims belong to a whole answer, not to a turn")
     if not 0 <= turn < min(len(sample.turns), len(replies)) or replies[turn].absent:
-        raise ValueError("the trial has no such turn, or there is no reply to it")
+        raise ValueError("the trial has no such turn, or no reply to it")
     if review.verdict and (review.verdict not in get_args(Judged) or not is_judged(sample, turn, trial)):
-        raise ValueError(f"a verdict is {', '.join(get_args(Judged))}, and of a turn that has a golden answer")
+        raise ValueError(f"a verdict is one of {', '.join(get_args(Judged))}, and the turn needs a golden answer")
     if review.diagnosis and (review.diagnosis not in MEANINGS or review.verdict != "wrong"):
-        raise ValueError("a diagnosis is one of karat's, and of a turn that is wrong")
+        raise ValueError("a diagnosis must be one of karat's, and the turn must be wrong")
     readings = {place: (each.value, each.kind) for place, each in review.readings.items()}
     answers, unread = page.questions.views.check_readings(sample, turn, trial.scores, readings)
     return Label(

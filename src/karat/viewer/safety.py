@@ -1,9 +1,9 @@
-"""Who may ask the server what: around every request, before any page.
+"""Access control: checks every request before any page is made.
 
-A page of the viewer shows prompts, answers and notes. Any other page in the same browser, and
-any program of another user on this machine, can send requests to a port of this machine; so a
-request needs the right host, a cookie that only the first link gives out, and for writes a
-second secret that only a page of ours knows.
+The viewer's pages show prompts, answers and notes. But any other page in the same browser, and
+any other user's program on this machine, can send requests to a local port. So a request needs
+the right host, a cookie that only the first link gives out, and for writes a second secret that
+only our pages know.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ POLICY = "; ".join([
     "default-src 'none'", "script-src 'self'", "style-src 'self'", "img-src 'self' data:", "connect-src 'self'",
     "font-src 'none'", "object-src 'none'", "base-uri 'none'", "form-action 'self'", "frame-ancestors 'none'",
 ])  # fmt: skip
-"""No script but files of ours, no `eval`, nothing from anywhere else, no page of ours within another."""
+"""Scripts only from our own files, no `eval`, nothing from elsewhere, and no framing of our pages."""
 
 _HEADERS = [
     (b"content-security-policy", POLICY.encode()),
@@ -47,14 +47,14 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
 class Door:
-    """An ASGI application around another one: lets in who belongs here.
+    """An ASGI application that wraps another and admits only authorised requests.
 
-    `token` opens the first link, once; who opened it then holds the cookie. `csrf` stands in
-    every page, and a write must bring it back in a header.
+    `token` makes the first link work, once; the browser that opened it then has the cookie. `csrf` is
+    in every page, and a write must send it back in a header.
     """
 
     def __init__(self, app: App, *, hosts: Iterable[str], port: int, any_address: bool = False) -> None:
-        """`hosts`: names that requests may call this server; `any_address`: and every address as a number."""
+        """`hosts`: host names that requests may use; `any_address`: also any IP address."""
         self._app, self._port, self._any_address = app, port, any_address
         self._hosts = {host.lower() for host in hosts}
         self._token: str | None = secrets.token_urlsafe(32)
@@ -64,7 +64,7 @@ class Door:
 
     @property
     def token(self) -> str:
-        """What the first link holds. Empty once it was used."""
+        """The token in the first link. Empty once it has been used."""
         return self._token or ""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -85,25 +85,25 @@ class Door:
         await self._app(scope, _limited(receive), _guarded(send))
 
     def _refused(self, scope: Scope) -> tuple[int, str] | None:
-        """What is wrong with a request, from any sender."""
+        """What is wrong with a request, whoever sent it; None if nothing is."""
         if len(scope.get("query_string", b"")) > MOST_QUERY or len(scope.get("raw_path") or b"") > MOST_PATH:
             return 414, "The address is too long."
         if scope["method"] not in ("GET", "HEAD", "POST"):
-            return 405, "Only GET, HEAD and POST."
+            return 405, "Only GET, HEAD and POST are allowed."
         hosts = _header(scope, b"host")
         if len(hosts) != 1 or not self._is_ours(hosts[0]):
-            return 421, "This server is not called that: open the address that `karat view` printed."
+            return 421, "This server has another host name. Open the address that `karat view` printed."
         origins = _header(scope, b"origin")
         if any(origin != f"http://{hosts[0]}" for origin in origins):
-            return 403, "Another site may not ask this server."
+            return 403, "Other sites may not send requests to this server."
         if scope["method"] == "POST" and not origins:
-            return 403, "A write needs its origin."
+            return 403, "A write needs an Origin header."
         sites = _header(scope, b"sec-fetch-site")
         if scope["method"] == "POST" and any(site != "same-origin" for site in sites):
-            return 403, "Another site may not write here."
+            return 403, "Other sites may not write here."
         length = _header(scope, b"content-length")
         if length and (not length[0].isdecimal() or len(length[0]) > 12 or int(length[0]) > MOST_BODY):
-            return 413, "Too much at once."
+            return 413, "The request is too large."
         return None
 
     def _is_ours(self, host: str) -> bool:
@@ -114,11 +114,11 @@ class Door:
             return False
         if name.lower() in self._hosts:
             return True
-        # Numbers cannot be made to point elsewhere, as names can (DNS rebinding).
+        # Unlike names, IP addresses cannot be redirected (DNS rebinding).
         return self._any_address and _is_number(name)
 
     def _exchanged(self, scope: Scope) -> str | None:
-        """Where to go on to, if the request brings the token; it is worth nothing from then on."""
+        """Where to redirect to if the request has the token, which is then invalidated."""
         if scope["method"] != "GET" or self._token is None:
             return None
         query = parse_qsl(scope.get("query_string", b"").decode("latin-1"), keep_blank_values=True)
@@ -127,14 +127,14 @@ class Door:
             return None
         self._token = None
         rest = urlencode([(name, value) for name, value in query if name != "token"])
-        path = "/" + quote(scope["path"].lstrip("/\\"))  # `//host` would lead away
+        path = "/" + quote(scope["path"].lstrip("/\\"))  # `//host` would redirect to another site
         return f"{path}?{rest}" if rest else path
 
     def _set_cookie(self) -> bytes:
         return f"{self.cookie}={self._session}; HttpOnly; SameSite=Strict; Path=/".encode()
 
     def _unknown(self, scope: Scope) -> tuple[int, str] | None:
-        """Why the sender is not let in; None where the cookie, and for writes the header, are right."""
+        """Why the sender is not admitted; None if the cookie and, for writes, the header are right."""
         held = [
             value.strip()
             for header in _header(scope, b"cookie")
@@ -143,19 +143,19 @@ class Door:
         ]
         if not any(hmac.compare_digest(value.encode(), self._session.encode()) for value in held):
             return 403, (
-                "This browser has not been let in. Open the address that `karat view` printed; it works once. "
-                "If it was used already, start `karat view` again."
+                "This browser has no access. Open the address that `karat view` printed; it works once. "
+                "If it has been used already, start `karat view` again."
             )
         _authenticate(scope)
         if scope["method"] == "POST":
             given = _header(scope, b"x-karat-csrf")
             if len(given) != 1 or not hmac.compare_digest(given[0].encode(), self.csrf.encode()):
-                return 403, "The page is of an earlier `karat view`, or none of ours: load it again."
+                return 403, "The page is from an earlier `karat view`, or not one of ours. Reload it."
         return None
 
 
 def hosts_of(host: str) -> set[str]:
-    """How a browser may call a server that listens at an address."""
+    """The host names a browser may use for a server that listens at an address."""
     if is_loopback(host):
         return {"127.0.0.1", "localhost", "[::1]"}
     names = {socket.gethostname(), socket.getfqdn()} if host in ("0.0.0.0", "::", "") else {host, f"[{host}]"}  # noqa: S104 - recognised, not listened at
@@ -185,14 +185,14 @@ def _header(scope: Scope, wanted: bytes) -> list[str]:
 
 
 def _authenticate(scope: Scope) -> None:
-    """Exempts the request's connection from the limits for those who have shown neither token nor cookie."""
+    """Exempts the connection from the limits for senders without token or cookie."""
     authenticate = scope.get("state", {}).get("authenticate")
     if authenticate is not None:
         authenticate()
 
 
 def _guarded(send: Send) -> Send:
-    """Adds what every answer carries."""
+    """Adds the headers of every response."""
 
     async def sending(message: Message) -> None:
         if message["type"] == "http.response.start":
@@ -207,7 +207,7 @@ def _guarded(send: Send) -> Send:
 
 
 def _limited(receive: Receive) -> Receive:
-    """A body without a length is cut off where it becomes too long: the parser then refuses it."""
+    """Cuts off a body of unknown length when it becomes too long: the parser then refuses it."""
     got = 0
 
     async def receiving() -> Message:

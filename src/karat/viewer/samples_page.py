@@ -28,7 +28,7 @@ _VIEWS = (("rendered", "Rendered"), ("plain", "Plain"), ("diff", "Difference to 
 
 
 def unit_of(opened: OpenRun, page: Page | None = None) -> str:
-    """What one sample of the run is called. Some kinds take the index to tell participants from groups."""
+    """The word for one sample. Some kinds need the index to distinguish participants from groups."""
     kind = kinds.of(opened.run.info.kind)
     if kind.by_session:
         return (page.questions.listing.unit if page is not None else "") or "session"
@@ -41,7 +41,7 @@ def samples_page(site: Site, request: Request, opened: OpenRun) -> Response:
     if text := asked(request, "text").strip():
         with opened.page() as page:
             questions = page.questions
-        with trusted(opened.run):  # other pages of the run do not wait for a search
+        with trusted(opened.run):  # without the lock, so that other pages do not wait for a search
             questions.search(text, asked(request, "condition"))
     with opened.page() as page:
         questions, wanted = page.questions, _wanted(request, page)
@@ -72,7 +72,7 @@ def samples_page(site: Site, request: Request, opened: OpenRun) -> Response:
 
 
 def sample_page(site: Site, request: Request, opened: OpenRun) -> Response:
-    """One question with everything that was answered to it."""
+    """One question with all its answers."""
     n, first = int(request.path_params["n"]), whole_asked(request, "first", most=10**6)
     view = asked(request, "view", among=tuple(name for name, _ in _VIEWS)) or "rendered"
     kind = kinds.of(opened.run.info.kind)
@@ -80,7 +80,7 @@ def sample_page(site: Site, request: Request, opened: OpenRun) -> Response:
     with opened.page() as page:
         questions = page.questions
         if not 0 < n <= len(questions.index.samples):
-            return site.problem(request, 404, "No such question", "The run has no question of this number.")
+            return site.problem(request, 404, "No such question", "The run has no question with this number.")
         sample = page.texts.sample(n - 1)
         trials, total = page.texts.trials(n - 1, first=first)
         reviews = Reviews(labels=opened.labels(), reviewer=site.reviewer)
@@ -131,9 +131,9 @@ def sample_page(site: Site, request: Request, opened: OpenRun) -> Response:
 def _grouped(
     trials: Sequence[TrialRecord], views: Sequence[dict[str, object]], reviews: Reviews
 ) -> list[dict[str, object]]:
-    """Trials of one condition with the same texts and scores, as one: the first, and the others to be folded below it.
+    """Groups a condition's trials with the same texts and scores: the first, and the others folded below it.
 
-    A trial that failed, or that people reviewed, stands for itself.
+    A trial that failed or was reviewed is shown on its own.
     """
     groups: dict[object, list[dict[str, object]]] = {}
     for trial, view in zip(trials, views, strict=True):
@@ -156,7 +156,7 @@ def _of(opened: OpenRun, page: Page | None = None) -> dict[str, Any]:
 
 
 def _place_in_list(opened: OpenRun, page: Page, request: Request, view: str) -> dict[str, Any]:
-    """The list from which one came, and what stands before and behind in it."""
+    """The list from which the page was opened, with the previous and next entry."""
     wanted, at = _wanted(request, page), whole_asked(request, "at", most=10**8)
     query = _query(wanted)
     number = max(0, at - 1) // queries.PAGE
@@ -170,23 +170,23 @@ def _place_in_list(opened: OpenRun, page: Page, request: Request, view: str) -> 
 
 
 def text_page(site: Site, request: Request, opened: OpenRun) -> Response:
-    """The whole text of one reply, to be saved: as it is, and never run."""
+    """The full text of one reply, unchanged, as a download that the browser never runs."""
     with opened.page() as page:
         trial = page.texts.trial(request.path_params["trial"])
     turn, replies = int(request.path_params["turn"]), () if trial is None else trial.replies
     if turn >= len(replies):
-        return site.problem(request, 404, "No such text", "The run has no answer of this trial and turn.")
+        return site.problem(request, 404, "No such text", "The run has no answer for this trial and turn.")
     body = replies[turn].text.encode("utf-8", "replace")
     headers = {"content-disposition": f'attachment; filename="answer-{turn + 1}.txt"'}
     return PlainTextResponse(body, headers=headers)
 
 
 def found_page(site: Site, request: Request, opened: OpenRun) -> Response:
-    """To the page of a question by its id."""
+    """Redirects to the page of the question with this id."""
     with opened.page() as page:
         row = page.questions.index.samples.get(request.query_params.get("id", ""))
     if row is None:
-        return site.problem(request, 404, "No such question", "The run has no question of this id.")
+        return site.problem(request, 404, "No such question", "The run has no question with this id.")
     return RedirectResponse(address("runs", opened.name, "samples", row + 1), status_code=303)
 
 
@@ -207,7 +207,7 @@ def _wanted(request: Request, page: Page) -> Filter:
 
 
 def _query(wanted: Filter) -> dict[str, Any]:
-    """The filter as parameters, without what is as always."""
+    """The filter as parameters, without defaults."""
     default = Filter()
     given = {name: value for name, value in structs.asdict(wanted).items() if value != getattr(default, name)}
     return {name: "1" if value is True else value for name, value in given.items() if name != "choices"} | dict(
@@ -216,7 +216,7 @@ def _query(wanted: Filter) -> dict[str, Any]:
 
 
 def _beside(opened: OpenRun, page: Page, wanted: Filter, at: int, view: str) -> str | None:
-    """The question at a place, from 1, of the list from which one came."""
+    """The address of the question at a place (from 1) in the list from which the page was opened."""
     rows = page.questions.rows(wanted)
     if not 0 < at <= len(rows):
         return None

@@ -1,4 +1,4 @@
-"""Listens, opens a browser, and ends cleanly."""
+"""The server: listens, serves until a signal, and ends cleanly."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 __all__ = ["Listening", "serve"]
 
 _GRACE_SECONDS = 2
-_COLLECTED = (50_000, 20, 20)  # an index is made of millions of small values without cycles: an eighth of its time
+_COLLECTED = (50_000, 20, 20)  # collecting millions of small values without cycles took an eighth of indexing time
 
 
 class Listening(msgspec.Struct, frozen=True, kw_only=True):
-    """Where the viewer is."""
+    """Where the viewer listens."""
 
     url: str  # with the token: works once
     host: str
@@ -47,17 +47,17 @@ def serve(
     reviewer: str = "",
     ready: Callable[[Listening], None] = lambda _: None,
 ) -> None:
-    """Serves the runs in `root` (of them `only` these) until Ctrl-C or SIGTERM.
+    """Serves the runs in `root`, or `only` these, until Ctrl-C or SIGTERM.
 
-    `port` 0: any free one. `ready` hears where it is once it listens. Raises MissingExtra without the
-    extra `view`, BadOption for an address that cannot be listened at, and for any but loopback unless
-    `remote` allows it.
+    `port` 0: any free one. `ready` is called with the address once the server listens. Raises
+    MissingExtra without the extra `view`, and BadOption if it cannot listen at the address, or if
+    that is not a loopback address and `remote` is false.
     """
     _require()
     from karat.viewer.safety import is_loopback
 
     if not is_loopback(host) and not remote:
-        raise BadOption("--host", f"{host} can be reached by other machines: want --allow-remote as well")
+        raise BadOption("--host", f"{host} can be reached by other machines: add --allow-remote to allow that")
     listener = _listener(host, port)
     with (
         listener,
@@ -112,13 +112,13 @@ def _listener(host: str, port: int) -> socket.socket:
     except OSError as error:
         what = f"{host} port {port}" if port else host
         option = "--port" if port else "--host"
-        # `create_server` adds the address to the text, as Python writes it; a name that is not known has no errno.
+        # `create_server` adds the address to the text, as a Python tuple; an unknown name has no errno.
         why = os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror or str(error)
         raise BadOption(option, f"cannot listen at {what}: {why}") from error
 
 
 def _run(server: uvicorn.Server, listener: socket.socket) -> None:
-    """Until a signal comes. uvicorn raises it again once it has ended, which is no fault here."""
+    """Runs until a signal. uvicorn raises the signal again at its end, which is no error here."""
     logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
     if threading.current_thread() is not threading.main_thread():
         server.run(sockets=[listener])

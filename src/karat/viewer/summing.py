@@ -1,9 +1,9 @@
-"""Summaries and comparisons for pages: here for runs of usual size, in a process of their own for large ones.
+"""Summaries and comparisons for pages: in this process, or in a separate one for large runs.
 
-The summary of a large run that is in the user's cache is taken first (`karat.analysis.cached`).
+For a large run, a summary in the user's cache is used if there is one (`karat.analysis.cached`).
 
-`python -m karat.viewer.summing RUN [RUN CONDITION CONDITION]` writes one as JSON to standard output. So the memory
-that a million scores need goes back when they are added up, and pages stay quick meanwhile.
+`python -m karat.viewer.summing RUN [RUN CONDITION CONDITION]` writes one as JSON to standard output. The separate
+process keeps pages responsive, and gives back the memory that a million scores need.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ def summed(run: RunFolder) -> Summary:
 
 
 def compared(a: RunFolder, b: RunFolder, condition_a: str | None, condition_b: str | None) -> Comparison:
-    """As `karat.analysis.compare_runs`."""
+    """Like `karat.analysis.compare_runs`."""
     if not (is_large(a) or is_large(b)):
         return compare(a, b, condition_a=condition_a, condition_b=condition_b)
     return _apart(Comparison, a.path, b.path, condition_a or "", condition_b or "")
 
 
 def _apart(kind: type[_Result], *arguments: str | Path) -> _Result:
-    command = [sys.executable, "-m", "karat.viewer.summing", *(str(one) for one in arguments)]
+    command = [sys.executable, "-m", "karat.viewer.summing", *(str(argument) for argument in arguments)]
     done = subprocess.run(command, capture_output=True, check=False, stdin=subprocess.DEVNULL)
     if done.returncode:
         stderr = done.stderr.decode("utf-8", "replace")[-2000:].strip()

@@ -1,4 +1,4 @@
-"""An answer against the golden answer, word by word."""
+"""Compares an answer with the golden answer, word by word."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from karat import formats
 __all__ = ["MOST_WORDS", "difference"]
 
 MOST_WORDS = 1_500
-"""Of one text: comparing takes time with the square of it."""
+"""Limit per text: the time grows with its square."""
 
 _WORDS = re.compile(r"\s+|\w+|[^\w\s]")
-_RUN = 2  # words in a row that make a match
+_RUN = 2  # words in a row needed for a match
 
 
 def difference(golden: str, answer: str) -> tuple[list[tuple[str, str]], str]:
-    """What of the golden answer goes (del), comes (ins) and stays (same) to make the answer; and what was not compared.
+    """What turns the golden answer into the answer (del, ins, same), and a note if some was not compared.
 
     >>> difference("use --resume", "just use --resume")
     ([('ins', 'just '), ('same', 'use --resume')], '')
     """
     old, new = _WORDS.findall(golden[: 20 * MOST_WORDS]), _WORDS.findall(answer[: 20 * MOST_WORDS])
-    # It passes over what comes again and again in a long text: with that, some texts would take minutes.
+    # autojunk skips words that are frequent in a long text: without it, some texts would take minutes.
     matcher = SequenceMatcher(None, old[:MOST_WORDS], new[:MOST_WORDS])
     found: list[tuple[str, str]] = []
     gone, come = "", ""
@@ -35,7 +35,7 @@ def difference(golden: str, answer: str) -> tuple[list[tuple[str, str]], str]:
         a, b = block.a + block.size, block.b + block.size
         same = "".join(new[block.b : b])
         if block.size and (gone or come) and len(same.split()) < _RUN and (a, b) != ends:
-            gone, come = gone + same, come + same  # single words that both happen to use say nothing
+            gone, come = gone + same, come + same  # single words in common mean nothing
             continue
         found += [(kind, words) for kind, words in (("del", gone), ("ins", come), ("same", same)) if words]
         gone = come = ""

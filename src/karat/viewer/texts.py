@@ -1,4 +1,4 @@
-"""The words of trials, read from the journal where the index says that they are."""
+"""The texts of trials, read from the journal at the positions in the index."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ __all__ = ["Moved", "Texts"]
 
 _MOST_TRIALS = 60  # of one question on one page
 _MOST_ROWS = 400  # scores of one trial
-_MOST_BYTES = 32 * 2**20  # of all lines of a page, but for those of its first trial
+_MOST_BYTES = 32 * 2**20  # of all lines on a page, except those of its first trial
 _Record = TypeVar("_Record")
 
 
 class Moved(Exception):
-    """A line is not where the index says: the journal is another one by now."""
+    """A line is not where the index says: the journal has changed."""
 
 
 class _ReplyEvent(msgspec.Struct):
@@ -40,11 +40,11 @@ class Texts:
 
     @property
     def spent(self) -> bool:
-        """Whether this page has read so much that `scores_of` gives no more."""
+        """Whether this page has used up its reads, so that `scores_of` returns nothing."""
         return self._left <= -_MOST_BYTES
 
     def sample(self, row: int) -> Sample:
-        """A question with its texts. Raises Moved, and BadRun where its line is none of karat's."""
+        """A question with its texts. Raises Moved, or BadRun if its line is invalid."""
         try:
             sample = msgspec.json.decode(self._questions.sample_bytes(row), type=Sample)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -54,11 +54,11 @@ class Texts:
         return sample
 
     def sample_of(self, trial: int) -> Sample:
-        """The question of a trial, by its cell. Raises as `sample`."""
+        """The question of a trial, by its cell. Raises like `sample`."""
         return self.sample(self._index.place(trial)[0])
 
     def trials(self, row: int, *, first: int = 0) -> tuple[list[TrialRecord], int]:
-        """The trials of a question, by repetition, from a place on; and how many there are in all. Raises Moved."""
+        """The trials of a question by repetition, starting at `first`; and how many there are. Raises Moved."""
         index, failures = self._index, self._questions.failures
         step = len(index.conditions) * index.repetitions
         cells = [cell for cell in range(row * step, (row + 1) * step) if index.answered[cell] or cell in failures]
@@ -71,12 +71,12 @@ class Texts:
         return found, len(cells)
 
     def trial(self, name: str) -> TrialRecord | None:
-        """One trial by its id, if anything was answered in it. Raises Moved."""
+        """One trial by its id, if it has an answer. Raises Moved."""
         cell = self._index.cell_of(name)
         return None if cell is None else self._trial(cell)
 
     def scores_of(self, trial: int, turn: int | None = None) -> tuple[Score, ...]:
-        """The rows of a trial, by its cell, or those of one turn. Raises Moved."""
+        """The scores of a trial, by its cell, or of one turn. Raises Moved."""
         places = [at for rows in self._questions.scores.values() for at in rows.places_of(trial)[:_MOST_ROWS]]
         scores = (self._line(at, Score) for at in places if not self.spent)
         return tuple(score for score in scores if score is not None and turn in (None, score.turn))
@@ -114,7 +114,7 @@ class Texts:
         )
 
     def _line(self, at: int, kind: type[_Record]) -> _Record | None:
-        """A record; None where the line is there, and none of karat's. Raises Moved where there is no such line."""
+        """A record; None if the line is invalid. Raises Moved if there is no such line."""
         try:
             line = self._reader.line(at)
         except (BadRun, OSError) as error:
@@ -127,7 +127,7 @@ class Texts:
 
 
 def _spent(replies: tuple[Reply, ...]) -> tuple[float | None, int | None]:
-    """Dollars and tokens; None: not reported of every reply."""
+    """Dollars and tokens; None: some reply did not report them."""
     dollars = [reply.dollars for reply in replies if reply.dollars is not None]
     used = [reply.usage for reply in replies if reply.usage is not None]
     tokens = sum((usage.input_tokens or 0) + (usage.output_tokens or 0) for usage in used)

@@ -1,4 +1,4 @@
-"""One trial as its page shows it: values written, texts by part, what people said beside what the judge said."""
+"""One trial for its page: formatted values, texts, and people's labels next to the judge's scores."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from karat.viewer.text_diff import difference
 __all__ = ["TrialContext", "claims_of", "steps_of", "trial_view", "written"]
 
 _SHOWN = 20_000  # characters of a text on a page
-_MOST_STEPS = 11  # that are buttons; with more, one types
+_MOST_STEPS = 11  # shown as buttons; more than that, and the score is typed in
 _MOST_CALLS = 200
-_MOST_PEOPLE = 12  # of one answer; the newest
+_MOST_PEOPLE = 12  # per answer; the newest
 _MOST_NOTES = 50
 
 
 class TrialContext(msgspec.Struct, frozen=True, kw_only=True):
-    """What a trial is shown with."""
+    """What the view of a trial needs besides the trial."""
 
     run: str
     columns: Sequence[MetricInfo]
@@ -41,12 +41,12 @@ class TrialContext(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def trial_view(trial: TrialRecord, page: TrialContext) -> dict[str, Any]:
-    """What the template needs of one trial."""
+    """The template's data for one trial."""
     labels = page.reviews.labels.of(trial.id)
     name = page.conditions[trial.condition] if 0 <= trial.condition < len(page.conditions) else "?"
-    own = next((one for one in labels if one.who == page.reviews.reviewer and one.turn is None), None)
+    own = next((label for label in labels if label.who == page.reviews.reviewer and label.turn is None), None)
     replies = trial.replies
-    people = [one for one in labels if one.scores and one.turn is None][-_MOST_PEOPLE:]
+    people = [label for label in labels if label.scores and label.turn is None][-_MOST_PEOPLE:]
     claims = claims_of(trial.scores)
     return {
         "n": trial.n,
@@ -59,7 +59,7 @@ def trial_view(trial: TrialRecord, page: TrialContext) -> dict[str, Any]:
         "judged": any(not score.offline for score in trial.scores),
         "failure": _failure(trial),
         "damaged": trial.damaged,
-        "people": [one.who for one in people],
+        "people": [label.who for label in people],
         "scores": list(_scores(trial, page, people)),
         "replies": [_reply(reply, turn, trial, page) for turn, reply in enumerate(replies)],
         "reasons": _reasons(trial.scores),
@@ -68,8 +68,8 @@ def trial_view(trial: TrialRecord, page: TrialContext) -> dict[str, Any]:
         "workspace": _workspace(trial, page.folder),
         "spent": _spent(trial),
         "attempts": [{"what": f"{one.kind} ({one.cls})", "message": one.message} for one in trial.attempts],
-        "notes": [one for one in labels if one.note][-_MOST_NOTES:],
-        # A number of a conversation is a mean over its turns: nothing that one would give it as a whole.
+        "notes": [label for label in labels if label.note][-_MOST_NOTES:],
+        # A conversation's number is a mean over its turns, which nobody would give as one score.
         "ask": [] if page.by_turn else [_question(column, own) for column in page.columns][:20],
         "own_note": own.note if own is not None else "",
     }
@@ -81,7 +81,7 @@ def claims_of(scores: Iterable[Score]) -> list[str]:
 
 
 def written(column: MetricInfo, value: float | None) -> str:
-    """A number of a metric, for people."""
+    """A value of a metric, formatted for people."""
     if value is None or math.isnan(value):
         return formats.UNKNOWN
     if column.percent and value in (0.0, 1.0):
@@ -90,7 +90,7 @@ def written(column: MetricInfo, value: float | None) -> str:
 
 
 def steps_of(column: MetricInfo) -> list[tuple[str, str]]:
-    """What a person can choose from on a metric: value and name; nothing where any number will do."""
+    """The choices for a metric, value and name; empty if any number is allowed."""
     if column.percent:
         return [("0", "no"), ("1", "yes")]
     if column.kind != "ordinal" or column.low is None or column.high is None:
@@ -101,7 +101,7 @@ def steps_of(column: MetricInfo) -> list[tuple[str, str]]:
 
 
 def _scores(trial: TrialRecord, page: TrialContext, people: Sequence[Label]) -> Iterator[dict[str, Any]]:
-    """The metrics on which the judge or somebody else gave a number."""
+    """The metrics on which the judge or another scorer gave a number."""
     for column in page.columns:
         value, given = trial.values.get(column.key, math.nan), [label.scores.get(column.key) for label in people]
         if not math.isnan(value) or any(score is not None for score in given):
@@ -123,11 +123,11 @@ def _question(column: MetricInfo, own: Label | None) -> dict[str, Any]:
 
 
 def _failure(trial: TrialRecord) -> dict[str, str] | None:
-    one = trial.failure
-    if one is None:
+    failure = trial.failure
+    if failure is None:
         return None
-    where = f"{one.scorer or 'a scorer'} failed" if one.stage == "score" else f"{one.cls} fault"
-    return {"what": one.kind.replace("_", " "), "where": where, "message": one.message}
+    where = f"{failure.scorer or 'a scorer'} failed" if failure.stage == "score" else f"{failure.cls} fault"
+    return {"what": failure.kind.replace("_", " "), "where": where, "message": failure.message}
 
 
 def _reply(reply: Reply, turn: int, trial: TrialRecord, page: TrialContext) -> dict[str, Any]:
@@ -181,7 +181,7 @@ def _reasons(scores: Sequence[Score]) -> list[tuple[str, str]]:
 
 
 def _besides(trial: TrialRecord) -> str:
-    """What the tool that made an imported run recorded of the trial and its scores, as JSON; empty where nothing is."""
+    """Data that the tool behind an imported run recorded for the trial and its scores, as JSON; may be empty."""
     if trial.answer is None or not trial.answer.detail:
         return ""
     found = {"answer": trial.answer.detail, **{score.scorer: score.detail for score in trial.scores if score.detail}}
@@ -189,12 +189,12 @@ def _besides(trial: TrialRecord) -> str:
 
 
 def _workspace(trial: TrialRecord, run: Path) -> dict[str, str] | None:
-    """What the trial changed in its workspace, in words and as a diff; None where it had none."""
+    """What the trial changed in its workspace, in words and as a diff; None if it had no workspace."""
     changes = trial.answer.workspace if trial.answer is not None else None
     if changes is None:
         return None
     parts = [f"{formats.plural(changes.changed, 'file')} changed", f"{formats.count(changes.removed)} removed"]
-    parts += [] if changes.complete else [f"not everything was kept: {'; '.join(changes.left_out)}"]
+    parts += [] if changes.complete else [f"not everything was saved: {'; '.join(changes.left_out)}"]
     try:
         diff = read_stored(run, changes.file)[1]
     except (OSError, ValueError) as error:
@@ -206,7 +206,7 @@ def _claim(at: int, text: str, labels: Sequence[Label], own: Label | None) -> di
     return {
         "index": at,
         "text": text,
-        "verdicts": [(one.who, one.claims[text]) for one in labels if text in one.claims][-_MOST_PEOPLE:],
+        "verdicts": [(label.who, label.claims[text]) for label in labels if text in label.claims][-_MOST_PEOPLE:],
         "own": own.claims.get(text, "") if own is not None else "",
     }
 
@@ -215,7 +215,7 @@ def _spent(trial: TrialRecord) -> str:
     judged = [score.dollars for score in trial.scores if not score.offline]
     parts = [f"agent {formats.dollars(trial.dollars)}"]
     if judged:
-        known = [one for one in judged if one is not None]
+        known = [cost for cost in judged if cost is not None]
         parts.append(f"judge {formats.dollars(math.fsum(known), unknown=len(judged) - len(known))}")
     if trial.tokens is not None:
         parts.append(f"{formats.count(trial.tokens)} tokens")

@@ -1,4 +1,4 @@
-"""What every page has: the way to its template, its address, its errors."""
+"""What all pages share: rendering, assets, error pages, and reading parameters."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _LONGEST_PARAMETER = 300
 
 
 class Site:
-    """The pages' common ground: templates, runs, who is there."""
+    """What all pages share: templates, runs, the reviewer."""
 
     def __init__(self, library: Library, *, reviewer: str = "") -> None:
         self.library, self.reviewer = library, reviewer
@@ -42,7 +42,7 @@ class Site:
     def page(
         self, request: Request, template: str, *, status: int = 200, folder: Path | None = None, **content: Any
     ) -> Response:
-        """A page; `content` is what its template needs besides. `folder`: of a kind's templates, called `kind/…`."""
+        """A page. `content`: data for its template. `folder`: a kind's own templates, named `kind/…`."""
         if folder not in self._environments:
             more = {} if folder is None else {"kind": folder}
             made = self._environments[folder] = environment(view=_HERE / "templates", **more)
@@ -60,11 +60,11 @@ class Site:
         return HTMLResponse(text.encode("utf-8", "replace"), status_code=status)
 
     def problem(self, request: Request, status: int, title: str, message: str) -> Response:
-        """Something that could not be shown."""
+        """A page that says why something cannot be shown."""
         return self.page(request, "problem.html.j2", status=status, title=title, message=message)
 
     def waiting(self, request: Request, opened: OpenRun, error: NotYet) -> Response:
-        """What is being made, and how far it is; the page asks again by itself."""
+        """A page that shows what is being computed, and its progress; it reloads by itself."""
         progress = error.progress
         return self.page(
             request,
@@ -79,7 +79,7 @@ class Site:
 
 
 def asked(request: Request, name: str, *, among: Mapping[str, Any] | tuple[str, ...] | None = None) -> str:
-    """A parameter as text; empty where it is missing, too long, or none of `among`."""
+    """A parameter as text; empty if it is missing, too long, or not in `among`."""
     value = request.query_params.get(name, "")
     if len(value) > _LONGEST_PARAMETER or (among is not None and value not in among):
         return ""
@@ -87,13 +87,13 @@ def asked(request: Request, name: str, *, among: Mapping[str, Any] | tuple[str, 
 
 
 def whole_asked(request: Request, name: str, *, most: int) -> int:
-    """A parameter as a whole number from 0 to `most`; 0 where it is none."""
+    """A parameter as a whole number from 0 to `most`; 0 if it is invalid."""
     value = request.query_params.get(name, "")
     return min(int(value), most) if value.isascii() and value.isdigit() and len(value) < 10 else 0
 
 
 def number_asked(request: Request, name: str) -> float | None:
-    """A parameter as a number; None where it is none."""
+    """A parameter as a number; None if it is invalid."""
     try:
         value = float(request.query_params.get(name, "")[:30])
     except ValueError:
@@ -102,7 +102,7 @@ def number_asked(request: Request, name: str) -> float | None:
 
 
 class Asset(msgspec.Struct, frozen=True, kw_only=True):
-    """A file of ours."""
+    """One of the viewer's own files."""
 
     name: str
     type: str
@@ -111,13 +111,13 @@ class Asset(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def path(self) -> str:
-        """Where a browser gets it, and may keep it."""
+        """The address, under which a browser may cache the file."""
         return f"/static/{self.mark}/{self.name}"
 
 
 @lru_cache(maxsize=1)
 def assets() -> dict[str, Asset]:
-    """Style and scripts by name."""
+    """Styles and scripts by name."""
     texts = {
         "page.css": css() + (_HERE / "static" / "viewer.css").read_text(encoding="utf-8"),
         "page.js": script(),

@@ -1,1 +1,1 @@
-"""One file a command; the file's name is the command's name, and its `command` the door."""
+"""One file per command, named after it; `command` in it is the click command."""

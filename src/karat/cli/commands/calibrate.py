@@ -1,4 +1,4 @@
-"""`karat calibrate`: the judge beside people, and numbers corrected by them."""
+"""`karat calibrate`: compares the judge with people, and corrects its numbers."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ __all__ = ["command"]
 @options.run_argument
 @click.argument("labels", metavar="[LABELS]", type=click.Path(path_type=Path), required=False)
 @click.option("--who", metavar="NAME", help="Who filled in LABELS; default: the name of your account.")
-@click.option("--draw", metavar="ID", help="Use this draw; default: the newest with labels.")
+@click.option("--draw", metavar="ID", help="Use this draw; default: the newest that has labels.")
 @click.option(
     "--target", type=click.Choice(["questions", "answers"]), default="questions", show_default=True,
-    help="Intervals for questions like these, or for these answers alone.",
+    help="Whether intervals hold for questions like these, or for these answers alone.",
 )  # fmt: skip
 @click.option(
     "--width", type=click.FloatRange(min=0, min_open=True), metavar="W",
-    help="Also show how many labels intervals of ±W need (0.05 of a share).",
+    help="Also show how many labels an interval of ±W needs, e.g. 0.05 for a share.",
 )  # fmt: skip
 @click.option(
     "--markdown", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Write the result as Markdown."
@@ -50,9 +50,9 @@ def command(  # noqa: PLR0913 - an argument for each option
 ) -> Exit:
     """Compare the judge of RUN with people, and correct its means and differences.
 
-    LABELS is a sheet of `karat sample` with scores in it; several people each give their own, and a sheet may be given
-    again. The scores are kept in the run folder; without LABELS those that are there are used. `karat report` shows
-    the corrected numbers with --corrected, and `karat gate` decides on them.
+    LABELS is a sheet from `karat sample` with its scores filled in. Each person fills in their own sheet; a sheet may
+    be passed more than once. Scores are saved in the run folder; without LABELS the saved ones are used. With
+    --corrected, `karat report` shows the corrected numbers and `karat gate` decides on them.
     """
     import msgspec
 
@@ -80,7 +80,7 @@ def command(  # noqa: PLR0913 - an argument for each option
 
 
 def _keep(run: RunFolder, summary: Summary, labels: Path, who: str | None) -> list[str]:
-    """Keeps the scores of a sheet that are new, and says what was kept."""
+    """Saves the new scores of a sheet, and returns what was saved, in words."""
     import getpass
     from contextlib import suppress
 
@@ -103,10 +103,10 @@ def _keep(run: RunFolder, summary: Summary, labels: Path, who: str | None) -> li
     if new:
         add_calibration(run, new)
     lines = [
-        f"{plural(len(new), 'labelled answer')} of '{name}' kept, {len(scores) - len(new)} known already",
+        f"{plural(len(new), 'labelled answer')} by '{name}' saved, {len(scores) - len(new)} saved before",
         *left_out,
     ]
     if changed:
-        lines.append(f"warning: {plural(changed, 'answer')} had other scores of '{name}', which these replace; "
+        lines.append(f"warning: {plural(changed, 'answer')} had other scores by '{name}', which these replace; "
                      "another person's sheet needs --who NAME")  # fmt: skip
     return lines

@@ -21,16 +21,15 @@ __all__ = ["command"]
 @options.results
 @options.output()
 def command(source: options.File, chosen: options.Chosen, no_start: bool, results: Path, output: Output) -> Exit:
-    """Check the experiment or study in FILE and describe it; no agent is asked, nothing is written.
+    """Check the experiment or study in FILE and describe it. Asks no agent and writes nothing.
 
-    All faults are listed, each with its place and remedy. Each MCP server is started
-    and its tools are listed; a broken one is a fault. Exit code 2 if `karat run` would refuse to
-    start.
+    All faults are listed, each with its place and how to fix it. Each MCP server is started
+    and asked for its tools; if it does not work, that is a fault. Exit code 2 if `karat run` would
+    refuse to start.
 
-    A study is a study.yaml, a folder with one or with several, or a name from `karat list studies`.
-    Its arms and tests are shown with people's results, and answers that copy people's (copy.jsonl)
-    go through its SQL and tests: exit code 2 if they do not reproduce people's results. --set then
-    takes options of the dataset, e.g. wording=other.
+    A study is a study.yaml, a folder with one or more of them, or a name from `karat list studies`. Exit code 2 also
+    if its copy.jsonl does not reproduce the human results. --set then takes options of the dataset, e.g.
+    wording=other.
     """
     from karat import kinds
     from karat.cli.checking import check
@@ -64,7 +63,7 @@ def _dataset(kind: Any, path: Path, source: options.File, chosen: options.Chosen
     if found.studies or output.as_json:
         output.result(str(found), found)
     if found.faults:
-        faults = [Fault(place=one.place, message=one.message, line=one.line) for one in found.faults]
+        faults = [Fault(place=fault.place, message=fault.message, line=fault.line) for fault in found.faults]
         raise BadDataset(found.path, faults)
     output.say(*(f"warning: {text}" for text in found.warnings))
     output.complain(*found.problems)

@@ -1,4 +1,4 @@
-"""`karat check-server`: whether an MCP server keeps the protocol."""
+"""`karat check-server`: whether an MCP server follows the protocol."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _COMMAND = "karat.command"
 
 
 class _WithCommand(click.Command):
-    """What follows `--` is the command of a server: click itself would drop the mark."""
+    """Takes what follows `--` as the command of a server: click itself would drop the `--`."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         place = args.index("--") if "--" in args else len(args)
@@ -37,7 +37,7 @@ class _WithCommand(click.Command):
 @click.option("--seconds", type=click.FloatRange(min=0, min_open=True, max=3600), default=10, show_default=True,
               metavar="N", help="How long one answer may take.")  # fmt: skip
 @click.option("--env-file", type=click.Path(path_type=Path), metavar="PATH",
-              help="NAME=value lines for ${NAME}, where the environment has none.")  # fmt: skip
+              help="NAME=value lines for each ${NAME} that the environment does not set.")  # fmt: skip
 @click.option("--junit", type=_FILE, metavar="FILE", help="Write JUnit XML: a test case for each check.")
 @options.output()
 @click.pass_context
@@ -45,14 +45,13 @@ def command(  # noqa: PLR0913 - an argument for each option
     ctx: click.Context, file: Path | None, server: str | None, url: str | None, calls: tuple[str, ...],
     seconds: float, env_file: Path | None, junit: Path | None, output: Output,
 ) -> Exit:  # fmt: skip
-    """Check whether an MCP server keeps the protocol, without a model.
+    """Check whether an MCP server follows the protocol, without a model.
 
     The server is SERVER of the experiment in FILE (without SERVER: each of them), the one at --url, or the one that
-    COMMAND starts, e.g. `karat check-server -- python server.py`. It is started several times. Checked are versions of
-    the protocol, lists and their pages, errors, cancellation, results, names, schemas, descriptions, and the end.
+    COMMAND starts, e.g. `karat check-server -- python server.py`. It is started several times.
 
-    Tools are called only if the server marks them as read-only, if --call names them, or, unless they are marked as
-    destructive, without the arguments that they require. Exit code 0: no check failed, 1: one failed.
+    A tool is called only if the server marks it as read-only, if --call names it, or, unless it is marked as
+    destructive, without its required arguments. Exit code 0: no check failed, 1: one failed.
     """
     from karat.cli.server_checking import check_servers
     from karat.document.gated import checks_junit

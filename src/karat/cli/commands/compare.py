@@ -25,7 +25,7 @@ __all__ = ["command"]
 @click.argument("second", metavar="RUN[:CONDITION]", required=False)
 @click.argument("others", metavar="[RUN[:CONDITION]]...", nargs=-1)
 @click.option(
-    "--metric", metavar="NAME", help="Of three or more: rank on this metric; default: the first that all have."
+    "--metric", metavar="NAME", help="With three or more: rank by this metric; default: the first that all have."
 )
 @options.gathered("shown", options.Shown)
 @options.results
@@ -39,16 +39,15 @@ def command(
     results: Path,
     output: Output,
 ) -> Exit:
-    """Show what changed from the first to the second, question by question; rank three or more.
+    """Show what changed between two runs, question by question; rank three or more.
 
-    For each metric: the mean difference with its interval, p (Holm, over all comparisons), and the
-    questions that changed most. For human studies: PAS and ECS of the second minus the first, paired
-    by participant whatever wording they read, and the tests that changed, reversed ones first.
-    Without conditions, those that both runs have are compared. For two conditions of one run leave
-    out the second RUN: `karat compare RUN:baseline :with-docs`.
+    For each metric: the mean difference (second minus first) with its interval, p (Holm, over all comparisons), and
+    the questions that changed most. For human studies: PAS and ECS, second minus first, and the tests that changed.
+    Unless you name conditions, all that both runs have are compared. To compare two conditions of one run, leave out
+    the second RUN: `karat compare RUN:baseline :with-docs`.
 
-    Three or more are ranked on one metric, over the questions that all have: conditions that share a letter cannot
-    be told apart. A RUN without a condition brings all of its conditions, so one RUN alone ranks these.
+    Three or more are ranked by one metric, over the questions that all have: conditions that share a letter cannot
+    be told apart. A RUN without a condition stands for all its conditions, so a single RUN ranks its own.
     """
     from karat.analysis import compare
     from karat.cli.printed import aside
@@ -97,9 +96,9 @@ def _ranked(texts: Sequence[str], metric: str | None, shown: options.Shown, *, r
 
 
 def _split(text: str, *, results: Path, otherwise: RunFolder | None = None) -> tuple[RunFolder, str | None]:
-    """The run of `RUN:CONDITION`, and the condition where one is named; both may hold a colon themselves.
+    """The run of `RUN:CONDITION`, and the condition if one is named; either may itself contain a colon.
 
-    `otherwise` is the run of a text that begins with the colon. Raises BadRun, BadOption.
+    `otherwise` is the run if the text begins with a colon. Raises BadRun, BadOption.
     """
     from karat import api
     from karat.errors import BadRun
@@ -113,7 +112,7 @@ def _split(text: str, *, results: Path, otherwise: RunFolder | None = None) -> t
         try:
             return api.open(text[:place], results=results), text[place + 1 :] or None
         except BadRun as error:
-            # Of several, the complaint about the shortest: what stands before the first colon is most likely the run.
+            # Report the shortest reading: what comes before the first colon is most likely the run.
             complaint = error if complaint is None or len(error.path) < len(complaint.path) else complaint
     assert complaint is not None
     raise complaint

@@ -1,4 +1,4 @@
-"""`karat compress`: the journals of runs that have ended take less room."""
+"""`karat compress`: compresses the journals of runs that have ended."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ _MEGABYTE = 1_000_000
 
 @click.command("compress")
 @click.argument("runs", metavar="RUN...", nargs=-1, required=True)
-@click.option("--undo", is_flag=True, help="Make journal.jsonl of journal.jsonl.zst again.")
+@click.option("--undo", is_flag=True, help="Turn journal.jsonl.zst back into journal.jsonl.")
 @options.results
 @options.output()
 def command(runs: tuple[str, ...], undo: bool, results: Path, output: Output) -> Exit:
     """Compress the journal of each RUN that has ended.
 
-    RUN is a run folder, the beginning of its name or id, or a folder of runs: all of these. journal.jsonl becomes
-    journal.jsonl.zst, which every command reads as before, and `zstd -d` too. What continues a run, `run --resume` or
-    `score`, makes a plain journal of it first. Exit code 2 if some run could not be compressed; the others are.
+    RUN is a run folder, the beginning of its name or id, or a folder of runs (then all of them). journal.jsonl becomes
+    journal.jsonl.zst, which every command still reads, and so does `zstd -d`. `run --resume` and `score` first
+    decompress the journal that they continue. Exit code 2 if a run could not be compressed; the others still are.
     """
     from karat import api, formats
     from karat.errors import BadRun, RunBusy

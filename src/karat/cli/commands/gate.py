@@ -21,18 +21,18 @@ _THRESHOLD = "[CONDITION.]METRIC=VALUE"
 @click.option("--min", "least", multiple=True, metavar=_THRESHOLD, help="The metric is at least this. Repeatable.")
 @click.option(
     "--max", "most", multiple=True, metavar=_THRESHOLD,
-    help="The metric is at most this; also cost_usd (of the run) and failed (share of trials). Repeatable.",
+    help="The metric is at most this; also cost_usd (of the whole run) and failed (share of trials). Repeatable.",
 )  # fmt: skip
 @click.option(
     "--max-drop", "drop", multiple=True, metavar=_THRESHOLD,
     help="The metric is worse than in --baseline by at most this. Repeatable.",
 )  # fmt: skip
 @click.option("--baseline", metavar="RUN", help="The run to compare with, or latest:NAME for the newest "
-              "other run of that experiment that is done and has the same dataset.")  # fmt: skip
+              "other finished run of that experiment with the same dataset.")  # fmt: skip
 @click.option("--corrected", is_flag=True, help="Decide on means as people would score (`karat calibrate`).")
 @click.option("--junit", type=_FILE, metavar="FILE", help="Write JUnit XML: a test case for each threshold.")
 @click.option("--markdown", type=_FILE, metavar="FILE", help="Write the result as Markdown, for a pull request.")
-@click.option("--github", is_flag=True, help="Print annotations of a GitHub workflow for what did not pass.")
+@click.option("--github", is_flag=True, help="Print GitHub workflow annotations for thresholds that did not pass.")
 @options.results
 @options.output()
 def command(  # noqa: PLR0913 - an argument for each option
@@ -48,11 +48,11 @@ def command(  # noqa: PLR0913 - an argument for each option
     results: Path,
     output: Output,
 ) -> Exit:
-    """Decide whether a run keeps its thresholds: passed, failed or undecided.
+    """Decide whether a run meets its thresholds: passed, failed or undecided.
 
-    Passed means that the lower 95 % bound keeps the threshold, failed that the upper bound misses it; between the two
-    the run has too few questions to say, and the output names how many would do. Thresholds of the run's experiment
-    file (`gate:`) count too; an option for the same name replaces one. Exit code 0: passed, 1: failed, 4: undecided.
+    Passed means that the lower 95 % bound (for --max: the upper) meets the threshold, failed that the other bound
+    misses it. In between, the run has too few questions to decide. Thresholds in the run's experiment file (`gate:`)
+    count too, unless an option of the same name replaces them. Exit code 0: passed, 1: failed, 4: undecided.
     """
     import msgspec
 
@@ -82,7 +82,7 @@ def command(  # noqa: PLR0913 - an argument for each option
 
 
 def _annotated(lines: list[str], text: str, output: Output) -> str:
-    """The annotations, then the text in which a name of the run cannot be a command to the workflow."""
+    """The annotations, then the text, in which no name from the run can act as a workflow command."""
     import secrets
 
     if output.as_json:

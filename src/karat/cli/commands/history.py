@@ -32,9 +32,9 @@ def command(
 ) -> Exit:
     """Follow a metric over the runs of one experiment, the oldest first.
 
-    Runs count that have the same name and the same dataset, by content, as the newest run in FOLDER (default: the
-    folder of results). Says when the metric changed, at an error rate of 5 %, and raises an alarm where the newest runs
-    have left the earlier ones (4 % of series of 100 equal runs raise one).
+    Includes every run with the same name and dataset content as the newest run in FOLDER (default: the folder of
+    results). Says when the metric changed, at an error rate of 5 %, and raises an alarm if the newest runs have
+    drifted away from the earlier ones (false alarms: 4 % of series of 100 equal runs).
     """
     import msgspec
 

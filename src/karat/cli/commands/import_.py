@@ -1,4 +1,4 @@
-"""`karat import`: results of other tools as runs, and drafts of datasets from what others wrote down."""
+"""`karat import`: turns other tools' results into runs, and other people's studies into drafts of datasets."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ __all__ = ["command"]
     "--out",
     type=click.Path(path_type=Path, file_okay=False),
     metavar="DIR",
-    help="Where run folders are made; default: results. Of humanstudy: the folder for the draft (of several: their "
-    "folders); default: the draft's name, in this one.",
+    help="Where to make run folders; default: results. For humanstudy: the folder for the draft (for several: the "
+    "folder that holds theirs); default: the draft's name, in the current folder.",
 )
-@click.option("--force", is_flag=True, help="humanstudy: write over files that are there.")
+@click.option("--force", is_flag=True, help="humanstudy: overwrite existing files.")
 @click.option(
     "--map",
     "columns",
@@ -49,15 +49,15 @@ def command(
     settings: tuple[str, ...],
     output: Output,
 ) -> Exit:
-    """Turn results of other tools into runs that every command reads. No model is asked.
+    """Turn results of other tools into runs that every command reads. Asks no model.
 
-    FORMAT is one of `karat list importers`: inspect, csv, …. PATH is a file of results, or a folder of them; files
-    that can be compared become conditions of one run. What a file does not record stays missing, and what cannot be
-    read is counted. The same files give the same run folder: importing them again changes nothing.
+    FORMAT is one of `karat list importers`: inspect, csv, …. PATH is a file of results or a folder of them; files
+    that can be compared become conditions of one run. Whatever a file does not record stays missing; whatever cannot
+    be read is counted.
 
-    With humanstudy, PATH is a study folder of HumanStudy-Bench, or a folder of several: a draft of
-    study.yaml, its materials, README.md and DECISIONS.md. Numbers are checked against each other
-    and nothing is guessed; `karat check` names what is still open.
+    With humanstudy, PATH is a study folder of HumanStudy-Bench, or a folder of several. Each becomes a
+    draft: study.yaml, its materials, README.md and DECISIONS.md. Numbers are checked against each
+    other and nothing is guessed; `karat check` names what is still open.
     """
     from karat.cli import importing
 

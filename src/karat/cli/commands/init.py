@@ -20,10 +20,9 @@ __all__ = ["command"]
 def command(kind: str, folder: Path | None, output: Output) -> Exit:
     """Write a small working example of KIND into DIR (default: a new folder of that name).
 
-    KIND is golden (questions with golden answers), conversation (chains of questions about a
-    report, answered with numbers) or study (an experiment with people, in which an agent takes
-    part). The example has an experiment file, a dataset, an agent or recorded answers, and a
-    README; it runs offline and without a key. Nothing is overwritten.
+    KIND is golden (questions with golden answers), conversation (chains of questions about a report, answered with
+    numbers) or study (an experiment with people, in which an agent takes part). The example runs offline and needs
+    no API key. Nothing is overwritten.
     """
     from karat.cli.scaffold import scaffold
 

@@ -1,4 +1,4 @@
-"""`karat lint`: golden answers that contradict themselves."""
+"""`karat lint`: finds golden answers that contradict themselves."""
 
 from __future__ import annotations
 
@@ -15,12 +15,11 @@ __all__ = ["command"]
 @options.gathered("linting", options.Linting)
 @options.output()
 def command(linting: options.Linting, output: Output) -> Exit:
-    """Show where the golden answers in DATASET contradict themselves; no agent is asked, nothing changed.
+    """Show where the golden answers in DATASET contradict themselves. Asks no agent and changes nothing.
 
-    In conversations with numbers: programs that do not give the answer, printed answers that differ
-    from executed ones, numbers that the table has with another sign or scale, or not at all. In
-    questions with golden answers: duplicate questions, and answers that differ. The exit code is 0
-    whatever is found, 2 if a run would refuse the file.
+    In conversations with numbers: programs whose result is not the answer, and numbers that differ from the table
+    or are not in it. In questions with golden answers: duplicate questions, and duplicates with different answers.
+    The exit code is 0 whatever is found, 2 if a run would refuse the file.
     """
     from karat.cli.linting import lint, write_quarantine
 

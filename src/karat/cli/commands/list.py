@@ -1,4 +1,4 @@
-"""`karat list`: what there is to choose from."""
+"""`karat list`: the plug-ins you can choose from."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _OLD_NAMES = {"datasets": "kinds", "reports": "exports"}
 
 
 class _Family(click.ParamType[str]):
-    """A family of plug-ins, or what a kind of dataset brings; kinds are loaded to know, so not before it is needed."""
+    """A family of plug-ins, or one that a kind of dataset adds; kinds are slow to load, so only when needed."""
 
     name = "family"
 
@@ -42,8 +42,8 @@ def _kinds() -> dict[str, type[Kind]]:
 def command(family: str, name: str | None, output: Output) -> Exit:
     """List the plug-ins of a family. With NAME, show its options.
 
-    Plug-ins of other installed packages are listed with their source. `studies` are the human
-    studies that come with karat; `presets` say who takes part in one.
+    Plug-ins from other installed packages are listed with their source. `studies` are the human
+    studies that come with karat; `presets` are the system prompts that say who takes part in one.
     """
     family = _OLD_NAMES.get(family, family)
     if family in (brought := _kinds()):

@@ -1,4 +1,4 @@
-"""`karat login`: lets a person log in to an MCP server, once."""
+"""`karat login`: logs you in to an MCP server, once."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ __all__ = ["command"]
 @click.command("login")
 @click.argument("file", type=click.Path(path_type=Path))
 @click.argument("server")
-@click.option("--no-browser", is_flag=True, help="Only print the address; open no browser.")
+@click.option("--no-browser", is_flag=True, help="Print the address but do not open a browser.")
 @click.option("--port", type=click.IntRange(1, 65535), metavar="N",
-              help="Port of this machine to which the browser comes back. Default: a free one.")  # fmt: skip
+              help="Port on this machine that the browser is redirected to. Default: a free one.")  # fmt: skip
 @click.option("--seconds", type=click.FloatRange(min=1, max=3600), default=300, show_default=True, metavar="N",
               help="How long the login may take.")  # fmt: skip
 @click.option("--env-file", type=click.Path(path_type=Path), metavar="PATH",
-              help="NAME=value lines for ${NAME}, where the environment has none.")  # fmt: skip
+              help="NAME=value lines for each ${NAME} that the environment does not set.")  # fmt: skip
 @options.output()
 def command(
     file: Path, server: str, no_browser: bool, port: int | None, seconds: float, env_file: Path | None, output: Output,
 ) -> Exit:  # fmt: skip
     """Log in to SERVER of the experiment in FILE, an MCP server with `auth: {type: login}`.
 
-    Prints the address of the server's login page and opens it in the browser, which comes back to this machine. The
-    tokens are kept in ~/.local/state/karat/tokens (or $XDG_STATE_HOME/karat/tokens), for you alone; runs renew them.
+    Prints the address of the server's login page and opens it in the browser. The tokens are saved in
+    ~/.local/state/karat/tokens (or $XDG_STATE_HOME/karat/tokens), readable only by you; runs renew them.
     """
     from karat.cli.logging_in import log_in
 

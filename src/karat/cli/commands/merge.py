@@ -19,17 +19,16 @@ __all__ = ["command"]
     "--out",
     type=click.Path(path_type=Path, file_okay=False),
     metavar="DIR",
-    help="Where the run folder is made; default: the folder of results.",
+    help="Where to make the run folder; default: the folder of results.",
 )
 @options.results
 @options.output()
 def command(runs: tuple[str, ...], out: Path | None, results: Path, output: Output) -> Exit:
-    """Put the runs of one experiment together: the shards that `karat run --shard I/N` made.
+    """Merge runs of one experiment: the shards that `karat run --shard I/N` made.
 
-    RUN is a run folder, the beginning of its name or id, or a folder of runs: all of these. The runs stay as they are.
-    One that is not complete can be resumed, and all of them merged again: the merged run is then replaced. Runs of
-    different experiments, datasets, conditions, scorers or code are refused. Where two runs have answered one trial,
-    the answer of the run that was made first counts.
+    RUN is a run folder, the beginning of its name or id, or a folder of runs (then all of them). The runs are left
+    unchanged. If one is incomplete, resume it and merge again. Runs of different experiments are refused. If two
+    runs have answered the same trial, the answer of the earlier run counts.
     """
     from karat import api
     from karat.execution import merge_runs

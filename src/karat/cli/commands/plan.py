@@ -23,17 +23,17 @@ _SHARE = click.FloatRange(min=0, max=1, min_open=True, max_open=True)
 
 @click.command("plan")
 @click.argument("run", metavar="[RUN]", required=False)
-@click.option("--metric", metavar="NAME", help="Of this metric; default: the run's first.")
-@click.option("--pair", nargs=2, metavar="A B", help="Between these conditions; default: the first that were compared.")
+@click.option("--metric", metavar="NAME", help="Plan for this metric; default: the run's first.")
+@click.option("--pair", nargs=2, metavar="A B", help="Compare these conditions; default: the first comparison.")
 @click.option(
     "--difference", type=click.FloatRange(min=0, min_open=True), metavar="D",
-    help="Also show how many questions show a difference of D, in points of the metric (0.05 of a share).",
+    help="Also show how many questions it takes to show a difference of D, in points of the metric (0.05 for a share).",
 )  # fmt: skip
 @click.option("--power", type=_SHARE, default=0.8, show_default=True, metavar="P", help="Share of runs that show it.")
 @click.option("--alpha", type=_SHARE, default=0.05, show_default=True, metavar="P", help="Level of the test.")
 @click.option(
     "--questions", type=click.IntRange(min=2), multiple=True, metavar="N",
-    help="Size to show; default: the run's, half, double and four times. Repeatable.",
+    help="Number of questions to show; default: the run's, and half, twice and four times as many. Repeatable.",
 )  # fmt: skip
 @click.option(
     "--repetitions", type=click.IntRange(min=1), multiple=True, metavar="K",
@@ -41,15 +41,15 @@ _SHARE = click.FloatRange(min=0, max=1, min_open=True, max_open=True)
 )  # fmt: skip
 @click.option(
     "--sd-questions", type=click.FloatRange(min=0, min_open=True), metavar="SD",
-    help="Without RUN: standard deviation over questions of the true differences.",
+    help="Without RUN: standard deviation of the true difference over questions.",
 )  # fmt: skip
 @click.option(
     "--sd-answers",
     type=click.FloatRange(min=0),
     metavar="SD",
-    help="Without RUN: standard deviation of answers to a question.",
+    help="Without RUN: standard deviation between answers to the same question.",
 )
-@click.option("--cost", type=click.FloatRange(min=0), metavar="USD", help="Without RUN: price of one answer, judged.")
+@click.option("--cost", type=click.FloatRange(min=0), metavar="USD", help="Without RUN: price of one judged answer.")
 @click.option("--chart", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Draw it, as SVG.")
 @options.results
 @options.output()
@@ -71,7 +71,7 @@ def command(  # noqa: PLR0913 - an argument for each option
 ) -> Exit:
     """Show how large an experiment must be: questions, repetitions, cost.
 
-    From a finished RUN, whose scores say how much questions and answers vary, or from assumed standard deviations:
+    Plans from a finished RUN, whose scores show how much questions and answers vary, or from assumed deviations:
     `karat plan --sd-questions 0.8 --sd-answers 0.5 --difference 0.2`.
     """
     import msgspec
@@ -93,15 +93,15 @@ def command(  # noqa: PLR0913 - an argument for each option
     given = [name for name, value in assumed.items() if value is not None]
     if run is None:
         if sd_questions is None:
-            raise BadOption("--sd-questions", "without RUN say how much differences vary between questions")
+            raise BadOption("--sd-questions", "is required without RUN: how much differences vary between questions")
         if metric or pair:
-            raise BadOption("--metric" if metric else "--pair", "is of a RUN; none is named")
+            raise BadOption("--metric" if metric else "--pair", "needs a RUN")
         within = ((sd_answers or 0.0) ** 2,) * 2
         pilot = Pilot(between=sd_questions**2, within=within, cost_answer=cost, cost_score=0.0)
         title, percent = "Plan from assumed variation", False
     else:
         if given:
-            raise BadOption(given[0], "is for a plan without RUN; the run says it")
+            raise BadOption(given[0], "is only for a plan without RUN; the run already defines it")
         pilot, title, percent = _from_run(run, metric, pair, results)
     made = plan(
         pilot, delta=difference, power=power, alpha=alpha, questions=questions, repetitions=repetitions or REPETITIONS
@@ -115,7 +115,7 @@ def command(  # noqa: PLR0913 - an argument for each option
 
 
 def _from_run(run: str, metric: str | None, pair: tuple[str, str] | None, results: Path) -> tuple[Pilot, str, bool]:
-    """What a run says about a comparison, the comparison in words, and whether its metric is a share."""
+    """The pilot data of a comparison, the comparison in words, and whether its metric is a share."""
     from karat import api
     from karat.analysis.planning import comparison_of, pilot_of
 
@@ -124,5 +124,5 @@ def _from_run(run: str, metric: str | None, pair: tuple[str, str] | None, result
     pilot, title = pilot_of(summary, chosen), f"{chosen.b} - {chosen.a} on {chosen.metric}"
     if math.isnan(pilot.between):
         why = f"run {summary.run} cannot say how much {title} varies: {pilot.reason}"
-        raise BadOption("plan", f"{why}; assume it, without RUN, by --sd-questions")
+        raise BadOption("plan", f"{why}; leave out RUN and assume a value with --sd-questions")
     return pilot, title, info.percent

@@ -1,4 +1,4 @@
-"""`karat plot`: the charts of a run, as files."""
+"""`karat plot`: writes the charts of a run as files."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ __all__ = ["command"]
     "--out",
     type=click.Path(path_type=Path, file_okay=False),
     metavar="DIR",
-    help="The folder for the charts, made where it is missing; default: the name of the run and -charts.",
+    help="The folder for the charts, created if missing; default: the name of the run plus -charts.",
 )
 @click.option(
     "--format",
     "forms",
     type=click.Choice(["png", "svg", "json"]),
     multiple=True,
-    help="The form of the files; json has title, description and numbers. Repeatable; default: svg.",
+    help="The file format; json has title, description and numbers. Repeatable; default: svg.",
 )
 @click.option("--dark", is_flag=True, help="Draw for a dark background.")
 @options.gathered("shown", options.Compared)
@@ -43,9 +43,8 @@ def command(
 ) -> Exit:
     """Write the charts of RUN into a folder, as SVG.
 
-    RUN is a run folder, the beginning of its name or id, or `latest`. --format png needs the extra
-    `plots`. Nothing is fetched; the same run gives the same charts. With --json the result has each
-    chart's title and its numbers as a table.
+    RUN is a run folder, the beginning of its name or id, or `latest`. --format png needs the extra `plots`. With
+    --json the result has each chart's title and its numbers as a table.
     """
     from karat import api
     from karat.analysis.verdicts import REHEARSED
@@ -60,7 +59,7 @@ def command(
     drawn = draw(found, folder, forms, dark=dark, output=output)
     output.result(str(drawn), drawn)
     if not found:
-        output.say("nothing was scored: there is no chart")
+        output.say("nothing was scored, so there are no charts")
     if opened.info.rehearsed:
         output.say(f"warning: {REHEARSED}")
     return Exit.DONE

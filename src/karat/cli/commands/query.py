@@ -1,4 +1,4 @@
-"""`karat query`: a run, asked with SQL."""
+"""`karat query`: queries a run with SQL."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ def command(
 ) -> Exit:
     """Query RUN with SQL: one SELECT over its tables, in DuckDB's dialect.
 
-    Without SQL the tables and their columns are listed; with --to and --out every table is written
+    Without SQL, lists the tables and their columns; with --to and --out as well, writes every table
     into a folder. RUN is a run folder, the beginning of its name or id, `latest`, or a folder of
     runs: then all of them are queried, and the column `run` of every table names the row's run. Runs
-    are only read. A query cannot reach files, the network or settings, and it ends after --seconds.
+    are only read. A query cannot reach files, the network or settings, and is stopped after --seconds.
     """
     from karat import api
     from karat.analysis.verdicts import REHEARSED
@@ -43,7 +43,7 @@ def command(
     else:
         list_tables(opened, output)
         return Exit.DONE
-    output.say(f"asked: {folders[0]}" if len(folders) == 1 else f"asked: {len(folders)} runs in {run}")
+    output.say(f"queried {folders[0]}" if len(folders) == 1 else f"queried {len(folders)} runs in {run}")
     if any(one.info.rehearsed for one in opened):
         output.say(f"warning: {REHEARSED}")
     return Exit.DONE

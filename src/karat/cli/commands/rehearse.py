@@ -20,13 +20,13 @@ __all__ = ["command"]
     "--script",
     type=click.Path(path_type=Path),
     metavar="PATH",
-    help="What the models say, as YAML; without it they improvise.",
+    help="What the models say, as YAML; without it, replies are made up.",
 )
 @click.option(
     "--log",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="PATH",
-    help="Add to this file, as lines of JSON, what the models are asked and say.",
+    help="Append every request and reply of the models to this file, as lines of JSON.",
 )
 @options.rehearsed_results
 @options.output(events=True)
@@ -38,11 +38,10 @@ def command(
     results: Path,
     output: Output,
 ) -> Exit:
-    """Run the experiment in FILE with scripted models: no key, no cost, no provider.
+    """Run the experiment in FILE with scripted models: no API key, no cost, no provider.
 
-    Agent and judge ask a server on this machine; MCP servers are the real ones. Without
-    --script the agent searches with the question and answers what it finds, and the judge's
-    scores are made from a hash, so its numbers mean nothing. The run and its reports say so.
+    A server on this machine plays the models of agent and judge; MCP servers are the real ones. Without --script
+    the judge's scores mean nothing. The run and its reports say so.
     """
     import asyncio
 
@@ -56,7 +55,7 @@ def command(
 
     with aside():
         experiment = source.load()
-    output.say("REHEARSAL: scripts on this machine play every model; no number below means anything")
+    output.say("REHEARSAL: scripts on this machine play every model; the numbers below mean nothing")
     output.say(*(f"warning: {text}" for text in experiment.warnings))
     with (
         rehearsal(experiment, script=script, log=log) as rehearsed,
@@ -73,7 +72,7 @@ def command(
     code = show_outcome(outcome, output)
     info = outcome.run.info
     shows = can_show(info.plan.samples, len(info.plan.conditions), info.kind)
-    output.say(*([f"for real it can show {shows}"] if shows else []))
+    output.say(*([f"a real run can show {shows}"] if shows else []))
     again = typed("run", str(source.file))
-    output.say(f"{rehearsed.server.asked} requests were answered by scripts; for real: {again}")
+    output.say(f"{rehearsed.server.asked} requests were answered by scripts; for a real run: {again}")
     return code

@@ -1,4 +1,4 @@
-"""`karat report`: gives a run's numbers a form."""
+"""`karat report`: writes a report of a run."""
 
 from __future__ import annotations
 
@@ -30,10 +30,9 @@ def command(
 ) -> Exit:
     """Write a report of RUN, which may still be running.
 
-    RUN is a run folder, the beginning of its name or id, or `latest`. The first lines say which
-    condition is better than which; --full shows every section. With --json and without --to, the
-    report is json. Makes no calls and changes nothing in the run folder. The summary of a large run
-    that has ended is cached in ~/.cache/karat (or $XDG_CACHE_HOME/karat).
+    RUN is a run folder, the beginning of its name or id, or `latest`. The first lines say which condition is better
+    than which; --full shows every section. With --json and without --to, the report is json. Changes nothing in the
+    run folder.
     """
     from karat import api
     from karat.analysis.cached import summarize_cached
@@ -45,14 +44,14 @@ def command(
     folder = api.open(run, results=results)
     name = to or ("json" if output.as_json else "terminal")
     if shown.full and name != "terminal":
-        raise BadOption("--full", f"is for the terminal; the report {name} is always whole")
+        raise BadOption("--full", f"is for the terminal; the report {name} always has every section")
     if shown.corrected and not getattr(reporting.check(name, folder), "shows_corrected", False):
         raise BadOption(
             "--corrected", f"the report {name} has no corrected numbers: use terminal, html, markdown or json"
         )
     asked = {**shown.asked, **({"full": True} if shown.full else {})}
     plugin = reporting.check(name, folder, asked)
-    fields = plugin.Options.model_fields if asked else {}  # one without options has refused them
+    fields = plugin.Options.model_fields if asked else {}  # a report without options has already refused them
     output.say(*(f"warning: --set {key}: {fields[key].deprecated}" for key in asked if fields[key].deprecated))
     with aside():
         summary = summarize_cached(folder, **shown.chosen())

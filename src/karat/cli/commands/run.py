@@ -14,13 +14,13 @@ __all__ = ["command"]
 
 
 class _How(options.Options):
-    """How to run it."""
+    """How to run the experiment."""
 
     resume: str | None = options.option(
-        "--resume", metavar="RUN", help="Continue a run: ask only what has no answer, score what has no score."
+        "--resume", metavar="RUN", help="Continue a run: ask only what is unanswered, score only what is unscored."
     )
     retry_failed: bool = options.option(
-        "--retry-failed", is_flag=True, help="With --resume: also ask again where the agent was at fault."
+        "--retry-failed", is_flag=True, help="With --resume: also retry the trials that failed because of the agent."
     )
     keep_workspaces: bool = options.option(
         "--keep-workspaces", is_flag=True, help="Keep every workspace as its trial left it, in the run folder."
@@ -28,13 +28,13 @@ class _How(options.Options):
     executor: str | None = options.option(
         "--executor",
         type=click.Choice(["local", "ray"]),
-        help="Run the trials in this process, or on a Ray cluster; default: `execution.executor` of the file.",
+        help="Run the trials in this process or on a Ray cluster; default: `execution.executor` in the file.",
     )
     address: str | None = options.option(
         "--address",
         metavar="HOST:PORT",
-        help="The Ray cluster; means --executor ray. Default: `execution.ray.address` of the file, else a cluster on "
-        "this machine for this run.",
+        help="The Ray cluster; implies --executor ray. Default: `execution.ray.address` in the file, else a cluster "
+        "on this machine for this run only.",
     )
 
 
@@ -51,10 +51,11 @@ def command(
     """Run the experiment in FILE.
 
     Every answer is saved before it is scored. Ctrl-C waits for the trials in flight; a second
-    Ctrl-C stops at once. --resume RUN then asks only what is missing, and nothing twice. RUN is a
-    run folder, the beginning of its name or id, or `latest`.
+    Ctrl-C stops at once. --resume RUN then asks only what is missing, nothing twice. RUN is a run
+    folder, the beginning of its name or id, or `latest`.
     """
     import asyncio
+    import gc
 
     from karat import api
     from karat.cli.live import following
@@ -72,20 +73,18 @@ def command(
         source.settings = (*source.settings, f"execution.executor={executor}")
     if how.address is not None:
         if executor != "ray":
-            raise BadOption("--address", "is that of a Ray cluster: leave it out, or use --executor ray")
+            raise BadOption("--address", "is for a Ray cluster: leave it out, or use --executor ray")
         source.settings = (*source.settings, f"execution.ray.address={how.address}")
     with aside():
         experiment = source.load()
     output.say(*(f"warning: {text}" for text in experiment.warnings))
     with following(output, Redactor(experiment.secrets)) as status:
-        carrying = api.carry_out(
-            experiment,
-            results=results,
-            resume=how.resume,
-            retry_failed=how.retry_failed,
-            selection=chosen.as_selection(),
-            status=status,
-            handle_signals=True,
-        )
-        outcome = asyncio.run(carrying)
+        outcome = asyncio.run(
+            api.carry_out(
+                experiment, results=results, resume=how.resume, retry_failed=how.retry_failed,
+                selection=chosen.as_selection(), status=status, handle_signals=True,
+            )
+        )  # fmt: skip
+    del status, experiment  # of a large run, the dataset and the running sums; the summary needs the room
+    gc.collect()
     return show_outcome(outcome, output, again=(source, chosen), allow_code=allow_code)

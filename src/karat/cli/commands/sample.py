@@ -18,11 +18,12 @@ __all__ = ["command"]
 @options.run_argument
 @click.option(
     "--for-labels", "size", type=click.IntRange(min=1, max=100_000), required=True, metavar="N",
-    help="Draw N answers; a few more where a stratum would have fewer than 4.",
+    help="Draw N answers; a few more if a stratum would have fewer than 4.",
 )  # fmt: skip
 @click.option(
     "--metric", multiple=True, metavar="NAME",
-    help="Have this metric scored; default: all of the judge's. The scores of the first make the strata. Repeatable.",
+    help="Ask for scores of this metric; default: all of the judge's. The first one's scores make the strata. "
+    "Repeatable.",
 )  # fmt: skip
 @click.option("--seed", type=int, default=0, show_default=True, metavar="N", help="Another seed draws other answers.")
 @options.out
@@ -33,9 +34,9 @@ def command(
 ) -> Exit:
     """Draw answers of RUN for people to score, as a CSV sheet.
 
-    Answers are drawn in proportion to how often the judge gave each score under each condition, and come in random
-    order, without their condition and without the judge's scores. The draw is kept in the run folder, and
-    `karat calibrate RUN SHEET` takes the sheet when it is filled in.
+    Answers are drawn in proportion to how often the judge gave each score under each condition. The sheet lists them
+    in random order, without their condition or the judge's scores. The draw is saved in the run folder; pass the
+    filled-in sheet to `karat calibrate RUN SHEET`.
     """
     from karat import api
     from karat.analysis.calibration import draw_answers, metrics_for_people
@@ -46,7 +47,7 @@ def command(
     from karat.installation import shown_path
     from karat.journal.calibration import add_calibration, read_calibrations
 
-    if out is not None and out.exists():  # it may hold scores that people have given
+    if out is not None and out.exists():  # it may hold people's scores
         raise BadOption("--out", f"{out} exists: name another file, or remove it")
     folder = api.open(run, results=results)
     summary = api.summarize(folder)

@@ -1,4 +1,4 @@
-"""`karat schema`: what an editor needs to mark mistakes."""
+"""`karat schema`: lets an editor mark mistakes in a file."""
 
 from __future__ import annotations
 
@@ -15,14 +15,13 @@ __all__ = ["command"]
 
 @click.command("schema")
 @click.argument("what", metavar="[experiment|KIND]", default="experiment")
-@click.option("--out", type=click.Path(path_type=Path, dir_okay=False), help="Write it into this file.")
+@click.option("--out", type=click.Path(path_type=Path, dir_okay=False), help="Write it to this file.")
 @options.output()
 def command(what: str, out: Path | None, output: Output) -> Exit:
     """Print the JSON Schema (2020-12) of an experiment file, or of the file of a KIND of dataset, such as study.
 
-    It holds the options of every plug-in that is installed. An editor with a YAML language server
-    finds it by a line of the file: # yaml-language-server: $schema=.karat/experiment.schema.json.
-    karat init writes that line and that file. With --out an existing file is replaced.
+    It covers the options of every installed plug-in. An editor finds it through this line in the file: #
+    yaml-language-server: $schema=.karat/experiment.schema.json. `karat init` writes both the line and the schema.
     """
     from karat.config.schema import schema_of, schema_text
     from karat.errors import BadOption

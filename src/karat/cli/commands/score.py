@@ -1,4 +1,4 @@
-"""`karat score`: scores answers that are there."""
+"""`karat score`: scores existing answers."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from karat.errors import BadOption
 
 __all__ = ["command"]
 
-_ANSWERS = "answers"  # --kind of a file with one answer a row
+_ANSWERS = "answers"  # --kind of a file with one answer per row
 
 
 @cache
 def _kinds() -> tuple[dict[str, str], dict[str, click.Command]]:
-    """What --kind may be: kinds of dataset → what a row of their files of answers holds, and the kinds' commands."""
+    """Kinds of dataset that --kind accepts → what a row of their answer files holds; and the kinds' commands."""
     from karat import kinds, plugins
 
     every = kinds.installed()
@@ -29,11 +29,11 @@ def _kinds() -> tuple[dict[str, str], dict[str, click.Command]]:
 
 
 class _Score(click.Command):
-    """With --kind and the options of the kinds' commands, for which the kinds are loaded."""
+    """Adds --kind and the options of the kinds' commands; loads the kinds for that."""
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         rows, commands = _kinds()
-        held = [f"{_ANSWERS}: one answer a row", *(f"{name}: {text}" for name, text in rows.items())]
+        held = [f"{_ANSWERS}: one answer per row", *(f"{name}: {text}" for name, text in rows.items())]
         held += [f"{name}: {command.short_help}" for name, command in commands.items()]
         kind = click.Option(
             ["--kind"],
@@ -64,14 +64,14 @@ def command(
     output: Output,
     **given: object,
 ) -> Exit:
-    """Score answers again, or answers that were made elsewhere; no agent is asked.
+    """Score the answers of a run again, or answers made elsewhere. Asks no agent.
 
-    RUN: every answer is scored by --judge and --scorer, or, without them, by the run's own
-    scorers where a score is missing. The new scores are added, the newest are shown, all are
-    kept. ANSWERS: a file (JSONL, CSV, JSON, Parquet) with the columns `id` and `answer` and,
-    if you like, `condition` and `repetition`; it becomes a run of its own. Without --dataset each
-    row holds its question and golden answer too: --question, --golden and --answer name the columns.
-    Other files need --kind: see docs/how-to/score-conversations.md (turns without a row are wrong),
+    RUN: --judge and --scorer score every answer; without them, the run's own scorers add the scores
+    that are missing. New scores are added to the old ones, and reports show the newest. ANSWERS: a
+    file (JSONL, CSV, JSON, Parquet) with the columns `id` and `answer` and, optionally, `condition`
+    and `repetition`; it becomes a run of its own. Without --dataset each row also holds its question
+    and golden answer: --question, --golden and --answer name the columns. Other files need --kind:
+    see docs/how-to/score-conversations.md (a turn without a row counts as wrong),
     docs/how-to/run-human-studies.md and docs/explanation/replication.md.
     """
     for name, other in _kinds()[1].items():
@@ -82,7 +82,7 @@ def command(
         source = click.get_current_context().get_parameter_source
         flags = [param.opts[0] for param in other.params if source(str(param.name)) is not ParameterSource.DEFAULT]
         if flags:
-            raise BadOption(", ".join(flags), f"for --kind {name} only; the scores of answers go to their run")
+            raise BadOption(", ".join(flags), f"is for --kind {name} only; scores of answers are saved in their run")
     from karat.cli import answer_files, run_footer, scoring
     from karat.journal import RUN_FILES
 

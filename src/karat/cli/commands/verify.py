@@ -18,7 +18,7 @@ __all__ = ["command"]
 @options.results
 @options.output()
 def command(runs: tuple[str, ...], results: Path, output: Output) -> Exit:
-    """Check that each RUN is as karat wrote it; say what is damaged and how to repair it.
+    """Check that each RUN is as karat wrote it. Says what is damaged and how to repair it.
 
     RUN is a run folder, the beginning of its name or id, `latest`, or a folder of runs. Every line
     of the journal, the samples and the reviews is compared with its checksum. Changes nothing.

@@ -1,4 +1,4 @@
-"""`karat view`: runs in the browser."""
+"""`karat view`: shows runs in the browser."""
 
 from __future__ import annotations
 
@@ -19,12 +19,11 @@ __all__ = ["command"]
 @options.results
 @options.output()
 def command(run: str | None, viewing: options.Viewing, results: Path, output: Output) -> Exit:
-    """Look at RUN, or at every run in FOLDER (default: results), in the browser.
+    """View RUN, or every run in FOLDER (default: results), in the browser.
 
-    The pages are served to this machine only, until Ctrl-C. The printed address works once, for the
-    browser that opens it. Reviews are kept in the run folder, in labels.jsonl; nothing else of a run is
-    changed. The summary of a large run is cached in ~/.cache/karat (or $XDG_CACHE_HOME/karat), which
-    can be removed at any time. Needs the extra `view`.
+    The pages are served to this machine only, until Ctrl-C. The printed address works once, for the browser that
+    opens it first. Reviews are saved in labels.jsonl in the run folder; nothing else there changes. Needs the extra
+    `view`.
     """
     from karat.cli.viewing import view
 

@@ -1,1 +1,1 @@
-"""Renderers of documents: each gives the same blocks another form, and knows no metric and no kind of dataset."""
+"""Renderers of documents: each formats the same blocks, and knows nothing of metrics or dataset kinds."""

@@ -1,6 +1,6 @@
 """A document as Markdown for a pull request: the result on one screen, the rest folded.
 
-Foreign text is shown as it is written: nothing in it becomes a heading, a link, a mention of somebody or an element.
+Foreign text is shown as it is written: nothing in it becomes a heading, a link, a mention or an element.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _MOST_ROWS = 200  # of one folded table
 
 
 def render_markdown(document: Document) -> str:
-    """Verdicts, facts, the tables that a first look needs and warnings; then each section in `<details>`."""
+    """Verdicts, facts, the most important tables and warnings; then each section in `<details>`."""
     first, *others = document.verdicts
     lines = [f"### {_text(first)}", "", *(f"- {_text(line)}" for line in others), *([""] if others else [])]
     lines += [f"{_text(document.title)}  "]
@@ -44,7 +44,7 @@ def render_markdown(document: Document) -> str:
 
 
 def _seen(block: Block) -> bool:
-    """Whether the first screen has shown all of it."""
+    """Whether the first screen shows all of it."""
     if isinstance(block, Table):
         return block.brief and (not block.limit or len(block.rows) <= block.limit)
     return isinstance(block, Note) and block.brief
@@ -75,7 +75,7 @@ def _block(block: Block) -> Iterator[str]:
                 reason = f": {_text(answer.reason)}" if answer.reason else ""
                 yield f"- {_text(answer.condition)} {_text(answer.score)}{reason}"
             yield ""
-        case _:  # charts, and details that are shown when they are asked for
+        case _:  # charts, and details that are shown on request
             pass
 
 
@@ -93,7 +93,7 @@ def _table(table: Table) -> Iterator[str]:
 
 
 def _text(text: str) -> str:
-    r"""Foreign text on one line that no reader of Markdown takes for anything but text.
+    r"""Foreign text on one line that Markdown readers treat only as text.
 
     >>> _text("a|b <b>*c*\n@somebody #12 [x](http://y)")
     'a\\|b &lt;b&gt;\\*c\\* @<!-- -->somebody #<!-- -->12 \\[x\\](http:<!-- -->//y)'

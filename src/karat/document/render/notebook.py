@@ -17,7 +17,7 @@ __all__ = ["chart_html", "comparison_html", "summary_html"]
 
 
 def summary_html(summary: Summary) -> str:
-    """What a terminal shows first: the result, the facts, the tables that a first look needs, the warnings."""
+    """The same as a terminal shows first: the result, the facts, the most important tables, the warnings."""
     from karat.document.run import document
 
     made = document(summary)
@@ -45,7 +45,7 @@ def comparison_html(comparison: Comparison) -> str:
 
 
 def chart_html(chart: Chart) -> str:
-    """The drawing, light, with its numbers as a folded table."""
+    """The chart, light, with its numbers as a folded table."""
     drawing = render_svg(chart, ink=LIGHT, framed=True)
     return f"<div>{drawing}<details><summary>The same numbers as a table</summary>{_table(chart.table)}</details></div>"
 

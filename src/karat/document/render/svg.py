@@ -1,7 +1,7 @@
 """A chart as SVG: dots with intervals, bars and lines, drawn here without a library, a script or a network.
 
 Every text is escaped. Colours are those of an ink: variables on a page, which follows light and dark, or fixed ones in
-a file. No chart tells by colour alone: there are names, shapes or dashes beside it.
+a file. No chart relies on colour alone: there are also names, shapes or dashes.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _DASHES = ("", "6 3", "2 2", "8 3 2 3")
 
 
 def render_svg(chart: Chart, *, ink: Ink = INK, framed: bool = False) -> str:
-    """The drawing as one element. `framed`: with its title and a background, as a file of its own needs."""
+    """The drawing as one element. `framed`: with its title and a background, for a separate file."""
     drawing = _Drawing(chart, ink)
     if framed:
         for line in textwrap.wrap(chart.title.replace(" %", "\u00a0%"), drawing.title_columns) or [chart.title]:
@@ -60,7 +60,7 @@ def render_svg(chart: Chart, *, ink: Ink = INK, framed: bool = False) -> str:
 
 
 class _Drawing:
-    """The parts of a drawing, and how far down it has come."""
+    """The parts of a drawing, and its current vertical position."""
 
     def __init__(self, chart: Chart, ink: Ink) -> None:
         self.y = 0.0
@@ -204,7 +204,7 @@ class _Drawing:
             self.path(f"M{_at(self._left)} {_at(up(tick))}h{_PLOT}", self._ink.grid)
             self.text(self._left - 8, up(tick) + 4, text, anchor="end", size=_SMALL)
         self.text(12, (top + bottom) / 2, panel.y.title, anchor="turned", size=_SMALL)
-        # What an inner drawing holds is cut at its edges.
+        # The content of an inner drawing is clipped at its edges.
         inner = "".join(self._under(curve, across, up) for curve in panel.curves)
         self._parts.append(
             f'<svg x="{_at(self._left)}" y="{_at(top)}" width="{_PLOT}" height="{panel.height}" '
@@ -285,14 +285,14 @@ def _ticks(start: float, end: float, *, whole: bool) -> list[float]:
 
 
 def _path(shape: str, color: str, *, wide: float = 1, dash: str = "", label: str = "") -> str:
-    """A line; `label` is shown on pointing at it."""
+    """A line; `label` is shown on hover."""
     more = f' stroke-dasharray="{dash}"' if dash else ""
     named = f"<title>{escape(formats.clean(label))}</title>" if label else ""
     return f'<path d="{shape}" fill="none" stroke="{color}" stroke-width="{wide}"{more}>{named}</path>'
 
 
 def _lanes(line: Line) -> int:
-    """Points of one line are drawn one below the other, so that equal ones do not hide each other."""
+    """Points of one line are stacked vertically, so equal ones do not hide each other."""
     return max(1, sum(mark.start is None for mark in line.marks))
 
 
@@ -301,7 +301,7 @@ def _ends(mark: Mark) -> tuple[float | None, ...]:
 
 
 def _span(point: Point, *, upright: bool) -> list[tuple[float, float]]:
-    """The ends of an interval of a point; nothing where there is none."""
+    """The ends of an interval of a point; nothing if there is none."""
     low, high = (point.low, point.high) if upright else (point.left, point.right)
     if low is None or high is None:
         return []
@@ -309,5 +309,5 @@ def _span(point: Point, *, upright: bool) -> list[tuple[float, float]]:
 
 
 def _at(value: float) -> str:
-    """A place in a drawing, to a tenth of a pixel."""
+    """A coordinate in a drawing, to a tenth of a pixel."""
     return f"{round(value, 1):g}"

@@ -1,6 +1,6 @@
-"""A document as plain text for a terminal, with colours where they are wanted.
+"""A document as plain text for a terminal, with colours if enabled.
 
-Foreign text is cleaned before it is laid out, so that nothing of it is obeyed; the styles are this file's own.
+Foreign text is cleaned before layout, so none of its escape sequences take effect; the styles are this file's own.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ __all__ = ["render_terminal", "table_lines"]
 _GAP = 2
 _INDENT = 2
 _NARROWEST = 16  # columns of a text that is wrapped
-_SHORT_TEXT = 40  # columns of a text for which a less important column is left out
+_SHORT_TEXT = 40  # minimum width of a text before a less important column is left out
 _SHORT_NAME = 32  # … of a name
 _INTERVAL = re.compile(r"\[[^\[\]\n]{1,30}\]|(?<=\d) %")
 _STYLES = {"bold": "1", "dim": "2", "bad": "31", "good": "32", "quiet": "2"}
@@ -45,7 +45,7 @@ _STYLES = {"bold": "1", "dim": "2", "bad": "31", "good": "32", "quiet": "2"}
 def render_terminal(
     document: Document, *, width: int | None = None, full: bool = True, color: bool = False, lowest: int = 3
 ) -> str:
-    """The result first, then what it rests on; with `full` every section but details that are folded.
+    """The result first, then its basis; with `full` every section except folded details.
 
     `width`: columns; by default the terminal's, from 60 to 140. `lowest`: how many of the lowest questions are shown.
     """
@@ -70,7 +70,7 @@ def table_lines(table: Table, *, width: int, color: bool = False) -> list[str]:
 
 
 class _Page:
-    """How wide the terminal is, and whether it has colours."""
+    """The width of the terminal, and whether it has colours."""
 
     def __init__(self, width: int, *, color: bool) -> None:
         self._width, self._color = width, color
@@ -79,12 +79,12 @@ class _Page:
         return f"\x1b[{_STYLES[style]}m{text}\x1b[0m" if self._color and style and text.strip() else text
 
     def wrapped(self, text: str, *, style: str = "", indent: int = 0, hang: int = 0) -> list[str]:
-        """A paragraph; `hang`: how far its further lines are set in."""
+        """A paragraph; `hang`: the indentation of further lines."""
         lines = _wrap(formats.clean(text), self._width - indent - hang)
         return [" " * (indent + (hang if place else 0)) + self.styled(line, style) for place, line in enumerate(lines)]
 
     def items(self, texts: Sequence[str]) -> list[str]:
-        """Short texts beside each other, broken between them."""
+        """Short texts side by side, with line breaks between them."""
         return [line.removesuffix(" ·") for line in _lines([f"{_line(text)} ·" for text in texts], self._width)]
 
     def section(self, section: Section, *, full: bool, lowest: int) -> Iterator[str]:
@@ -121,7 +121,7 @@ class _Page:
                 yield from (f"  {line}" for line in formats.clean(block.text[: block.limit]).split("\n"))
             case Low():
                 yield from self.low(block)
-            case _:  # charts, and details that are shown when they are asked for
+            case _:  # charts, and details that are shown on request
                 pass
 
     def low(self, low: Low) -> Iterator[str]:
@@ -164,7 +164,7 @@ class _Page:
         yield from self.wrapped(legend, style="dim", indent=_INDENT) if legend else ()
 
     def fitting(self, table: Table) -> list[int]:
-        """The columns that are shown: those of the highest rank go first until the others fit."""
+        """The columns that are shown: those of the highest rank are dropped first until the others fit."""
         kept = list(range(len(table.columns)))
         while len(kept) > 1 and _Grid(table, kept, self._width).least > self._width:
             worst = max(kept, key=lambda at: (table.columns[at].rank, at))
@@ -205,14 +205,14 @@ class _Page:
 
 
 def _head(grid: _Grid, at: int, head: Column) -> tuple[str, str]:
-    """The heading over a value and its interval: in one piece, over both."""
+    """The heading over a value and its interval: one heading over both."""
     text = _line(head.head)
     value, _, level = text.partition(" [")
     return (value, f"[{level}") if level and grid.widths[at][1] else (text, "")
 
 
 class _Grid:
-    """The widths of the columns of a table: each of a value, and of what is beside it."""
+    """The widths of the columns of a table: for each value, and for the text next to it."""
 
     def __init__(self, table: Table, kept: Sequence[int], width: int) -> None:
         columns = [table.columns[at] for at in kept]
@@ -235,7 +235,7 @@ class _Grid:
         self._fit(width)
 
     def _fit(self, width: int) -> None:
-        """Makes columns of text narrower until the table fits: their texts are wrapped. A long name gets its line."""
+        """Makes columns of text narrower until the table fits, by wrapping. A long name gets its own line."""
         shortest = min(self.widths[0][0], _SHORT_NAME)
         room = width - _INDENT - self._sum() + self.widths[0][0] - shortest
         texts = [self.widths[at][0] for at, left in enumerate(self._left) if left and at]
@@ -256,7 +256,7 @@ class _Grid:
         )
 
     def parts(self, at: int, cell: Cell) -> tuple[list[str], str]:
-        """The lines of a cell, and what is beside the first."""
+        """The lines of a cell, and the text next to the first."""
         text, beside = _texts(cell)
         return (_wrap(text, self.widths[at][0]) if self._left[at] else [text]), beside
 
@@ -277,7 +277,7 @@ def _line(text: str) -> str:
 
 
 def _texts(cell: Cell) -> tuple[str, str]:
-    """A cell as its value and what is written beside it; a note of words goes into brackets."""
+    """A cell as its value and the text next to it; a note in words is put in brackets."""
     text, below = written(cell)
     if isinstance(cell, Estimate):
         return text, formats.clean(below)
@@ -286,7 +286,7 @@ def _texts(cell: Cell) -> tuple[str, str]:
 
 
 def _wrap(text: str, width: int) -> list[str]:
-    """Lines of at most so many columns, broken between words, and never inside an interval."""
+    """Lines of limited width, broken between words, and never inside an interval."""
     words = _INTERVAL.sub(lambda found: found[0].replace(" ", "\x00"), text).split()
     return _lines([word.replace("\x00", " ") for word in words], width)
 
@@ -303,7 +303,7 @@ def _lines(words: Iterable[str], width: int) -> list[str]:
 
 
 def _words(words: Iterable[str], width: int) -> Iterator[str]:
-    """The words; what is longer than a line in pieces."""
+    """The words; those longer than a line are split."""
     for word in words:
         rest = word
         while formats.width(rest) > width:

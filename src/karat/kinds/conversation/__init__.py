@@ -37,47 +37,47 @@ Keys = Annotated[list[Key], BeforeValidator(lambda value: [value] if isinstance(
 
 
 class Conversation(Kind):
-    """Questions about a report, each building on the last: ConvFinQA, cleaned or original, or one line a turn.
+    """Questions about a report, each building on the last: ConvFinQA, cleaned or original, or one line per turn.
 
-    FinQA and TAT-QA as well: each of their questions is a conversation of one turn. The scorer of TAT-QA is `span`.
+    Also FinQA and TAT-QA: each of their questions is a conversation of one turn. The scorer of TAT-QA is `span`.
     """
 
     judged = False
     scorer = "numeric"
     unit = "conversation"
     by_turn = True
-    loss_bounds = False  # in rates of conversations what is missing is wrong
+    loss_bounds = False  # rates of conversations already count missing turns as wrong
     parts = (ConversationSummary,)
     unscored = "no golden answer is a number; `karat score RUN --judge overlap` judges text"
 
     class Options(BaseModel):
-        """Which answers are golden, what the prompt holds, and how many conversations are drawn."""
+        """Which answers are golden, what the prompt contains, and how many conversations are drawn."""
 
         model_config = ConfigDict(extra="forbid", frozen=True)
 
-        expected: Literal["executed", "printed"] = "executed"  # golden: what the program gives, or what people wrote
+        expected: Literal["executed", "printed"] = "executed"  # golden: the program's result, or people's answer
         right: Literal["numerical", "soft", "unit_agnostic", "sign_agnostic", "general", "exact", "declared"] = (
-            "numerical"  # which match makes a turn right in reports; the same yes or no is right by each
+            "numerical"  # which match counts as right in reports; for yes or no every match requires the same word
         )
         history: Literal["own", "golden"] = (
-            "own"  # what a later question builds on: the agent's answers, or the right ones
+            "own"  # whether later questions follow the agent's answers or the right ones
         )
         template: str | None = None  # the first message, as text with {{ document }} or as a file; null: karat's own
-        split: Key | None = None  # which list of the file, e.g. dev; null: the only one
-        sheet: Key | None = None  # which sheet of an Excel workbook; null: the only one
+        split: Key | None = None  # the list in the file, e.g. dev; null: the only one
+        sheet: Key | None = None  # the sheet of an Excel workbook; null: the only one
         sample_size: Annotated[int, Field(ge=1)] | None = None  # how many conversations are drawn; null: all
         seed: Annotated[int, Field(ge=0)] = 0  # of the draw; a larger sample_size keeps the smaller one's
         stratify: Keys = ["turns", "has_type2_question"]  # features whose values share the draw
-        allocation: Literal["proportional", "equal"] = "proportional"  # equal: as many from each stratum, weighted
-        quarantine: Key | None = None  # a file of turns not to be trusted, as `karat lint` writes it
-        conversation_key: Key | None = None  # one line a turn: the column with the conversation's id
-        turn_key: Key | None = None  # one line a turn: the column with the turn's number
-        question_key: Key | None = None  # one line a turn: the column with the question
-        answer_key: Key | None = None  # one line a turn: the column with the golden answer
+        allocation: Literal["proportional", "equal"] = "proportional"  # equal: equally many per stratum, weighted
+        quarantine: Key | None = None  # a file of doubtful turns, as written by `karat lint`
+        conversation_key: Key | None = None  # one line per turn: the column with the conversation's id
+        turn_key: Key | None = None  # one line per turn: the column with the turn's number
+        question_key: Key | None = None  # one line per turn: the column with the question
+        answer_key: Key | None = None  # one line per turn: the column with the golden answer
 
     content = "conversations"
     doubted = "turn"
-    answer_file = AnswerFile(option="turns", rows="one turn a row, with numbers or programs as answers")
+    answer_file = AnswerFile(option="turns", rows="one turn per row, with numbers or programs as answers")
     has_quarantine = True
 
     @staticmethod
@@ -88,7 +88,7 @@ class Conversation(Kind):
 
     @staticmethod
     def recorded(path: Path, columns: BaseModel) -> RecordedAnswers:
-        """One row a turn. A turn without a row is answered with nothing: it is wrong, and its conversation goes on."""
+        """One row per turn. A turn without a row has an empty answer: it is wrong, and its conversation continues."""
         from karat.kinds.conversation.recorded import RecordedTurns, TurnColumns
 
         assert isinstance(columns, TurnColumns)
@@ -101,7 +101,7 @@ class Conversation(Kind):
 
     @staticmethod
     def judge(dataset: Dataset) -> dict[str, object] | None:
-        """`overlap` where a golden answer is neither number nor yes or no: `numeric` has nothing to say of it."""
+        """`overlap` if a golden answer is neither number nor yes or no: `numeric` cannot score it."""
         from karat.numeric import parse_value
 
         if Conversation.own_scorer(dataset) is not None:
@@ -118,7 +118,7 @@ class Conversation(Kind):
 
     @staticmethod
     def right_rule(run: RunFolder, wanted: str | None) -> tuple[str, str | None]:
-        """Raises BadOption for a match that there is not."""
+        """Raises BadOption for an unknown match."""
         if wanted is None:
             setting = run.info.experiment.get("dataset.right")
             rule = setting.value if setting is not None else "numerical"
@@ -138,7 +138,7 @@ class Conversation(Kind):
 
     @staticmethod
     def analyse(given: AnalysisInput) -> Part | None:
-        """None where the scorer `numeric` is not shown, or no golden answer is a number."""
+        """None if the scorer `numeric` is not shown, or no golden answer is a number."""
         from karat.kinds.conversation.analysis.summary import conversation
 
         return conversation(given)
@@ -151,7 +151,7 @@ class Conversation(Kind):
         return sections(summary)
 
     def __init__(self, options: Options, folder: Path | None = None) -> None:
-        """`folder`: where `template` and `quarantine` are looked for besides the working directory."""
+        """`folder`: where to find `template` and `quarantine`, in addition to the working directory."""
         self._options, self._folder = options, folder
 
     def load(self, path: Path) -> Dataset:
@@ -170,7 +170,7 @@ class Conversation(Kind):
         return Dataset(kind="conversation", path=path, sha256=found.sha256, samples=drawn, commit=found.commit)
 
     def lint(self, path: Path) -> Linted:
-        """What in the golden answers contradicts itself. Raises BadDataset only where nothing can be read."""
+        """Contradictions in the golden answers. Raises BadDataset only if nothing can be read."""
         from karat.kinds.conversation.lint import lint
 
         return lint(path, self._read(path))
@@ -187,29 +187,29 @@ class Conversation(Kind):
         chosen = turn.printed if self._options.expected == "printed" else turn.executed
         return None if chosen is None else str(chosen)
 
-    def _missing(self, found: Drafts) -> list[Fault]:
-        """Turns without the golden answer that is asked for."""
+    def _missing(self, drafts: Drafts) -> list[Fault]:
+        """Turns without the requested golden answer."""
         expected = self._options.expected
         other = "printed" if expected == "executed" else "executed"
         lacking: list[tuple[Draft, list[int]]] = []
-        for draft in found.drafts:
+        for draft in drafts.drafts:
             turns = [index for index, turn in enumerate(draft.turns) if self._golden(turn) is None]
             lacking += [(draft, turns)] if turns else []
-        if lacking and len(lacking) == len(found.drafts) > 1 and all(len(t) == len(d.turns) for d, t in lacking):
+        if lacking and len(lacking) == len(drafts.drafts) > 1 and all(len(t) == len(d.turns) for d, t in lacking):
             message = (
                 f"no turn of the file has {expected} answers; are there {other} ones? then set `expected: {other}`"
             )
             return [Fault(place="dataset.expected", message=message)]
         return [
             Fault(
-                place=f"{found.unit} {draft.number}",
+                place=f"{drafts.unit} {draft.number}",
                 message=f"'{draft.id:.80}' has no {expected} answer to {_turns(turns)} (from 0); "
                 f"fill it in, or set `expected: {other}`",
             )
             for draft, turns in lacking
         ]
 
-    def _marks(self, path: Path, found: Drafts) -> Quarantine | None:
+    def _marks(self, path: Path, drafts: Drafts) -> Quarantine | None:
         name = self._options.quarantine
         if name is None:
             return None
@@ -217,7 +217,7 @@ class Conversation(Kind):
         there = next((candidate for candidate in candidates if candidate.is_file()), None)
         if there is None:
             raise BadOption("dataset.quarantine", f"there is no file '{name}'; `karat lint` writes one")
-        return read_quarantine(there, {draft.id: len(draft.turns) for draft in found.drafts})
+        return read_quarantine(there, {draft.id: len(draft.turns) for draft in drafts.drafts})
 
     def _sample(self, position: int, draft: Draft, template: str | None, marks: Quarantine | None) -> Sample:
         from karat.numeric import parse_value
@@ -228,11 +228,11 @@ class Conversation(Kind):
         golden = [[turn.question, turn.golden, None, *map(turn.detail.get, _GOLDEN)] for turn in turns]
         asked = [[line[0], line[1], turn.asked, *line[3:]] for line, turn in zip(golden, turns, strict=True)]
         apart = self._options.history == "golden"
-        # What results are grouped by. None: the file does not say, and it cannot be seen
+        # Features that results are grouped by. None: neither in the file nor derivable
         splits = [turn.qa_split for turn in draft.turns if turn.qa_split is not None]
         features = dict(draft.features)
         for counted in ("num_dialogue_turns", "turns"):
-            features.pop(counted, None)  # what can be counted is not believed
+            features.pop(counted, None)  # features that can be counted are, whatever the file says
         table = draft.table
         type2 = features.pop("has_type2_question", any(splits) if splits else None)
         return Sample(

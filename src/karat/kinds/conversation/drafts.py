@@ -1,4 +1,4 @@
-"""Conversations and their tables as a file has them, in whichever form, before a golden answer is chosen."""
+"""Conversations and their tables as read from a file of any form, before a golden answer is chosen."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ __all__ = [
 Table = Mapping[str, Mapping[str, Any]] | Sequence[Sequence[Any]]
 """`{column: {row: value}}`, or rows of cells: the first row is the heading, the first cell of a row its label."""
 
-_MOST_CELLS = 100_000  # once written out: columns that share no row are as sparse as they are many
+_MOST_CELLS = 100_000  # once expanded: many columns without common rows are sparse
 _NUMERIC = re.compile(r"[\s$€£¥()%,.+\-−0-9]*[0-9][\s$€£¥()%,.+\-−0-9]*")
 
 
 def wrong_with(table: Any) -> str | None:
-    """What is wrong with a value that should be a table; None: nothing."""
+    """What is wrong with a value that should be a table; None if nothing."""
     if isinstance(table, dict):
         if not all(isinstance(column, dict) for column in table.values()):
             return "must be an object of columns, {column: {row: value}}, or a list of rows"
@@ -59,7 +59,7 @@ def wrong_with(table: Any) -> str | None:
 
 
 def rendered(table: Table) -> str:
-    """The table in Markdown, as the agent reads it; "" where there are no cells.
+    """The table in Markdown, as the agent reads it; "" if there are no cells.
 
     >>> print(rendered({"2007": {"price": 60.94, "volatility": -27.0}, "2006": {"price": 37.84}}))
     |  | 2007 | 2006 |
@@ -76,7 +76,7 @@ def rendered(table: Table) -> str:
 
 
 def cell_text(cell: Any) -> str:
-    """One cell on one line: whole numbers without `.0`, a bar so that it ends no cell.
+    """A cell on one line: whole numbers without `.0`, and `|` escaped so that it does not end the cell.
 
     >>> cell_text(20454.0), cell_text("a|b"), cell_text(None)
     ('20454', 'a\\\\|b', '')
@@ -89,7 +89,7 @@ def cell_text(cell: Any) -> str:
 
 
 def has_duplicate_columns(table: Table) -> bool:
-    """Whether two columns have one name; cleaned tables number them: `2008 (1)`, `2008 (2)`."""
+    """Whether two columns have the same name; cleaned tables number them: `2008 (1)`, `2008 (2)`."""
     if isinstance(table, Mapping):
         return any(re.search(r"\(\d\)$", name) for name in table)
     names = [str(cell).strip() for cell in (table[0][1:] if table else [])]
@@ -97,7 +97,7 @@ def has_duplicate_columns(table: Table) -> bool:
 
 
 def has_non_numeric_values(table: Table) -> bool:
-    """Whether a cell is no number, labels and headings apart."""
+    """Whether a cell is not a number, except labels and headings."""
     if isinstance(table, Mapping):
         return any(isinstance(cell, str) for column in table.values() for cell in column.values())
     return any(not _NUMERIC.fullmatch(str(cell)) for row in table[1:] for cell in row[1:])
@@ -112,38 +112,38 @@ def _rows(table: Table) -> Iterable[Sequence[Any]]:
 
 
 _MOST_TURNS = 200
-_LONGEST_DIALOGUE = 200_000  # characters of questions, answers and programs: each turn may carry all that went before
-_LONGEST_DOCUMENT = 2_000_000  # characters: more than any model reads
+_LONGEST_DIALOGUE = 200_000  # characters of questions, answers and programs: each turn may include all earlier ones
+_LONGEST_DOCUMENT = 2_000_000  # characters: more than any model can read
 
 
 class DraftTurn(msgspec.Struct, frozen=True, kw_only=True):
-    """One question with whatever golden answers there are."""
+    """One question with its golden answers, if any."""
 
     question: str
-    executed: float | str | None = None  # what the golden program gives; None: the file does not say
-    printed: str | None = None  # as people wrote it; None: the file does not say
+    executed: float | str | None = None  # the golden program's result; None: not in the file
+    printed: str | None = None  # as people wrote it; None: not in the file
     program: str | None = None
-    qa_split: bool | None = None  # whether it stems from the second question of two; None: the file does not say
+    qa_split: bool | None = None  # whether it comes from the second of two questions; None: not in the file
     unit: str | None = None
-    detail: Mapping[str, Any] = {}  # what a scorer wants to know besides
+    detail: Mapping[str, Any] = {}  # further data for a scorer
 
 
 class Draft(msgspec.Struct, frozen=True, kw_only=True):
     """One conversation."""
 
-    number: int  # of its row, as the file's faults count
+    number: int  # of its row, as numbered in faults
     id: str
     turns: Sequence[DraftTurn]
     pre_text: str = ""
     post_text: str = ""
     table: Table | None = None  # None: there is none
-    features: Mapping[str, Any] = {}  # what the file says of the whole
-    single: bool = False  # whether the file's form has one question a conversation
-    answer_format: str | None = None  # how the agent is asked to answer; None: as for numbers
+    features: Mapping[str, Any] = {}  # the file's attributes of the whole conversation
+    single: bool = False  # whether the file's form has one question per conversation
+    answer_format: str | None = None  # the requested answer format; None: as for numbers
 
 
 def joined_text(at: Value) -> str:
-    """A text, or paragraphs, which are joined; "" where there is none."""
+    """A text, or paragraphs, which are joined; "" if there is none."""
     value = at.value
     if isinstance(value, list) and all(isinstance(part, str) for part in value):
         value = " ".join(value)
@@ -159,7 +159,7 @@ def joined_text(at: Value) -> str:
 
 
 def table_of(at: Value) -> Table | None:
-    """A table of either form; None where there is none."""
+    """A table of either form; None if there is none."""
     wrong = wrong_with(at.value) if at.value is not None else None
     if wrong is None:
         return at.value  # type: ignore[return-value]  # `wrong_with` has looked at it
@@ -168,7 +168,7 @@ def table_of(at: Value) -> Table | None:
 
 
 def entries(at: Value) -> list[Value]:
-    """A list of a bearable length; empty, and a fault, where there is none."""
+    """A list of limited length; empty, and a fault, if there is none."""
     if isinstance(at.value, list) and len(at.value) > _MOST_TURNS:
         at.note(f"has {len(at.value)} entries; a conversation has at most {_MOST_TURNS} turns")
         return []
@@ -176,9 +176,9 @@ def entries(at: Value) -> list[Value]:
 
 
 def questions(at: Value) -> list[str]:
-    """One text a turn. An empty one is a fault."""
+    """One text per turn. An empty one is a fault."""
     if at.value == []:
-        at.note("is empty; a conversation has a question at least")
+        at.note("is empty; a conversation needs at least one question")
     found = entries(at)
     for one in found:
         if not isinstance(one.value, str):
@@ -189,23 +189,23 @@ def questions(at: Value) -> list[str]:
 
 
 def numbers(at: Value, turns: int) -> list[float | str | None]:
-    """Golden answers: numbers and texts, one a turn; None where the file has none."""
+    """Golden answers: numbers and texts, one per turn; None if the file has none."""
     found = _each(at, turns, "a number or a text", lambda value: not isinstance(value, (list, dict)))
     return [plain_answer(value) for value in found]
 
 
 def texts(at: Value, turns: int) -> list[str | None]:
-    """One text a turn, or None; numbers are read as the texts they are."""
+    """One text per turn, or None; numbers are read as their text."""
     return [plain_text(value) for value in _each(at, turns, "a text", _is_text)]
 
 
 def marks(at: Value, turns: int) -> list[bool | None]:
-    """Yes or no a turn: true and false, or 1 and 0."""
+    """Yes or no per turn: true and false, or 1 and 0."""
     return [None if one is None else one == 1 for one in _each(at, turns, "true or false", lambda one: one in (0, 1))]
 
 
 def _each(at: Value, turns: int, wanted: str, fits: Callable[[object], bool]) -> list[object]:
-    """As many values as there are turns; where they are another number, that is a fault and all are None."""
+    """As many values as turns; if the number differs, that is a fault and all are None."""
     if at.value is None or not turns:
         return [None] * turns
     before, found = len(at.wrong), entries(at)
@@ -229,7 +229,7 @@ def plain_text(value: object) -> str | None:
 
 
 def plain_answer(value: object) -> float | str | None:
-    """A golden answer as it is kept: a number, a text, or None; true and false are yes and no."""
+    """A golden answer in its stored form: a number, a text, or None; true and false are yes and no."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, (int, float)):
@@ -238,7 +238,7 @@ def plain_answer(value: object) -> float | str | None:
 
 
 def sized_wrong(turns: Sequence[DraftTurn]) -> str | None:
-    """What is wrong with the length of a dialogue; None: nothing."""
+    """What is wrong with a dialogue's length; None if nothing."""
     if len(turns) > _MOST_TURNS:
         return f"has {len(turns)} turns; a conversation has at most {_MOST_TURNS}"
     length = sum(

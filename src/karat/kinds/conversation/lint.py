@@ -1,4 +1,4 @@
-"""What a file of conversations says against itself: the rules of `karat.numeric.lint`, turn by turn."""
+"""Contradictions in a file of conversations: the rules of `karat.numeric.lint`, turn by turn."""
 
 from __future__ import annotations
 
@@ -15,31 +15,31 @@ __all__ = ["lint"]
 
 _MEANINGS = {
     **REASONS,
-    "contradicts": "another conversation asks the same of the same document and has another golden answer",
-    "turn_count": "the file says another number of turns than there are",
+    "contradicts": "another conversation asks the same about the same document and has another golden answer",
+    "turn_count": "the number of turns in the file is not the actual one",
 }
 
 
-def lint(path: Path, found: Drafts) -> Linted:
-    """The turns that there is something to say of, in the order of the file."""
+def lint(path: Path, drafts: Drafts) -> Linted:
+    """The turns with findings, in file order."""
     doubted: list[Doubted] = []
     seen = _Seen()
-    for draft in found.drafts:
+    for draft in drafts.drafts:
         doubted += _of_conversation(draft, seen)
     return Linted(
         kind="conversation",
         path=path,
-        sha256=found.sha256,
-        samples=len(found.drafts),
-        turns=sum(len(draft.turns) for draft in found.drafts),
+        sha256=drafts.sha256,
+        samples=len(drafts.drafts),
+        turns=sum(len(draft.turns) for draft in drafts.drafts),
         doubted=tuple(doubted),
         meanings=_MEANINGS,
-        faults=tuple(found.faults),
+        faults=tuple(drafts.faults),
     )
 
 
 class _Seen:
-    """The golden answers to what was asked of a document so far, by document and questions."""
+    """The golden answers so far, by document and questions."""
 
     def __init__(self) -> None:
         self._answers: dict[str, tuple[str, int, Any]] = {}

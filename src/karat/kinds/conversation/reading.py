@@ -1,4 +1,4 @@
-"""A file of conversations, in a form of ConvFinQA, FinQA or TAT-QA, or one line a turn → drafts and every fault."""
+"""A file of conversations, in a form of ConvFinQA, FinQA or TAT-QA, or one line per turn → drafts and every fault."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ __all__ = ["Drafts", "looks_like_conversations", "read_drafts"]
 
 
 def cleaned(number: int, row: Mapping[str, Any]) -> tuple[Draft | None, list[str]]:
-    """A record with `doc`, `dialogue` and `features`, and what is wrong with it."""
+    """A record with `doc`, `dialogue` and `features`, and its faults."""
     record = Value(row)
     name = record.at("id").id()
     doc, dialogue = record.within("doc"), record.within("dialogue")
@@ -53,7 +53,7 @@ def cleaned(number: int, row: Mapping[str, Any]) -> tuple[Draft | None, list[str
 
 
 def _dialogue(at: Value, asked: str, executed: str, printed: Callable[[int], list[str | None]]) -> list[DraftTurn]:
-    """The turns from lists under the keys `asked` and `executed`; `printed`: as many printed answers as there are."""
+    """The turns, from lists under the keys `asked` and `executed`; `printed` gives the printed answers of n turns."""
     found = questions(at.at(asked))
     columns = zip(
         found,
@@ -91,21 +91,21 @@ def _report(at: Value) -> _Report:
 
 
 def original(number: int, row: Mapping[str, Any]) -> tuple[Draft | None, list[str]]:
-    """A record with `annotation`, `pre_text`, `post_text` and `table`, and what is wrong with it."""
+    """A record with `annotation`, `pre_text`, `post_text` and `table`, and its faults."""
     record = Value(row)
     name = record.at("id").id()
     annotation = record.within("annotation")
     if annotation is None:
         return None, record.wrong
     if any(annotation.at(key).value is not None for key in ("cur_dial", "turn_ind")):
-        return None, ["is one turn of a file by turns; give the file by conversations (dev.json, not dev_turn.json)"]
+        return None, ["is a single turn; use the file with whole conversations (dev.json, not dev_turn.json)"]
     turns = _dialogue(annotation, "dialogue_break", "exe_ans_list", lambda count: _printed(row, count))
     draft = Draft(number=number, id=name, turns=turns, **_report(record))
     return draft, record.wrong
 
 
 def finqa(number: int, row: Mapping[str, Any]) -> tuple[Draft | None, list[str]]:
-    """A record of FinQA, with `qa`, `pre_text`, `post_text` and `table`: one question; and what is wrong with it."""
+    """A record of FinQA, with `qa`, `pre_text`, `post_text` and `table`: one question; and its faults."""
     record = Value(row)
     name, qa = record.at("id").id(), record.within("qa")
     if qa is None:
@@ -132,7 +132,7 @@ _TATQA_SCALES = ("", "thousand", "million", "billion", "percent")
 
 
 def tatqa(number: int, row: Mapping[str, Any]) -> tuple[list[Draft], list[str]]:
-    """The questions of a record of TAT-QA, each a conversation of its own, for none builds on another; and faults."""
+    """The questions of a record of TAT-QA, each a separate conversation as none builds on another; and faults."""
     record = Value(row)
     table = record.within("table")
     text = "\n".join(joined_text(paragraph.at("text")) for paragraph in entries(record.at("paragraphs")))
@@ -179,10 +179,10 @@ _REFERENCE = re.compile(r"#(\d{1,4})")
 
 
 def _printed(row: Mapping[str, Any], count: int) -> list[str | None]:
-    """The answers as people wrote them, as far as the record lets one know: a help, and no fault where it does not.
+    """The answers as people wrote them, as far as the record shows them; not a fault if it does not.
 
-    `answer_list` holds what was read from the page as it stands there, and `#k` for what step k of
-    `step_list` gives. What was asked for comes first in that list as `Ask for number …`; the other steps are,
+    `answer_list` holds numbers from the page as printed, and `#k` for the result of step k of
+    `step_list`. Numbers asked for come first in that list as `Ask for number …`; the other steps are,
     in order, the `steps` of `qa` (or of `qa_0` and `qa_1`), whose `res` is the printed result.
     """
     annotation = row["annotation"]
@@ -232,12 +232,12 @@ NAMES = {
     "question_key": ("question",),
     "answer_key": ("answer", "executed", "executed_answer", "gold", "printed"),
 }
-"""Option → what the column is called where the option says nothing; the first that a row has."""
+"""Option → default names of its column; the first that a row has is used."""
 
 _TURN_ONLY = {"id", "executed", "printed", "program", "unit", "qa_split", "document", "pre_text", "post_text", "table"}
-"""Columns that have a meaning of their own: no features of the conversation."""
+"""Columns with a meaning of their own, which are not features of the conversation."""
 
-_SPLIT = {"0": False, "1": True, "false": False, "true": True}  # of files without types
+_SPLIT = {"0": False, "1": True, "false": False, "true": True}  # in files without types
 
 
 def looks_like_turns(row: Mapping[str, Any]) -> bool:
@@ -246,7 +246,7 @@ def looks_like_turns(row: Mapping[str, Any]) -> bool:
 
 
 def column_names(rows: Rows, given: Mapping[str, str | None]) -> tuple[dict[str, str], list[Fault]]:
-    """Option → column of this file; one fault for each column that no row has. Without `turn_key`: in their order."""
+    """Option → column of this file; one fault for each column that no row has. Without `turn_key`: in file order."""
     present = {column for _, row in rows.rows for column in row}
     names, faults = {}, []
     for key, known in NAMES.items():
@@ -269,14 +269,14 @@ class _Line(msgspec.Struct):
     conversation: str
     index: int | None  # None: the file has no such column
     turn: DraftTurn
-    document: Mapping[str, Any]  # what of pre_text, post_text and table the row gives
+    document: Mapping[str, Any]  # the row's pre_text, post_text and table
     rest: Mapping[str, Any]
 
 
 def by_conversation(rows: Rows, names: Mapping[str, str]) -> list[Draft]:
-    """The conversations, in the order of their first lines. What is wrong goes to the rows' faults."""
+    """The conversations, in the order of their first lines. Faults are added to the rows' faults."""
     groups: dict[str, list[_Line]] = {}
-    broken: set[str] = set()  # conversations with a line that cannot be read: what they lack is said already
+    broken: set[str] = set()  # conversations with an unreadable line: their gaps are already reported
     for number, row in rows.rows:
         line, wrong = _line(number, row, names)
         for message in wrong:
@@ -309,7 +309,7 @@ def _line(number: int, row: Mapping[str, Any], names: Mapping[str, str]) -> tupl
     index = _index(record, names.get("turn_key"))
     used = {*names.values(), *_TURN_ONLY}
     rest = {key: value for key, value in row.items() if key not in used}
-    # What the row says of the report; `document` is its text, or an object that says it all
+    # The row's report; `document` is its text, or an object with everything
     document = record.at("document")
     holder = document if isinstance(document.value, Mapping) else record
     found: dict[str, Any] = {}
@@ -317,7 +317,7 @@ def _line(number: int, row: Mapping[str, Any], names: Mapping[str, str]) -> tupl
         text = joined_text(holder.at(key))
         if text.strip():
             found["pre_text" if key == "document" else key] = text
-    if holder.at("table").value not in (None, ""):  # an empty cell of a file without types
+    if holder.at("table").value not in (None, ""):  # an empty cell in a file without types
         table = table_of(holder.at("table"))
         found |= {"table": table} if table is not None else {}
     line = _Line(number, conversation, index, turn, found, rest)
@@ -370,14 +370,14 @@ def _draft(rows: Rows, lines: Sequence[_Line]) -> Draft:
 
 
 def _in_order(rows: Rows, lines: Sequence[_Line]) -> Sequence[_Line]:
-    """By their index. Turns that are there twice, and gaps, are faults."""
+    """By their index. Repeated turns, and gaps, are faults."""
     ordered = sorted(lines, key=lambda line: line.index or 0)
     start = 1 if ordered[0].index == 1 else 0
     seen: dict[int, int] = {}
     for line in ordered:
         index = line.index or 0
         if index in seen:
-            rows.fault(line.number, f"turn {index} of '{line.conversation}' stands also in {rows.unit} {seen[index]}")
+            rows.fault(line.number, f"turn {index} of '{line.conversation}' is also in {rows.unit} {seen[index]}")
         seen.setdefault(index, line.number)
     missing = next((index for index in range(start, start + len(seen)) if index not in seen), None)
     if missing is not None:
@@ -391,7 +391,7 @@ def _few(indexes: Iterable[int]) -> str:
 
 
 def _shared(rests: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """The further columns that hold the same on every line: they describe the conversation."""
+    """The further columns with the same value on every line: they describe the conversation."""
     first = rests[0]
     return {key: value for key, value in first.items() if all(key in rest and rest[key] == value for rest in rests)}
 
@@ -405,43 +405,43 @@ _RECORDS: Mapping[str, Callable[[int, Mapping[str, Any]], tuple[Draft | list[Dra
 }
 _NO_FORM = (
     "holds no conversations: each needs `dialogue` (cleaned ConvFinQA), `annotation` (original ConvFinQA), "
-    "`qa` and `table` (FinQA), or `questions` and `table` (TAT-QA), or the file has one line a turn with the columns "
+    "`qa` and `table` (FinQA), or `questions` and `table` (TAT-QA), or the file has one line per turn with the columns "
     "conversation_id, turn_idx, question and answer"
 )
 
 
 class Drafts(msgspec.Struct, frozen=True, kw_only=True):
-    """The conversations that could be read, and what is wrong with the others."""
+    """The conversations that could be read, and the faults of the others."""
 
     form: Form
     sha256: str
-    unit: str  # what a row is called: "line", "item", "row"
+    unit: str  # the word for a row: "line", "item", "row"
     drafts: list[Draft]
     faults: list[Fault]
-    commit: str | None = None  # of the repository that the file is from
+    commit: str | None = None  # of the file's repository
 
     def place(self, fault: Fault) -> int:
-        """Where a fault stands in the order of the file; 0: it is none of a row."""
+        """The position of a fault in the file; 0: not in a row."""
         unit, _, number = fault.place.rpartition(" ")
         return int(number) if unit == self.unit else 0
 
 
 def read_drafts(path: Path, *, split: str | None, sheet: str | None, keys: Mapping[str, str | None]) -> Drafts:
-    """All of the file. Raises BadDataset where nothing can be read at all."""
+    """The whole file. Raises BadDataset if nothing can be read."""
     rows = read_rows(path, lists=True, section=split, sheet=sheet)
     form = "turns" if any(keys.values()) else _form_of(rows)
     if form is None:
         faults = [*rows.sorted_faults(), Fault(place="file", message=_NO_FORM)] if rows.count else rows.sorted_faults()
         return Drafts(form="turns", sha256=rows.sha256, unit=rows.unit, drafts=[], faults=faults)
     drafts, general = _turns(rows, keys) if form == "turns" else (_conversations(rows, form), [])
-    # Those with an id of their own and of a bearable length; the others become faults
+    # Those with a unique id and a limited length; the others become faults
     sound: list[Draft] = []
     seen: dict[str, int] = {}
     for draft in drafts:
         wrong = sized_wrong(draft.turns)
         is_new, first = draft.id not in seen, seen.setdefault(draft.id, draft.number)
         if not is_new:
-            wrong = f"the id '{draft.id:.80}' stands also in {rows.unit} {first}; each conversation needs its own"
+            wrong = f"the id '{draft.id:.80}' is also in {rows.unit} {first}; each conversation needs its own"
         if wrong is None:
             sound.append(draft)
         else:
@@ -452,17 +452,17 @@ def read_drafts(path: Path, *, split: str | None, sheet: str | None, keys: Mappi
 
 
 def looks_like_conversations(path: Path) -> bool:
-    """Whether a row of the file is one, or one turn of one. Raises BadDataset where nothing can be read at all."""
+    """Whether a row of the file is one, or one turn of one. Raises BadDataset if nothing can be read."""
     try:
         return _form_of(read_rows(path, lists=True)) is not None
     except BadDataset as error:
         if error.faults[0].place in ("dataset.split", "dataset.sheet"):
-            return error.faults[0].place == "dataset.split"  # of several sheets, nobody knows
+            return error.faults[0].place == "dataset.split"  # with several sheets it is unknown
         raise
 
 
 def _form_of(rows: Rows) -> Form | None:
-    """Which form the file has: that of the first row that has one. None: it holds no conversations."""
+    """Which form the file has: that of the first row that has one. None: it has no conversations."""
     for _, row in rows.rows:
         if "dialogue" in row:
             return "cleaned"

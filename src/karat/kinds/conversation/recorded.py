@@ -1,8 +1,8 @@
-"""Answers that were recorded elsewhere, one row a turn: which column holds what, and what is wrong with the file.
+"""Answers recorded elsewhere, one row per turn: the columns' meanings, and the faults of the file.
 
-A row says its conversation and turn in two columns, or in one (`<conversation>-<turn>`, also
-with `_`, as the leaderboard's ids do); rows that say neither count up. Rows that cannot be
-used are kept as faults, never dropped in silence.
+A row gives its conversation and turn in two columns, or in one (`<conversation>-<turn>`, also
+with `_`, as in the leaderboard's ids); without a turn, rows are numbered in file order. Unusable
+rows are kept as faults, never silently dropped.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ USUAL_NAMES: Mapping[str, tuple[str, ...]] = {
     "unit": ("predicted_unit", "unit"),
     "program": ("predicted_program", "predicted_plan", "predicted", "pred_program", "program", "plan"),
     "correct": ("correct", "is_correct", "answer_correct", "verdict"),
-    # Not `reasoning`: in a file of judged answers that is the judge's.
+    # Not `reasoning`: in a file of judged answers that column is the judge's.
     "reasoning": ("predicted_reasoning", "chain_of_thought"),
     "question": ("question",),
     "condition": ("condition",),
@@ -44,7 +44,7 @@ USUAL_NAMES: Mapping[str, tuple[str, ...]] = {
     "milliseconds": ("latency_ms", "turn_latency_ms", "milliseconds"),
     "dollars": ("dollars", "cost_usd"),
 }
-"""What a column is for → the names it is looked for by, compared without case; the first that is there is taken."""
+"""Purpose of a column → its usual names, compared without case; the first one found is used."""
 
 _TURN_AT_THE_END = re.compile(r"(.+)[-_](\d{1,6})", re.DOTALL)
 _YES = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
@@ -53,7 +53,7 @@ _Column = str | None
 
 
 class TurnColumns(BaseModel):
-    """For files with one row a turn: the names of columns, e.g. {conversation_id: record_id}; {}: the usual names."""
+    """For files with one row per turn: the names of columns, e.g. {conversation_id: record_id}; {}: the usual names."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -62,28 +62,28 @@ class TurnColumns(BaseModel):
     turn: _Column = None  # counted from `first_turn`
     answer: _Column = None  # a number, a text, true or false; null: unanswered
     unit: _Column = None  # the unit that the agent declared
-    program: _Column = None  # text, a list of tokens, or a plan; executed where the file has no answers
-    correct: _Column = None  # whether the answer is right, as the file says
+    program: _Column = None  # text, a list of tokens, or a plan; executed if the file has no answers
+    correct: _Column = None  # whether the answer is right, according to the file
     reasoning: _Column = None  # the agent's own
     question: _Column = None  # compared with the dataset's
-    condition: _Column = None  # without it a row serves every condition
+    condition: _Column = None  # without it a row applies to every condition
     repetition: _Column = None  # from 0
     input_tokens: _Column = None  # of this turn
     output_tokens: _Column = None  # of this turn
     milliseconds: _Column = None  # until its answer was there
     dollars: _Column = None  # that it cost
-    first_turn: Annotated[int, Field(ge=0, le=1)] = 0  # 1 where the file counts turns from 1
+    first_turn: Annotated[int, Field(ge=0, le=1)] = 0  # 1 if the file counts turns from 1
 
     def named(self) -> dict[str, str]:
-        """The columns that were named, by what they are for."""
+        """The named columns, by their purpose."""
         return {target: name for target in USUAL_NAMES if (name := getattr(self, target)) is not None}
 
 
 NOT_RECORDED = "not_recorded"
-"""`stop_reason` of the empty reply to a turn that the file has no row for."""
+"""`stop_reason` of the empty reply to a turn without a row in the file."""
 
 Key = tuple[str, int | None, str | None, int]
-"""The id as written; the turn from 0, or None where the id holds it; the condition, or None for any; the repetition."""
+"""The id as written; the turn from 0, or None if it is in the id; the condition, or None for any; the repetition."""
 
 FaultKind = (
     Literal["bad_row", "bad_value", "duplicate", "missing_turn", "other_question"]
@@ -92,7 +92,7 @@ FaultKind = (
 
 
 class TurnFault(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing that is wrong with a file of answers."""
+    """One fault of a file of answers."""
 
     kind: FaultKind
     place: str  # "line 7", or a conversation
@@ -101,7 +101,7 @@ class TurnFault(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TurnRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """One row that can be used."""
+    """One usable row."""
 
     place: str
     reply: Reply
@@ -109,10 +109,10 @@ class TurnRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class RecordedTurns:
-    """The rows of a file, by conversation and turn; in memory, about 1 kB a turn."""
+    """The rows of a file, by conversation and turn; in memory, about 1 kB per turn."""
 
     def __init__(self, path: Path, columns: TurnColumns) -> None:
-        """Raises BadDataset where the file cannot be read at all, or lacks what every row must have."""
+        """Raises BadDataset if the file cannot be read, or lacks required columns."""
         self.path = path
         self.first_turn = columns.first_turn
         self.faults: list[TurnFault] = []
@@ -131,7 +131,7 @@ class RecordedTurns:
             self._add(f"{table.unit} {number}", row)
 
     def find(self, sample: str, turn: int, condition: str, repetition: int) -> Key | None:
-        """Where the answer to a turn stands; None where there is none. Rows of no condition serve every one."""
+        """The location of the answer to a turn; None if there is none. Rows without a condition apply to all."""
         for named in (condition, None):
             for name, number in self._written(sample, turn):
                 key = name, number, named, repetition
@@ -140,9 +140,9 @@ class RecordedTurns:
         return None
 
     def reply(self, sample: Sample, turn: int, condition: str, repetition: int) -> Reply:
-        """The recorded answer; nothing, with `stop_reason` "not_recorded", where there is none.
+        """The recorded answer; empty, with `stop_reason` "not_recorded", if there is none.
 
-        Where the file has programs and no answers, the program is executed for the answer.
+        If the file has programs but no answers, the program is executed for the answer.
         """
         key = self.find(sample.id, turn, condition, repetition)
         if key is None:
@@ -156,20 +156,20 @@ class RecordedTurns:
         return msgspec.structs.replace(found, text=found.program or "", answer=answer)
 
     def census(self, samples: Iterable[Sample], *, conditions: Sequence[str], repetitions: int) -> Census:
-        """What is wrong with the file, compared with what is asked."""
+        """The faults of the file with respect to the samples."""
         return take_census(self, samples, conditions=conditions, repetitions=repetitions)
 
     def notes(self, samples: Iterable[Sample], *, conditions: Sequence[str], repetitions: int) -> dict[str, str]:
-        """The census as `run.json` keeps it."""
+        """The census as kept in `run.json`."""
         return self.census(samples, conditions=conditions, repetitions=repetitions).notes
 
     def _written(self, sample: str, turn: int) -> Iterator[tuple[str, int | None]]:
-        """How a file may say which turn it means."""
+        """The ways a file may identify a turn."""
         yield sample, turn
         for mark in "-_":
             yield f"{sample}{mark}{turn + self.first_turn}", None
         if turn == 0:
-            yield sample, None  # the only row of its conversation: there was nothing to count up
+            yield sample, None  # the only row of its conversation, so its turn was not counted
 
     def _add(self, place: str, row: Mapping[str, Any]) -> None:
         self.count += 1
@@ -192,7 +192,7 @@ class RecordedTurns:
         self.repetitions = max(self.repetitions, key[3] + 1)
 
     def _key(self, row: Mapping[str, Any]) -> Key:
-        """Raises ValueError that says what the row lacks."""
+        """Raises ValueError with what the row lacks."""
         columns = self.columns
         condition = row.get(columns.get("condition", ""))
         condition = None if condition in (None, "") else str(condition)
@@ -214,7 +214,7 @@ class RecordedTurns:
 
 
 def conversation_of(key: Key) -> str:
-    """The conversation that a row means, as far as its id says."""
+    """The conversation of a row, as far as its id shows it."""
     name, turn, _, _ = key
     ends = _TURN_AT_THE_END.fullmatch(name) if turn is None else None
     return ends[1] if ends else name
@@ -228,7 +228,7 @@ def _key_text(key: Key) -> str:
 
 
 def _columns(path: Path, wanted: TurnColumns, rows: Iterable[Mapping[str, Any]]) -> dict[str, str]:
-    """What is for what: as named, else by the usual names. Raises BadDataset with every name that no row has."""
+    """Purpose → column: as named by the user, else by the usual names. Raises BadDataset with every missing name."""
     present = list(dict.fromkeys(column for row in rows for column in row))
     named = wanted.named()
     faults = [
@@ -243,9 +243,9 @@ def _columns(path: Path, wanted: TurnColumns, rows: Iterable[Mapping[str, Any]])
         if target not in named:
             usual = [folded[name] for name in names if name in folded and folded[name] not in taken]
             found.update({target: usual[0]} if usual else {})
-    found = {target: name for target, name in found.items() if name}  # an empty name: leave it alone
+    found = {target: name for target, name in found.items() if name}  # an empty name: ignore it
     if not faults and "conversation_id" not in found and "id" not in found:
-        faults.append(_lacking("conversation_id", "says which conversation is meant", present))
+        faults.append(_lacking("conversation_id", "names the conversation", present))
     if not faults and "answer" not in found and "program" not in found:
         faults.append(_lacking("answer", "holds the answer, nor a program", present))
     if faults:
@@ -263,7 +263,7 @@ def _folded(column: str) -> str:
 
 
 def _counts_up(columns: Mapping[str, str], rows: Iterable[Mapping[str, Any]]) -> bool:
-    """Whether ids are those of conversations and the rows count their turns: then most of them come again."""
+    """Whether ids name conversations, so that rows count their turns: then most ids are repeated."""
     if "turn" in columns:
         return False
     keys = [columns.get("conversation_id") or columns["id"], columns.get("condition"), columns.get("repetition")]
@@ -282,7 +282,7 @@ def _whole(value: Any, column: str | None, *, default: int | None) -> int:
 
 
 def _reply(row: Mapping[str, Any], columns: Mapping[str, str]) -> tuple[Reply, list[str]]:
-    """What the row says was answered, and the values in it that are none."""
+    """The row's answer, and its invalid values."""
     wrong: list[str] = []
     cells = {target: row.get(column) for target, column in columns.items()}
     answer = _text(cells.get("answer"))
@@ -314,7 +314,7 @@ def _reply(row: Mapping[str, Any], columns: Mapping[str, str]) -> tuple[Reply, l
 
 
 def _text(value: Any) -> str | None:
-    """A value as it would stand in text; null is none."""
+    """A value as text; None for null."""
     match value:
         case None | str():
             return value
@@ -326,7 +326,7 @@ def _text(value: Any) -> str | None:
 
 
 def _program(value: Any) -> str | None:
-    """A program as text: tokens are joined as the dataset writes them, a plan stays JSON."""
+    """A program as text: tokens are joined as in the dataset, a plan stays JSON."""
     if isinstance(value, list) and all(isinstance(part, (str, int, float)) for part in value):
         text = ""
         for part in map(str, value):
@@ -361,7 +361,7 @@ _WORDS = {
     "unknown_condition": ("row", "rows", "of a condition or repetition that is not asked for (left out)"),
     "duplicate": ("further row", "further rows", "for a turn that has one (the first counts)"),
     "missing_turn": ("turn", "turns", "without a row (wrong)"),
-    "other_question": ("row", "rows", "with another question than the dataset's (scored all the same)"),
+    "other_question": ("row", "rows", "with another question than the dataset's (scored anyway)"),
     "bad_row": ("row", "rows", "that cannot be read (left out)"),
     "bad_value": ("value", "values", "of a kind that its column cannot hold"),
 }
@@ -372,10 +372,10 @@ class Census(msgspec.Struct, frozen=True, kw_only=True):
 
     rows: int  # in the file
     used: int  # rows that answer a turn
-    turns: int  # that the dataset asks, under every condition and in every repetition
-    columns: Mapping[str, str]  # what each column was taken for
+    turns: int  # in the dataset, over all conditions and repetitions
+    columns: Mapping[str, str]  # the meaning of each column
     faults: tuple[TurnFault, ...]
-    hint: str | None = None  # what may lie behind the faults
+    hint: str | None = None  # the possible cause of the faults
 
     @property
     def counts(self) -> dict[str, int]:
@@ -392,7 +392,7 @@ class Census(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def notes(self) -> dict[str, str]:
-        """For `run.json`: what the file holds, and the faults as counts and as a sentence."""
+        """For `run.json`: the file's content, and the faults as counts and as a sentence."""
         found = {"rows": str(self.rows), "rows_used": str(self.used), "turns": str(self.turns)}
         found["columns"] = " ".join(f"{target}={name}" for target, name in self.columns.items())
         found.update({kind: str(count) for kind, count in self.counts.items()})
@@ -405,7 +405,7 @@ class Census(msgspec.Struct, frozen=True, kw_only=True):
 def take_census(
     held: RecordedTurns, samples: Iterable[Sample], *, conditions: Sequence[str], repetitions: int
 ) -> Census:
-    """Every row is used or a fault, and every turn has a row or is one."""
+    """Compares rows and turns: every row is used or a fault, and every turn has a row or is a fault."""
     asked = list(samples)
     used: dict[Key, None] = {}
     faults: list[TurnFault] = list(held.faults)
@@ -435,7 +435,7 @@ def _place(condition: str | None, repetition: int | None) -> str:
 def _seen(
     held: RecordedTurns, sample: Sample, which: tuple[str, int], place: str, used: dict[Key, None]
 ) -> list[TurnFault]:
-    """Marks the rows of one conversation as used; what is wrong with them."""
+    """Marks the rows of one conversation as used; returns their faults."""
     faults, missing = [], []
     for number, turn in enumerate(sample.turns):
         key = held.find(sample.id, number, *which)
@@ -477,7 +477,7 @@ def _unused(
 
 
 def _hint(held: RecordedTurns, left: Sequence[Key], turns: Mapping[str, int], repetitions: int) -> str | None:
-    """What may lie behind the faults."""
+    """The possible cause of the faults."""
     past_the_end = sum(turns.get(name) == turn for name, turn, _, _ in left)
     if past_the_end and held.first_turn == 0 and all(turn for _, turn, _, _ in held.rows):
         return "no row is of turn 0: if the file counts turns from 1, say --map first_turn=1"
@@ -495,7 +495,7 @@ def _plain(text: str) -> str:
 
 
 def _executed_answer(programs: Sequence[str | None], table: Any) -> str:
-    """The value of the last program, given those of the turns before it (None: the turn has none); "" without one."""
+    """The value of the last program, given the programs of earlier turns (None: no program); "" if there is none."""
     history: list[tuple[Any, Any]] = []
     value: float | bool | str | ExecutionError = ""
     for text in programs:

@@ -1,4 +1,4 @@
-"""What a report says of a run over conversations: where the chain of answers breaks."""
+"""The report sections of a run over conversations: where the chain of answers breaks."""
 
 from __future__ import annotations
 
@@ -53,10 +53,10 @@ __all__ = ["reasoning", "sections"]
 
 _NULLS = {"zero": "0", "one": "1", "sign_flipped": "−x", "times_100": "100 x", "another_turn": "other turn"}
 _SIDES = {"expected": "the golden answer", "actual": "the agent's answer", "both": "both answers"}
-_OPERATIONS = ("golden ops", "agent's ops")  # on average; of the agent where its program is readable
+_OPERATIONS = ("golden ops", "agent's ops")  # means; the agent's over readable programs
 _EXAMPLES = 3  # of a diagnosis
 _LONGEST = 160  # columns of an excerpt
-_FEW = 20  # turns: below, an end of a curve is chance
+_FEW = 20  # turns: with fewer, the end of a curve is chance
 _RUNGS = {
     "exact": "exact",
     "numerical": "numerical",
@@ -68,17 +68,17 @@ _RUNGS = {
 
 
 def _each(part: ConversationSummary, rows: Callable[[ConversationResult], Sequence[Row]]) -> tuple[Row | Group, ...]:
-    """Rows of every condition, under its name where there are several."""
+    """Rows of every condition, under its name if there are several."""
     found: list[Row | Group] = []
-    for one in part.conditions:
-        own = rows(one)
-        found += [Group(one.condition)] if own and len(part.conditions) > 1 else []
+    for condition in part.conditions:
+        own = rows(condition)
+        found += [Group(condition.condition)] if own and len(part.conditions) > 1 else []
         found += own
     return tuple(found)
 
 
-def _color(part: ConversationSummary, one: ConversationResult) -> int:
-    return [each.condition for each in part.conditions].index(one.condition)
+def _color(part: ConversationSummary, condition: ConversationResult) -> int:
+    return [each.condition for each in part.conditions].index(condition.condition)
 
 
 def _rate(found: Rate | Stratum, color: int) -> Estimate:
@@ -94,7 +94,7 @@ def _interval(part: ConversationSummary, head: str = "right") -> str:
 
 
 def sections(summary: Summary) -> KindBlocks:
-    """What conversations add to a document."""
+    """Everything that conversations add to a report."""
     part, settings = summary.part(ConversationSummary), summary.provenance.settings
     asked = formats.plural(summary.samples, "conversation")
     asked_with = [
@@ -115,7 +115,7 @@ def sections(summary: Summary) -> KindBlocks:
 
 
 def _chain(part: ConversationSummary, summary: Summary) -> Section:
-    """Along the turns, the rules, the reasons, what follows from an error."""
+    """Accuracy by turn, the rules, the reasons for errors, and how errors propagate."""
     blocks: list[Block] = [
         *_strata(part, "Accuracy by turn", "turn", lambda one: one.by_turn),
         *_strata(part, "Complexity ceiling", "golden operations", lambda one: one.by_operations),
@@ -130,16 +130,16 @@ def _chain(part: ConversationSummary, summary: Summary) -> Section:
 
 
 def _accuracy(part: ConversationSummary) -> str:
-    """What accuracy is called, by the match that makes a turn right."""
+    """The name of accuracy, by the match that makes a turn right."""
     return f"{part.right.replace('_', ' ')} accuracy"
 
 
-def _written(found: Estimated) -> str:
-    return share_estimate(found.value, found.low, found.high)
+def _written(estimated: Estimated) -> str:
+    return share_estimate(estimated.value, estimated.low, estimated.high)
 
 
 def _marks(found: Estimated, series: int | None = None, *, label: str = "") -> tuple[Mark, ...]:
-    """A share with its interval; nothing where it is not known."""
+    """A share with its interval; nothing if it is unknown."""
     if found.value is None:
         return ()
     return (Mark(value=found.value, low=found.low, high=found.high, series=series, label=label or _written(found)),)
@@ -149,27 +149,27 @@ def _panels(
     part: ConversationSummary, axis: Axis, lines: Callable[[ConversationResult], Iterable[Line]]
 ) -> tuple[Rows, ...]:
     """A panel for each condition that has lines."""
-    names = labels(one.condition for one in part.conditions)
-    made = [(names[one.condition], tuple(lines(one))) for one in part.conditions]
+    names = labels(condition.condition for condition in part.conditions)
+    made = [(names[condition.condition], tuple(lines(condition))) for condition in part.conditions]
     return tuple(Rows(title=name, axis=axis, lines=drawn) for name, drawn in made if drawn)
 
 
 def _accuracies(part: ConversationSummary) -> Iterator[Block]:
-    """Accuracy under each rule, beside what somebody gets who knows nothing."""
+    """Accuracy under each rule, compared with that of trivial answerers."""
     nulls = [one.name for one in part.nulls]
 
-    def rows(one: ConversationResult) -> list[Row]:
+    def rows(condition: ConversationResult) -> list[Row]:
         return [
             Row(
-                name="conversations" if rate is one.conversation_accuracy else rate.metric.replace("_", " "),
+                name="conversations" if rate is condition.conversation_accuracy else rate.metric.replace("_", " "),
                 cells=(
-                    _rate(rate, _color(part, one)),
+                    _rate(rate, _color(part, condition)),
                     Count(rate.n),
                     Number(rate.design_effect),
                     *(Share(rate.nulls.get(name), tone="quiet") for name in nulls),
                 ),
             )
-            for rate in (*one.accuracies, one.conversation_accuracy)
+            for rate in (*condition.accuracies, condition.conversation_accuracy)
         ]
 
     effect = "Design effect: how many times the variance is that of independent turns."
@@ -193,8 +193,8 @@ def _accuracies(part: ConversationSummary) -> Iterator[Block]:
 
 
 def _accuracy_legend(part: ConversationSummary) -> str:
-    unreached = sum(one.unreached for one in part.conditions)
-    turns = sum(one.turns for one in part.conditions)
+    unreached = sum(condition.unreached for condition in part.conditions)
+    turns = sum(condition.turns for condition in part.conditions)
     parts = [
         f"Over all {formats.plural(turns, 'declared turn')}; intervals are clustered by conversation.",
         f"Right, and conversations: {part.right}, or the same yes or no.",
@@ -212,10 +212,10 @@ def _accuracy_legend(part: ConversationSummary) -> str:
 
 
 def reasoning(part: ConversationSummary) -> Iterator[Block]:
-    """How far the agent's program is the golden one."""
+    """How close the agent's program is to the golden one."""
 
-    def rows(one: ConversationResult) -> list[Row]:
-        found = {rate.metric: rate for rate in one.reasoning}
+    def rows(condition: ConversationResult) -> list[Row]:
+        found = {rate.metric: rate for rate in condition.reasoning}
         return [
             Row(
                 name=metric.replace("_", " "),
@@ -224,7 +224,7 @@ def reasoning(part: ConversationSummary) -> Iterator[Block]:
                     Number(step.estimate.value if (step := found.get(f"step_{metric}")) else None),
                     Count(rate.n),
                 ),
-                color=_color(part, one),
+                color=_color(part, condition),
             )
             for metric, rate in found.items()
             if not metric.startswith("step_")
@@ -246,55 +246,55 @@ def reasoning(part: ConversationSummary) -> Iterator[Block]:
 
 
 def _ladder(part: ConversationSummary, summary: Summary) -> Iterator[Block]:
-    """The same answers under rules from the strictest to the most forgiving."""
+    """The same answers under rules from the strictest to the most lenient."""
 
-    def rows(one: ConversationResult) -> list[Row]:
+    def rows(condition: ConversationResult) -> list[Row]:
         return [
             Row(
                 name=rung.metric.replace("_", " "),
                 cells=(
-                    _share(_of_rung(summary, one, rung), _color(part, one)),
+                    _share(_of_rung(summary, condition, rung), _color(part, condition)),
                     Count(rung.right),
                     Number(float(rung.forgiven), digits=0, signed=True),
                     Text(rung.forgives, tone="quiet"),
                 ),
             )
-            for rung in one.ladder
+            for rung in condition.ladder
         ]
 
-    def lines(one: ConversationResult) -> Iterator[Line]:
-        for rung in one.ladder:
-            rate = one.rate(rung.metric)
+    def lines(condition: ConversationResult) -> Iterator[Line]:
+        for rung in condition.ladder:
+            rate = condition.rate(rung.metric)
             nulls = [null for null in rate.nulls.values() if null is not None] if rate is not None else []
-            marks = _marks(_of_rung(summary, one, rung))
+            marks = _marks(_of_rung(summary, condition, rung))
             yield Line(name=_RUNGS.get(rung.metric, rung.metric), marks=marks, tick=max(nulls, default=None))
 
     listed = _each(part, rows)
     if not listed:
         return
-    first = next(one for one in part.conditions if one.ladder)
+    first = next(condition for condition in part.conditions if condition.ladder)
     rungs = {rung.metric: _written(_of_rung(summary, first, rung)) for rung in first.ladder}
     shown = [f"{rungs[name]} {_RUNGS[name]}" for name in ("numerical", "declared", "scale_and_sign") if name in rungs]
     yield Chart(
         name="ladder-of-matches",
         title=f"{first.condition} is right in {', '.join(shown)} (n {formats.plural(first.turns, 'turn')})",
-        description=f"One panel a condition, one line a match: accuracy as a point with its "
+        description=f"One panel per condition, one line per match: accuracy as a point with its "
         f"{formats.level(part.level)} interval; "
         "the tick is what the best of the trivial answerers gets by the same rule.",
         panels=_panels(part, Axis(title="share of turns that are right", start=0.0, end=1.0, percent=True), lines),
         table=Table(
             caption="Ladder of matches",
-            columns=columns("match", _interval(part), "turns", "forgiven", "what it passes over",
-                            text=("what it passes over",)),
+            columns=columns("match", _interval(part), "turns", "forgiven", "what it ignores",
+                            text=("what it ignores",)),
             rows=listed,
             legend="Forgiven: turns that are right here and not numerical.",
         ),
     )  # fmt: skip
 
 
-def _of_rung(summary: Summary, one: ConversationResult, rung: Rung) -> Estimated:
-    """The rate of that name; else the metric's mean over conversations, where that is the same number."""
-    rate, place = one.rate(rung.metric), (one.condition, rung.metric)
+def _of_rung(summary: Summary, condition: ConversationResult, rung: Rung) -> Estimated:
+    """The rate with the rung's name; else the metric's mean over conversations, if it is the same number."""
+    rate, place = condition.rate(rung.metric), (condition.condition, rung.metric)
     result = next((each for each in summary.results if (each.condition, each.metric) == place), None)
     low = high = None
     if rate is not None:
@@ -310,21 +310,21 @@ def _of_rung(summary: Summary, one: ConversationResult, rung: Rung) -> Estimated
 def _strata(
     part: ConversationSummary, caption: str, head: str, of: Callable[[ConversationResult], Sequence[Stratum]]
 ) -> Iterator[Block]:
-    """Accuracy along turns, or operations."""
+    """Accuracy by turn, or by number of operations."""
 
-    def rows(one: ConversationResult) -> list[Row]:
+    def rows(condition: ConversationResult) -> list[Row]:
         return [
             Row(
                 name=stratum.key,
                 cells=(
-                    _rate(stratum, _color(part, one)),
+                    _rate(stratum, _color(part, condition)),
                     Count(stratum.right),
                     Count(stratum.n),
                     Number(stratum.golden_operations),
                     Number(stratum.agent_operations),
                 ),
             )
-            for stratum in of(one)
+            for stratum in of(condition)
         ]
 
     listed = _each(part, rows)
@@ -345,8 +345,8 @@ def _strata(
 def _curves(
     part: ConversationSummary, table: Table, of: Callable[[ConversationResult], Sequence[Stratum]]
 ) -> Chart | None:
-    """Accuracy along whole numbers, one curve a condition; None where nothing is known."""
-    solid: list[tuple[str, Stratum]] = []  # of the first condition, those that rest on enough turns
+    """Accuracy as a curve over whole numbers, one per condition; None if nothing is known."""
+    solid: list[tuple[str, Stratum]] = []  # of the first condition, those with enough turns
     curves, unit = [], "turn" if table.columns[0].head == "turn" else "operation"
     for series, one in enumerate(part.conditions):
         strata = [each for each in of(one) if each.key.isdigit() and each.n and each.estimate.value is not None]
@@ -362,15 +362,15 @@ def _curves(
     if not curves:
         return None
 
-    def at(each: Stratum) -> str:
-        place = f"turn {each.key}" if unit == "turn" else formats.plural(int(each.key), "operation")
-        return f"{_written(each.estimate)} at {place} (n {formats.plural(each.n, 'turn')})"
+    def at(stratum: Stratum) -> str:
+        place = f"turn {stratum.key}" if unit == "turn" else formats.plural(int(stratum.key), "operation")
+        return f"{_written(stratum.estimate)} at {place} (n {formats.plural(stratum.n, 'turn')})"
 
     ends = dict.fromkeys(at(each) for _, each in (solid[0], solid[-1]))
     return Chart(
         name="accuracy-by-turn" if unit == "turn" else "complexity-ceiling",
         title=f"{_accuracy(part)} of {solid[0][0]}: {', '.join(ends)}",
-        description=f"One line a condition: {_accuracy(part)} as the share of turns, with a band of its "
+        description=f"One line per condition: {_accuracy(part)} as the share of turns, with a band of its "
         f"{formats.level(part.level)} interval, clustered by conversation.",
         panels=(
             Plane(
@@ -384,21 +384,21 @@ def _curves(
             ),
         ),
         table=table,
-        legend=tuple(one.condition for one in part.conditions),
+        legend=tuple(condition.condition for condition in part.conditions),
     )
 
 
 def _diagnoses(part: ConversationSummary) -> Iterator[Block]:
-    """Why turns failed, with turns to show for it."""
+    """Why turns failed, with examples."""
 
-    def rows(one: ConversationResult) -> list[Row]:
-        found = [Row(name=each.label.replace("_", " "), cells=_diagnosed(each)) for each in one.diagnoses]
-        if one.unreached:
-            found.append(Row(name="never reached", cells=(Count(one.unreached), Text(""), Text(""))))
+    def rows(condition: ConversationResult) -> list[Row]:
+        found = [Row(name=each.label.replace("_", " "), cells=_diagnosed(each)) for each in condition.diagnoses]
+        if condition.unreached:
+            found.append(Row(name="never reached", cells=(Count(condition.unreached), Text(""), Text(""))))
         return found
 
-    def lines(one: ConversationResult) -> list[Line]:
-        turns = {each.label: each.turns for each in one.diagnoses}
+    def lines(condition: ConversationResult) -> list[Line]:
+        turns = {each.label: each.turns for each in condition.diagnoses}
         return [
             Line(
                 name=label.replace("_", " "),
@@ -427,7 +427,7 @@ def _diagnoses(part: ConversationSummary) -> Iterator[Block]:
             name="diagnoses",
             title=f"{worst.label.replace('_', ' ')} is behind {formats.share(worst.share)} of the "
             f"{formats.plural(failed, 'failed turn')} of {first.condition} (n {formats.count(worst.turns)})",
-            description="One panel a condition, one bar a diagnosis: how many failed turns it explains, each turn "
+            description="One panel per condition, one bar per diagnosis: how many failed turns it explains, each turn "
             "once.",
             panels=_panels(part, Axis(title="failed turns", start=0.0), lines),
             table=table,
@@ -437,27 +437,27 @@ def _diagnoses(part: ConversationSummary) -> Iterator[Block]:
     yield from _examples(part)
 
 
-def _diagnosed(each: Diagnosed) -> tuple[Count | Share | Text, ...]:
-    example = each.examples[0] if each.examples else None
+def _diagnosed(diagnosed: Diagnosed) -> tuple[Count | Share | Text, ...]:
+    example = diagnosed.examples[0] if diagnosed.examples else None
     answers, place = "", ""
     if example is not None:
         expected, actual = (formats.excerpt(one or formats.UNKNOWN, 40) for one in (example.expected, example.actual))
         answers = f"{expected} → {actual}"
         place = f"{formats.excerpt(example.conversation, 40)}, turn {formats.count(example.turn)}"
-    share = Bar((("spread", each.share),)) if each.share else None
+    share = Bar((("spread", diagnosed.share),)) if diagnosed.share else None
     return (
-        Count(each.turns),
-        Share(each.share, bar=share),
+        Count(diagnosed.turns),
+        Share(diagnosed.share, bar=share),
         Text(answers, below=place),
     )
 
 
 def _examples(part: ConversationSummary) -> Iterator[Block]:
     rows: list[Row | Group] = []
-    for one in part.conditions:
-        for each in one.diagnoses:
+    for condition in part.conditions:
+        for each in condition.diagnoses:
             shown = each.examples[:_EXAMPLES]
-            several = f", {one.condition}" if len(part.conditions) > 1 else ""
+            several = f", {condition.condition}" if len(part.conditions) > 1 else ""
             rows += [Group(f"{each.label.replace('_', ' ')}{several}")] if shown else []
             for example in shown:
                 cells = (
@@ -473,10 +473,10 @@ def _examples(part: ConversationSummary) -> Iterator[Block]:
 
 
 def _propagation(part: ConversationSummary) -> Iterator[Block]:
-    """How errors go on from turn to turn."""
+    """How errors propagate from turn to turn."""
 
-    def rows(one: ConversationResult) -> list[Row]:
-        found = one.propagation
+    def rows(condition: ConversationResult) -> list[Row]:
+        found = condition.propagation
         rates = (
             ("right after a right turn", found.after_right),
             ("right after a wrong turn", found.after_wrong),
@@ -488,13 +488,13 @@ def _propagation(part: ConversationSummary) -> Iterator[Block]:
             ("without a wrong turn", found.never_wrong, "conversations"),
             *((f"first wrong at turn {turn}", many, "conversations") for turn, many in found.first_wrong.items()),
         )
-        at = _color(part, one)
+        at = _color(part, condition)
         rated = [Row(name=name, cells=(_rate(rate, at), Count(rate.n), Text("turns"))) for name, rate in rates]
         counted = [Row(name=name, cells=(Text(""), Count(many), Text(of))) for name, many, of in counts]
         return rated + counted
 
     legend = "Proved: with the agent's own wrong answers in it, the golden program gives what the agent answered."
-    if any(one.conversations > part.conversations for one in part.conditions):
+    if any(condition.conversations > part.conversations for condition in part.conditions):
         legend += " A conversation that was asked several times counts each time."
     table = Table(
         caption=f"Propagation of errors, right: {part.right}",
@@ -506,14 +506,14 @@ def _propagation(part: ConversationSummary) -> Iterator[Block]:
 
 
 def _propagation_chart(part: ConversationSummary, table: Table) -> Chart | None:
-    """Accuracy after right and wrong turns; None where nothing is known."""
+    """Accuracy after right and wrong turns; None if nothing is known."""
 
-    def lines(one: ConversationResult) -> Iterator[Line]:
+    def lines(condition: ConversationResult) -> Iterator[Line]:
         rates = (
-            ("all turns", one.rate("right")),
-            ("after a right turn", one.propagation.after_right),
-            ("after a wrong turn", one.propagation.after_wrong),
-            ("had earlier turns been right", one.propagation.had_earlier_been_right),
+            ("all turns", condition.rate("right")),
+            ("after a right turn", condition.propagation.after_right),
+            ("after a wrong turn", condition.propagation.after_wrong),
+            ("had earlier turns been right", condition.propagation.had_earlier_been_right),
         )
         for name, rate in rates:
             if rate is not None and rate.estimate.value is not None:
@@ -523,7 +523,7 @@ def _propagation_chart(part: ConversationSummary, table: Table) -> Chart | None:
     panels = _panels(part, Axis(title="share of turns that are right", start=0.0, end=1.0, percent=True), lines)
     if not panels:
         return None
-    first = next(one for one in part.conditions if one.turns)
+    first = next(condition for condition in part.conditions if condition.turns)
     passed = first.propagation
     after = [
         f"{_written(rate.estimate)} (n {formats.count(rate.n)})" for rate in (passed.after_wrong, passed.after_right)
@@ -534,7 +534,7 @@ def _propagation_chart(part: ConversationSummary, table: Table) -> Chart | None:
         title=f"{first.condition}: after a wrong turn {after[0]} are right, after a right one {after[1]}; {proved} "
         f"proved to "
         "come from an earlier answer",
-        description=f"One panel a condition: accuracy with its {formats.level(part.level)} interval over all turns, "
+        description=f"One panel per condition: accuracy with its {formats.level(part.level)} interval over all turns, "
         f"over those after "
         "a right turn and after a wrong one, and with those counted as right that are proved to be wrong only by an "
         "earlier answer.",
@@ -544,7 +544,7 @@ def _propagation_chart(part: ConversationSummary, table: Table) -> Chart | None:
 
 
 def _first_wrong(part: ConversationSummary) -> Iterator[Block]:
-    """At which turn conversations go wrong for the first time."""
+    """The first wrong turn of conversations."""
     names = labels(one.condition for one in part.conditions)
     panels, first = [], None
     for one in part.conditions:
@@ -563,8 +563,8 @@ def _first_wrong(part: ConversationSummary) -> Iterator[Block]:
     if first is None:
         return
 
-    def rows(one: ConversationResult) -> list[Row]:
-        passed = one.propagation
+    def rows(condition: ConversationResult) -> list[Row]:
+        passed = condition.propagation
         went = sum(passed.first_wrong.values()) + passed.never_wrong
         counts = [*sorted(passed.first_wrong.items(), key=lambda item: int(item[0])), ("never", passed.never_wrong)]
         return [Row(name=turn, cells=(Count(many), Share(many / went if went else None))) for turn, many in counts]
@@ -576,7 +576,7 @@ def _first_wrong(part: ConversationSummary) -> Iterator[Block]:
         name="first-wrong-turn",
         title=f"{first.condition}: {formats.count(passed.first_wrong[most])} of {went} go wrong first at turn {most}; "
         f"{formats.count(passed.never_wrong)} never do",
-        description="One panel a condition, one bar a turn: the conversations whose first wrong turn it is. One "
+        description="One panel per condition, one bar per turn: the conversations whose first wrong turn it is. One "
         "that was asked "
         "several times counts each time.",
         panels=tuple(panels),
@@ -587,19 +587,19 @@ def _first_wrong(part: ConversationSummary) -> Iterator[Block]:
 
 
 def _features(part: ConversationSummary) -> Iterator[Block]:
-    """Accuracy by what the dataset says of a conversation or a turn."""
+    """Accuracy by the dataset's features of a conversation or a turn."""
 
-    def rows(one: ConversationResult) -> list[Row]:
+    def rows(condition: ConversationResult) -> list[Row]:
         return [
             Row(
                 name=f"{feature.name.replace('_', ' ')}: {stratum.key}",
                 cells=(
-                    _rate(stratum, _color(part, one)),
+                    _rate(stratum, _color(part, condition)),
                     Count(stratum.n),
                     Number(feature.correlation, signed=True) if place == 0 else Text(""),
                 ),
             )
-            for feature in one.features
+            for feature in condition.features
             for place, stratum in enumerate(feature.strata)
         ]
 
@@ -613,7 +613,7 @@ def _features(part: ConversationSummary) -> Iterator[Block]:
                 label = f"{one.condition}: {_written(stratum.estimate)} of {formats.plural(stratum.n, 'turn')}"
                 line = marks.setdefault(f"{feature.name.replace('_', ' ')}: {stratum.key}", [])
                 line.extend(_marks(stratum.estimate, series, label=label))
-    first = next(one for one in part.conditions if one.features)
+    first = next(condition for condition in part.conditions if condition.features)
     known = [(abs(each.difference.value), each) for each in first.features
              if each.difference is not None and each.difference.value is not None]  # fmt: skip
     title = f"{_accuracy(part)} of {first.condition} by feature (n {formats.plural(first.turns, 'turn')})"
@@ -629,7 +629,7 @@ def _features(part: ConversationSummary) -> Iterator[Block]:
     yield Chart(
         name="features",
         title=title,
-        description=f"One line a value of a feature, a point with its {formats.level(part.level)} interval for each "
+        description=f"One line per value of a feature, a point with its {formats.level(part.level)} interval for each "
         f"condition.",
         panels=(Rows(axis=axis, lines=lines),),
         table=Table(
@@ -643,7 +643,7 @@ def _features(part: ConversationSummary) -> Iterator[Block]:
 
 
 def _others(part: ConversationSummary) -> Iterator[Block]:
-    """Without the turns whose golden data contradicts itself; the file's own verdicts; what was not answered."""
+    """Without the turns whose golden data contradicts itself; the file's own verdicts; unanswered turns."""
     if listed := _each(part, lambda one: _quarantined(one, _color(part, one))):
         yield Table(
             caption="Without quarantined turns",
@@ -657,16 +657,16 @@ def _others(part: ConversationSummary) -> Iterator[Block]:
     yield from _unreadable(part)
 
 
-def _quarantined(one: ConversationResult, color: int) -> list[Row]:
-    left = one.quarantine.accuracies if one.quarantine is not None else ()
+def _quarantined(condition: ConversationResult, color: int) -> list[Row]:
+    left = condition.quarantine.accuracies if condition.quarantine is not None else ()
     return [
         Row(name=rate.metric.replace("_", " "), cells=(Share(rate.estimate.value), _rate(kept, color), Count(kept.n)))
-        for rate, kept in zip(one.accuracies, left, strict=False)
+        for rate, kept in zip(condition.accuracies, left, strict=False)
     ]
 
 
-def _file_verdicts(one: ConversationResult) -> list[Row]:
-    found = one.verdicts
+def _file_verdicts(condition: ConversationResult) -> list[Row]:
+    found = condition.verdicts
     if found is None:
         return []
     rows = []
@@ -680,12 +680,12 @@ def _file_verdicts(one: ConversationResult) -> list[Row]:
 
 def _unreadable(part: ConversationSummary) -> Iterator[Note]:
     unreadable = [
-        f"{one.condition}: {', '.join(sides)}"
-        for one in part.conditions
+        f"{condition.condition}: {', '.join(sides)}"
+        for condition in part.conditions
         if (
             sides := [
                 f"{_SIDES.get(side, side)} of {formats.plural(many, 'turn')}"
-                for side, many in one.unreadable.items()
+                for side, many in condition.unreadable.items()
                 if many
             ]
         )
@@ -695,7 +695,7 @@ def _unreadable(part: ConversationSummary) -> Iterator[Note]:
 
 
 def _right_answers(part: ConversationSummary) -> Iterator[Block]:
-    """Everything that was spent, over what came out right."""
+    """The total cost, divided by the right answers."""
     rows = []
     for at, one in enumerate(part.conditions):
         cost, pace = one.cost, one.pace
@@ -743,8 +743,8 @@ def _right_answers(part: ConversationSummary) -> Iterator[Block]:
     yield Chart(
         name="cost-of-right-answers",
         title=least[0],
-        description="Everything that was spent on all conversations, over what came out right: one bar a condition. A "
-        "condition without a bar has nothing right, or did not report what it spent.",
+        description="The total cost of all conversations, divided by what they got right: one bar per condition."
+        "A condition without a bar has nothing right, or did not report what it spent.",
         panels=tuple(panels),
         table=table,
     )

@@ -1,4 +1,4 @@
-"""The prompt of a conversation: the report, how to answer, and what was asked before."""
+"""The prompt of a conversation: the report, how to answer, and earlier questions."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ _LONGEST = 1_000_000  # bytes of a template file
 
 
 def read_template(given: str | None, folders: Sequence[Path]) -> str | None:
-    """The text of a template: as given where it has fields or several lines, else of the file of that name.
+    """The text of a template: as given if it has fields or several lines, else from the file of that name.
 
-    A file is looked for in each of the folders. Raises BadOption. None: the default.
+    The file is looked for in each of the folders. None: the default template. Raises BadOption.
     """
     if given is None or "{{" in given or "\n" in given:
         return given
@@ -51,14 +51,14 @@ def read_template(given: str | None, folders: Sequence[Path]) -> str | None:
             raise BadOption(place, f"'{given}' is longer than {count(_LONGEST)} bytes")
         if not templates.names(text):
             raise BadOption(
-                place, f"'{given}' has no field such as {{{{ document }}}}: every conversation would read alike"
+                place, f"'{given}' has no field such as {{{{ document }}}}: every conversation would get the same text"
             )
         return text
-    raise BadOption(place, f"there is no file '{given}', and it is no text with a field such as {{{{ document }}}}")
+    raise BadOption(place, f"there is no file '{given}', and it is not a text with a field such as {{{{ document }}}}")
 
 
 def first_message(draft: Draft, template: str | None, *, numbers: bool = True) -> str:
-    """What the agent reads before the first question. Raises BadOption for fields that there are not.
+    """What the agent reads before the first question. Raises BadOption for unknown fields.
 
     `numbers`: whether a golden answer is a number; else karat's own message does not ask for JSON.
     """
@@ -80,6 +80,6 @@ def first_message(draft: Draft, template: str | None, *, numbers: bool = True) -
 
 
 def transcript(earlier: Sequence[tuple[str, str]], question: str) -> str:
-    """A question with those before it and their golden answers."""
+    """A question, preceded by the earlier questions with their golden answers."""
     turns = "\n\n".join(f"Question: {asked}\nAnswer: {answer}" for asked, answer in earlier)
     return f"What was asked before, with the right answers:\n\n{turns}\n\nThe question now:\n{question}"

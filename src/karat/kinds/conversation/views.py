@@ -1,4 +1,4 @@
-"""A conversation in the viewer: turn by turn, the golden and the agents' answers and programs beside each other."""
+"""A conversation in the viewer: for each turn, golden and agents' answers and programs side by side."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ class ConversationViews(Views):
         counted="turns",
         reviewed="turns",
         empty="Nobody has judged a turn yet: open a conversation, and “Review” below one of its turns.",
-        legend="Over what both say; what a person cannot tell is no part of it. Kappa is the agreement beyond what "
-        "the habits of both would give by chance; its interval is clustered by conversation. karat is compared as it "
-        "scored last.",
+        legend="Over the turns that both judged, without those a person could not tell. Kappa is the agreement beyond "
+        "chance, given how often each gives each verdict; its interval is clustered by conversation. karat's latest "
+        "scores are used.",
     )
 
     def sample_page(self, page: SamplePage) -> tuple[str, dict[str, object]]:
@@ -55,7 +55,7 @@ class ConversationViews(Views):
 
 
 def turns(page: SamplePage) -> list[dict[str, object]]:
-    """What the template needs: each turn with what every trial made of it, and what people said of that."""
+    """What the template needs: each turn with the result of every trial, and reviewers' labels."""
     shown: list[dict[str, object]] = []
     for at, turn in enumerate(page.sample.turns[:_MOST_TURNS]):
         golden = steps(turn.detail.get("program"))
@@ -98,7 +98,7 @@ def _answer(turn: int, trial: TrialRecord, page: SamplePage, golden: Sequence[st
 
 
 def verdicts(reviews: Reviews, trial: str, turn: int, right: bool | None) -> list[dict[str, object]]:
-    """What people said of a turn against its golden answer, written. `right`: what karat says; None: nothing."""
+    """Reviewers' verdicts on a turn against its golden answer, as text. `right`: karat's verdict, if any."""
     opposite = None if right is None else "wrong" if right else "right"
     return [
         {
@@ -113,7 +113,7 @@ def verdicts(reviews: Reviews, trial: str, turn: int, right: bool | None) -> lis
 
 
 def form_of(reviews: Reviews, trial: str, turn: int) -> dict[str, str]:
-    """What the form of a turn shows at first: the reviewer's label."""
+    """The initial values of a turn's form, from the reviewer's label."""
     label = reviews.by_reviewer(trial, turn)
     if label is None:
         return {"verdict": "", "diagnosis": "", "note": ""}
@@ -129,7 +129,7 @@ def _evidence(detail: dict[str, object]) -> Iterator[tuple[str, str]]:
 
 
 def _counted(value: object) -> object:
-    """A proof with its turns as the page counts them, from 1. Its steps are from 0, as in programs: #0."""
+    """A proof with turns numbered from 1, as on the page. Its steps are numbered from 0, as in programs: #0."""
     if isinstance(value, list):
         return [_counted(each) for each in value[:50]]
     if not isinstance(value, dict):
@@ -153,7 +153,7 @@ def _shown(value: object) -> str:
 
 
 def steps(program: object) -> list[str]:
-    """A program, step by step; none of what is no text.
+    """A program, step by step; none if it is not text.
 
     >>> steps("subtract(5, 3), divide(#0, 3)"), steps("412.5"), steps(None)
     (['subtract(5, 3)', 'divide(#0, 3)'], ['412.5'], [])
@@ -165,7 +165,7 @@ def steps(program: object) -> list[str]:
 
 
 def aligned(golden: Sequence[str], program: Sequence[str]) -> list[tuple[str, bool]]:
-    """Each step of a program, and whether the golden one has it at this place.
+    """Each step of a program, and whether the golden one has the same at this position.
 
     >>> aligned(["subtract(5, 3)", "divide(#0, 3)"], ["subtract(5, 3)", "divide(#0, 5)"])
     [('subtract(5, 3)', True), ('divide(#0, 5)', False)]

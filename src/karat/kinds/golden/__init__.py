@@ -24,10 +24,10 @@ Keys = Annotated[list[Key], BeforeValidator(lambda value: [value] if isinstance(
 
 
 class Golden(Kind):
-    """One question and its golden answer a row: JSON Lines, JSON, CSV, TSV, YAML, Excel or Parquet.
+    """One question and its golden answer per row: JSON Lines, JSON, CSV, TSV, YAML, Excel or Parquet.
 
     Also SQuAD 1.1 and 2.0, whose text precedes the question, and tasks of tau-bench and tau2-bench. They are recognised
-    by their keys where no column is named; several golden answers and expected actions are kept for scorers.
+    by their keys if no column is named; several golden answers and expected actions are kept for scorers.
     """
 
     judged = True
@@ -41,12 +41,12 @@ class Golden(Kind):
         question_key: Key = "question"  # the column with the question
         answer_key: Key = "answer"  # the column with the golden answer
         id_key: Key | None = None  # the column with the sample's id; null: the position in the file, from 0, as text
-        split: Key | None = None  # which list of a JSON or YAML file, e.g. data; null: the only one
-        sheet: Key | None = None  # which sheet of an Excel workbook; null: the only one
+        split: Key | None = None  # the list in a JSON or YAML file, e.g. data; null: the only one
+        sheet: Key | None = None  # the sheet of an Excel workbook; null: the only one
         repeated: bool = False  # rows with the same id, question and golden answer are one sample, not a fault
         sample_size: Annotated[int, Field(ge=1)] | None = None  # how many are drawn; null: all
         seed: Annotated[int, Field(ge=0)] = 0  # of the draw; a larger sample_size keeps the smaller one's samples
-        stratify: Keys = []  # a column or several: each of their values gives its share of the draw
+        stratify: Keys = []  # one or more columns: each value gets its share of the draw
 
     def __init__(self, options: Options, *, needs_answers: bool = True) -> None:
         self._options, self._needs_answers = options, needs_answers
@@ -55,11 +55,11 @@ class Golden(Kind):
             self._columns["id_key"] = options.id_key
 
     def without_answers(self) -> Golden:
-        """The same, for scorers that look at no golden answer: a row need not have one."""
+        """The same, for scorers that use no golden answer: a row need not have one."""
         return Golden(self._options, needs_answers=False)
 
     def load(self, path: Path) -> Dataset:
-        """The samples. Raises BadDataset with every bad row, by the line that an editor shows."""
+        """The samples. Raises BadDataset with every bad row, by its line in an editor."""
         try:
             rows, samples, faults = self._read(path)
             if faults:
@@ -74,7 +74,7 @@ class Golden(Kind):
         return Dataset(kind="golden", path=path, sha256=rows.sha256, samples=drawn, commit=rows.commit)
 
     def lint(self, path: Path) -> Linted:
-        """What the samples say against each other. Raises BadDataset only where nothing can be read."""
+        """Contradictions between samples. Raises BadDataset only if nothing can be read."""
         from karat.kinds.golden.lint import MEANINGS, doubted
 
         rows, samples, faults = self._read(path)
@@ -90,7 +90,7 @@ class Golden(Kind):
         )
 
     def _read(self, path: Path) -> tuple[Rows, Packed, list[Fault]]:
-        """The samples that could be read, and what is wrong with the others."""
+        """The readable samples, and the faults of the others."""
         rows = read_rows(path, lists=True, section=self._options.split, sheet=self._options.sheet)
         faults, found = self._samples(rows)
         samples = Packed()
@@ -111,7 +111,7 @@ class Golden(Kind):
                 if is_new:
                     samples.append(sample)
                     continue
-                problems = [f"the id '{sample.id}' stands also in {rows.unit} {first}; each sample needs its own"]
+                problems = [f"the id '{sample.id}' is also in {rows.unit} {first}; each sample needs its own"]
             for message in problems:
                 rows.fault(number, message)
         for sample in merged.values():
@@ -119,7 +119,7 @@ class Golden(Kind):
         return rows, samples, faults + rows.sorted_faults()
 
     def _samples(self, rows: Rows) -> tuple[list[Fault], Iterator[tuple[int, Sample | None, list[str]]]]:
-        """Faults of the whole file; each question with its row's number, the sample or what is wrong with it."""
+        """Faults of the whole file; each question with its row's number, the sample or its faults."""
         found = forms.items(rows) if self._columns == _USUAL else None
         if found is None:
             faults = self._missing_columns(rows)
@@ -139,7 +139,7 @@ class Golden(Kind):
             yield number, None if wrong or absent else self._sample(position, row), wrong
 
     def _missing_columns(self, rows: Rows) -> list[Fault]:
-        """Columns that no row has: one fault each, not one a row."""
+        """Columns that no row has: one fault each, not one per row."""
         present = {column for _, row in rows.rows for column in row}
         needed = {key: name for key, name in self._columns.items() if key != "answer_key" or self._needs_answers}
         return self._absent(rows, needed, present) if rows.count else []
@@ -194,7 +194,7 @@ class Golden(Kind):
 
 
 def _other_kind(path: Path) -> str | None:
-    """The kind that a file seems to be of instead."""
+    """The kind that a file seems to have instead."""
     from karat.kinds import kind_of
 
     try:

@@ -1,4 +1,4 @@
-"""Golden datasets in forms of their own: SQuAD, nested or one question a row, and tasks of tau-bench and tau2-bench.
+"""Golden datasets in special formats: SQuAD, nested or one question per row, and tasks of tau-bench and tau2-bench.
 
 Formats: Rajpurkar et al. 2016 (arXiv:1606.05250) and 2018 (arXiv:1806.03822); Yao et al. 2024 (arXiv:2406.12045),
 Barres et al. 2025 (arXiv:2506.07982).
@@ -25,7 +25,7 @@ Row = Mapping[str, object]
 
 
 class Item(msgspec.Struct, kw_only=True):
-    """One question, or what is wrong with it."""
+    """One question, or its fault."""
 
     number: int  # of its row
     wrong: list[str] = []
@@ -34,24 +34,24 @@ class Item(msgspec.Struct, kw_only=True):
     golden: str = ""
     materials: str | None = None
     metadata: JsonObject = {}
-    detail: JsonObject = {}  # for scorers; no agent sees it
+    detail: JsonObject = {}  # for scorers; hidden from agents
 
 
 def items(rows: Rows) -> list[Item] | None:
-    """What the file asks, in its order; None: its rows are of no known form. The first row decides."""
+    """The file's questions, in order; None: its rows have no known form. The first row decides."""
     first = next(iter(rows.rows), None)
     read = _form_of(first[1]) if first is not None else None
     if read is None:
         return None
     found = [item for position, (number, row) in enumerate(rows.rows) for item in read(number, position, row)]
     if any(item.detail.get("impossible") for item in found):
-        for item in found:  # of all questions, so that it gives nothing away
+        for item in found:  # of all questions, so it reveals nothing
             item.materials = f"{item.materials}\n\n{_SAY_SO}"
     return found
 
 
 def sample(item: Item, position: int) -> Sample:
-    """The sample of a sound item."""
+    """The sample of a valid item."""
     return Sample(
         kind="golden",
         id=item.id,
@@ -92,7 +92,7 @@ def _article(number: int, position: int, row: Row) -> Iterator[Item]:
 
 
 def _flat(number: int, position: int, row: Row) -> Iterator[Item]:
-    """One question of SQuAD a row, as datasets on the Hugging Face Hub have it: `answers` is {text: […], …}."""
+    """One question of SQuAD per row, as in datasets on the Hugging Face Hub: `answers` is {text: […], …}."""
     del position
     item = Item(number=number, metadata=_kept(row, "title"))
     place = Value(row, wrong=item.wrong)
@@ -122,7 +122,7 @@ def _tau(number: int, position: int, row: Row) -> Iterator[Item]:
 
 
 def _tau2(number: int, position: int, row: Row) -> Iterator[Item]:
-    """A task of tau2-bench: `user_scenario.instructions`, and what `evaluation_criteria` expects."""
+    """A task of tau2-bench: `user_scenario.instructions`, and the expectations in `evaluation_criteria`."""
     del position
     item = Item(number=number)
     task = Value(row, wrong=item.wrong)
@@ -148,7 +148,7 @@ _HEADINGS = {"outputs": "The agent tells the user", "assertions": "What must hol
 
 
 def _expect(item: Item, actions: Value, arguments: str, others: Mapping[str, Value]) -> None:
-    """The golden answer for a judge, as text; for scorers the same apart."""
+    """The golden answer for a judge, as text; its parts for scorers."""
     calls = [(call.at("name").text(), call.at(arguments)) for call in actions.list(optional=True)]
     lines = [f"- {name} {msgspec.json.encode(given.value or {}).decode()}" for name, given in calls]
     parts = ["\n".join(["The agent calls, in this order:", *lines]) if lines else "The agent changes nothing."]

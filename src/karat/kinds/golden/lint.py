@@ -1,4 +1,4 @@
-"""What a file of questions with golden answers says against itself."""
+"""Contradictions in a file of questions with golden answers."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ MEANINGS = {
 
 _FEW = 3
 """So many questions with one answer are worth a look: an answer that fits many questions is often a placeholder."""
-_SHORT = 24  # characters: `yes`, `42` and `Paris` answer many questions, and rightly
+_SHORT = 24  # characters: `yes`, `42` and `Paris` rightly answer many questions
 
 
 def doubted(samples: Iterable[Sample]) -> list[Doubted]:
-    """Questions asked twice, answers that contradict each other, echo their question, or stand everywhere."""
+    """Repeated questions, and answers that contradict each other, echo their question, or occur everywhere."""
     listed = list(samples)
     found: dict[int, list[tuple[str, dict[str, Any]]]] = {}
     for reason, place, evidence in (*_repeated(listed), *_echoes(listed), *_everywhere(listed)):
@@ -44,7 +44,7 @@ _Finding = tuple[str, int, dict[str, Any]]
 
 
 def _repeated(samples: Sequence[Sample]) -> Iterable[_Finding]:
-    """Each question that was asked before: `contradicts` with another answer, else `same_question`."""
+    """Each repeated question: `contradicts` with another answer, else `same_question`."""
     first: dict[tuple[str, str | None], int] = {}
     for place, sample in enumerate(samples):
         earlier = first.setdefault((_folded(sample.turns[0].question), sample.materials), place)
@@ -83,7 +83,7 @@ def _folded(text: str) -> str:
 
 
 def _same(one: str, other: str) -> bool:
-    """The same text but for case and spaces, or the same value: `10 %` and `0.1`."""
+    """The same text except for case and spaces, or the same value: `10 %` and `0.1`."""
     if _folded(one) == _folded(other):
         return True
     value, its = parse_value(one), parse_value(other)

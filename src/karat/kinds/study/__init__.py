@@ -59,18 +59,18 @@ Keys = Annotated[
 
 
 class Study(Kind):
-    """Published human experiments: who takes part, what each is shown, and how they answer (`study.yaml`).
+    """Published human experiments: who takes part, what they are shown, and how they answer (`study.yaml`).
 
     `path` is a `study.yaml`, a folder with one, a folder of several study folders, or a name: of a study
-    that comes with karat (`karat list studies`), or `shipped` for all of them. Ids of samples begin with
-    `STUDY/` where there are several; a study's participants are the same whichever others are run.
+    included with karat (`karat list studies`), or `shipped` for all of them. Ids of samples begin with
+    `STUDY/` if there are several; a study's participants do not depend on the other studies.
     """
 
     judged = False
     scorer = "replication"
     listed = "studies"
     noun = "study"
-    compared = False  # what is read of participants is no score: conditions are compared by how they agree with people
+    compared = False  # participants' answers are not scores: conditions are compared by agreement with people
     parts = (StudySummary, StudyComparison)
 
     has_random_replies = True
@@ -81,7 +81,7 @@ class Study(Kind):
 
     content = "human studies"
     doubted = "published number"
-    answer_file = AnswerFile(option="participants", rows="what a participant answered, one task or round a row")
+    answer_file = AnswerFile(option="participants", rows="what a participant answered, one task or round per row")
     commands = {"study-tests": "karat.kinds.study.commands:study_tests"}
 
     @staticmethod
@@ -108,7 +108,7 @@ class Study(Kind):
 
     @staticmethod
     def recorded(path: Path, columns: BaseModel) -> RecordedAnswers:
-        """The answers of participants: one row a participant and task, or member and round."""
+        """The answers of participants: one row per participant and task, or member and round."""
         from karat.kinds.study.recorded import ParticipantColumns, RecordedParticipants
 
         assert isinstance(columns, ParticipantColumns)
@@ -129,7 +129,7 @@ class Study(Kind):
     def prompt_problems(
         text: str, preset: str | None, attributes: Mapping[str, Collection[str]]
     ) -> tuple[list[str], list[str]]:
-        """What a prompt asks of participants that no study tells; presets that would say nothing of anybody."""
+        """Attributes in a prompt that no study has; presets that would be empty for everyone."""
         from karat.kinds.study.personas import prompt_problems
 
         return prompt_problems(text, preset, attributes)
@@ -142,7 +142,7 @@ class Study(Kind):
 
     @staticmethod
     def shipped(name: str | None) -> ListedStudies | StudyPage:
-        """Raises BadOption for a name that does not come with karat."""
+        """Raises BadOption for a name not included with karat."""
         from karat.kinds.study.contents import shipped_page, shipped_pages
 
         return shipped_pages() if name is None else shipped_page(name)
@@ -154,7 +154,7 @@ class Study(Kind):
         return asked_study(path)
 
     def check(self, path: Path) -> CheckedStudies:
-        """Every fault of the studies, what they hold, and whether their copies of people give people's result."""
+        """Every fault of the studies, their contents, and whether their copies of people give people's result."""
         from karat.kinds.study.contents import check_studies
 
         return check_studies(self, path)
@@ -167,14 +167,14 @@ class Study(Kind):
 
     @staticmethod
     def analyse(given: AnalysisInput) -> Part | None:
-        """None where the scorer `replication` is not shown. Raises BadRun for studies that were changed since."""
+        """None if the scorer `replication` is not shown. Raises BadRun for studies that have changed since."""
         from karat.kinds.study.analysis.summary import study
 
         return study(given)
 
     @staticmethod
     def sections(summary: Summary) -> KindBlocks:
-        """PAS and ECS beside what people did, study by study."""
+        """PAS and ECS compared with people's results, study by study."""
         from karat.kinds.study.sections import sections
 
         return sections(summary)
@@ -188,7 +188,7 @@ class Study(Kind):
         *,
         allow_code: AllowCode,
     ) -> Comparison:
-        """By participant and test, over the studies that both have, in whatever words they were shown."""
+        """By participant and test, over the studies that both have, whatever their wording."""
         from karat.kinds.study.analysis.compare_runs import compare_studies
 
         return compare_studies(runs, summaries, pairs, sides, allow_code=allow_code)
@@ -200,26 +200,26 @@ class Study(Kind):
 
         seed: Annotated[int, Strict(), Field(ge=0)] = 0  # of the participants, and of the order of their tasks
         per_arm: Annotated[int, Strict(), Field(ge=1)] | None = (
-            None  # participants in each arm; null: as the study says
+            None  # participants in each arm; null: the study's number
         )
-        studies: Keys = []  # of a folder of several: only these folders; empty: all
-        arms: Keys = []  # only these; of several studies as study/arm; empty: all
-        findings: Keys = []  # only the arms of these: F1, sub_study/F1, of several studies study/F1; empty: all
+        studies: Keys = []  # in a folder of several: only these folders; empty: all
+        arms: Keys = []  # only these; with several studies as study/arm; empty: all
+        findings: Keys = []  # only the arms of these: F1, sub_study/F1, with several studies study/F1; empty: all
         stop_after_unread: Annotated[int, Strict(), Field(ge=1)] | None = (
-            2  # replies in a row of which nothing can be read: the participant is asked no more; null: never
+            2  # consecutive unreadable replies that end a participant's session; null: never
         )
         wording: Annotated[str, Strict(), Field(pattern=r"^[\w-]+$")] | None = (
-            None  # of the materials: gain.WORDING.md is shown for gain.md, where there is one
+            None  # of the materials: gain.WORDING.md replaces gain.md, if there is one
         )
-        relabel: Annotated[bool, Strict()] = False  # other names and amounts are shown, in studies that have any
-        reorder: Annotated[bool, Strict()] = False  # options are shown the last one first
+        relabel: Annotated[bool, Strict()] = False  # shows other names and amounts, in studies that have any
+        reorder: Annotated[bool, Strict()] = False  # shows options in reverse order
 
     def __init__(self, options: Options) -> None:
         self._options = options
 
     @staticmethod
     def file_model() -> type[BaseModel]:
-        """What a study file holds, for its JSON Schema."""
+        """The content of a study file, for its JSON Schema."""
         from karat.kinds.study.format import StudyDocument
 
         return StudyDocument
@@ -230,12 +230,12 @@ class Study(Kind):
         return locate(text, folders=folders)
 
     def attributes(self, path: Path) -> dict[str, tuple[str, ...]]:
-        """Study → what is known of its participants, as `{{ profile.… }}` names it. Raises BadDataset, BadOption."""
+        """Study → its participants' attributes, as named in `{{ profile.… }}`. Raises BadDataset, BadOption."""
         studies = self._read(path, sql=False)
         return {one.study: one.attributes for one in studies}
 
     def load(self, path: Path) -> Dataset:
-        """The participants. Raises BadDataset with every fault, BadOption for arms that are not there."""
+        """The participants. Raises BadDataset with every fault, BadOption for unknown arms."""
         studies, several = self._read(path), _several(path)
         own, options = self._options, {"arms": self._options.arms, "findings": self._options.findings}
         if several:
@@ -257,16 +257,16 @@ class Study(Kind):
         )
 
     def lint(self, path: Path) -> Linted:
-        """What in the human numbers cannot be checked, and what is wrong. Raises nothing for faults of studies."""
+        """Human numbers that cannot be checked, and faults. Raises nothing for faults of studies."""
         from karat.kinds.study.contents import lint
 
         return lint(path, self)
 
     def _read(self, path: Path, *, sql: bool = True) -> list[StudyFile]:
-        """The studies that are run; one, where the path is not a folder of several."""
+        """The studies to run; one, if the path is not a folder of several."""
         own = self._options
         if own.relabel and own.wording is not None:
-            raise BadOption("dataset.relabel", "shows words of its own: leave out `wording`")
+            raise BadOption("dataset.relabel", "has its own wording: leave out `wording`")
         if own.wording == WORDING:
             raise BadOption("dataset.wording", f"'{WORDING}' goes with other amounts: use `relabel: true`")
         files = [path]
@@ -278,12 +278,12 @@ class Study(Kind):
         return read_studies(files, folder=path, sql=sql, wording=own.wording, relabel=own.relabel)
 
     def samples(self, study: StudyFile, arms: Sequence[str] | None = None) -> Iterator[Sample]:
-        """A sample a participant; in games one a group; all arms in turn. Without `arms`: of all arms."""
+        """One sample per participant, in games per group; all arms in turn. Without `arms`: of all arms."""
         for position, make in enumerate(in_turn(self._queues(study, list(study.arms) if arms is None else arms))):
             yield make(position)
 
     def _queues(self, study: StudyFile, arms: Sequence[str], *, within: bool = False) -> list[list[_Maker]]:
-        """What makes each sample, arm by arm; where the design is within subjects, those of all such arms together."""
+        """The source of each sample, arm by arm; for within-subjects designs, those of all such arms together."""
         options, stop = self._options, self._options.stop_after_unread
         alone: dict[tuple[str, ...], list[_Maker]] = {}
         for person in people(
@@ -332,10 +332,10 @@ def _group(
 
 
 def in_turn(queues: Sequence[Sequence[_T]]) -> Iterator[_T]:
-    """All of several queues, in turn, so that any beginning holds about its share of each.
+    """Items of several queues, interleaved so that any prefix has about its share of each.
 
-    What changes while a run goes on (an agent's version, its load) then meets all arms alike, and
-    the first few are some of each arm. Of equals the earlier queue goes first.
+    Changes during a run (an agent's version, its load) then affect all arms equally, and
+    the first few include each arm. Among equals the earlier queue goes first.
 
     >>> "".join(in_turn(["aaaa", "bb", "cccc"]))
     'acbacacbac'
@@ -351,11 +351,11 @@ def _several(path: Path) -> bool:
 
 
 def _within(study: str, sample: Sample) -> Sample:
-    """One of several studies' samples: they may be called alike in two studies."""
+    """A sample of one of several studies: names may repeat between studies."""
     metadata = {"study": study, **sample.metadata}
     return msgspec.structs.replace(sample, id=f"{study}/{sample.id}", metadata=metadata)
 
 
 def study_samples(study: StudyFile) -> list[Sample]:
-    """The participants of a study, all arms, as a dataset has them by default."""
+    """The participants of a study, all arms, with a dataset's defaults."""
     return list(Study(Study.Options()).samples(study))

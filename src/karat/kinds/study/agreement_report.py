@@ -52,7 +52,7 @@ def _interval(low: float, high: float) -> str:
 
 
 def _scores(agreement: Agreement, sure: Uncertainty) -> list[str]:
-    """PAS, ECS, and what helps to read them."""
+    """PAS, ECS, and auxiliary numbers."""
     whole, new, other = agreement.benchmark, agreement.ecs_interval, agreement.other
     spread, fixed = sure.pas.get(("benchmark", "")), sure.ecs_fixed.get(("benchmark", ""))
     ends = (spread.low, spread.high) if spread is not None else (None, None)
@@ -117,7 +117,7 @@ def _levels(level: str, parts: str, scores: Sequence[StudyScore], sure: Uncertai
 
 
 def _findings(agreement: Agreement) -> list[str]:
-    """Agreement by finding: the posteriors of people and agent side by side, one pair a test."""
+    """Agreement by finding: the posteriors of people and agent side by side, one pair per test."""
     from karat.replication import pas_interval_of_test
 
     rows = []
@@ -135,7 +135,7 @@ def _findings(agreement: Agreement) -> list[str]:
 
 
 def _effects(agreement: Agreement) -> list[str]:
-    """The profile of effects and their differences, with the other convention beside the chosen one."""
+    """The profile of effects and their differences, with the other convention next to the chosen one."""
     from karat.replication import z_of_level
 
     rows, z = [], z_of_level(agreement.level)
@@ -151,7 +151,7 @@ def _effects(agreement: Agreement) -> list[str]:
 
 
 def _measures(agreement: Agreement, bound: float | None) -> list[str]:
-    """The agent as a replication of the people, by other measures; nothing where no test has the numbers."""
+    """The agent as a replication of the people, by other measures; empty if no test has the numbers."""
     from karat.replication import replication_measures
 
     rows = []
@@ -173,7 +173,7 @@ def _measures(agreement: Agreement, bound: float | None) -> list[str]:
 
 
 def _opposed(agreement: Agreement) -> list[str]:
-    """Which findings they are, and how strong the evidence of either side is."""
+    """The findings, and the strength of evidence on either side."""
     if not agreement.opposed:
         return []
     names = ", ".join("/".join(part for part in name if part) for name in agreement.opposed)
@@ -260,7 +260,7 @@ def agreement_data(agreement: Agreement, sure: Uncertainty, *, bound: float | No
 
 
 def _plain(value: Any) -> Any:
-    """Values that JSON has."""
+    """Values valid in JSON."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None if math.isnan(value) else "inf" if value > 0 else "-inf"
     if isinstance(value, Mapping):

@@ -1,4 +1,4 @@
-"""Participants drawn again: replicates of a study's tests, the same people in every test and every condition.
+"""Participants resampled: replicates of a study's tests, the same people in every test and every condition.
 
 The unit is the participant, in games the group; rows that `derive` made for a group follow it.
 Units are drawn within the arms they were asked in. `derive` runs once, before.
@@ -25,9 +25,9 @@ __all__ = ["StudyDraws", "Units", "study_draws", "test_rows", "units_of"]
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.intp]
-REDUCED = 200  # replicates of a study with a reducer: each of them runs its code
+REDUCED = 200  # replicates of a study with a reducer: each runs its code
 NOBODY = -1
-KEPT = 0.8  # of the variance, that drawing n of n within each arm leaves of it: (n − 1)/n
+KEPT = 0.8  # share of the variance kept when drawing n of n within each arm: (n − 1)/n
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -38,14 +38,14 @@ class StudyDraws:
     statistic: (
         Floats  # (replicates, tests): t, F, r, U, z, k, ratio, of 2×2 tables ln OR; NaN where statistics were drawn
     )
-    units: int  # that were drawn from: participants, or groups
-    smallest: int  # units in the smallest arm: with few, the spread comes out too small
+    units: int  # units drawn from: participants, or groups
+    smallest: int  # units in the smallest arm: with few, the spread is too small
     reasons: Mapping[int, str] = field(default_factory=dict)  # test → why its statistic was drawn instead
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Units:
-    """Who is drawn: participants, or the groups they are in."""
+    """The units drawn: participants, or their groups."""
 
     strata: Places  # of each unit: the arms it was asked in, as a number
     participants: Mapping[str, int]  # → unit
@@ -58,12 +58,12 @@ class Units:
         return np.asarray(np.bincount(self.strata), dtype=np.intp)
 
     def kind(self, rows: Places) -> str:
-        """What the units of these rows are: participants, groups, or both."""
+        """The kind of units of these rows: participants, groups, or both."""
         own = self.grouped[np.unique(rows)]
         return "groups" if own.all() and own.size else "participants and groups" if own.any() else "participants"
 
     def of_rows(self, data: Columns) -> Places:
-        """The unit of each row of `data`; −1: it is nobody's."""
+        """The unit of each row of `data`; −1: none."""
         count = len(next(iter(data.values()), ()))
         nothing = [None] * count
         people, groups, arms = (data.get(name, nothing) for name in ("participant", "group_id", "arm"))
@@ -82,11 +82,11 @@ class Units:
 
 
 class StudyRun(msgspec.Struct, frozen=True, kw_only=True):
-    """A study under one condition, in one repetition: what its participants are drawn again from."""
+    """A study under one condition, in one repetition: the data for resampling its participants."""
 
-    responses: Sequence[Response]  # a row for everybody who was asked
-    data: Mapping[str, Sequence[Any]]  # column → values: what `derive` gave of them; not yet reduced
-    scores: Sequence[TestScore]  # the study's tests, as `karat.replication.score_tests` measured them
+    responses: Sequence[Response]  # a row for everyone who was asked
+    data: Mapping[str, Sequence[Any]]  # column → values: the result of `derive`; not yet reduced
+    scores: Sequence[TestScore]  # the study's tests, as measured by `karat.replication.score_tests`
 
 
 def study_draws(
@@ -98,10 +98,10 @@ def study_draws(
     convention: str = "humanstudy",
     reducer: Reducer | None = None,
 ) -> list[StudyDraws]:
-    """Replicates of every run's tests, from participants drawn again: the same ones for all runs.
+    """Replicates of every run's tests, from resampled participants: the same ones for all runs.
 
-    A study with a `reducer` has 200 replicates, for its code runs in each. Tests whose rows cannot
-    be traced to who gave them are drawn from the sampling distribution of their statistic; `reasons` say why.
+    A study with a `reducer` has 200 replicates, since its code runs in each. Tests whose rows cannot
+    be traced to participants are drawn from the sampling distribution of their statistic; `reasons` explain why.
     """
     units = units_of(response for run in runs for response in run.responses)
     plans = [_Plan(study, run, units, convention=convention, reducer=reducer) for run in runs]
@@ -122,15 +122,15 @@ def study_draws(
 
 
 def units_of(responses: Iterable[Response]) -> Units:
-    """Whoever was asked, put together where they played in one group; in the order of their names."""
+    """All asked participants, joined if they played in one group; sorted by name."""
     together = _Together()
     arms: dict[tuple[str, ...], set[str]] = {}
-    for one in responses:
-        who = ("", one.participant)
-        arms.setdefault(who, set()).add(one.arm)
+    for response in responses:
+        who = ("", response.participant)
+        arms.setdefault(who, set()).add(response.arm)
         together.add(who)
-        if one.group is not None:
-            together.join(who, (one.arm, one.group))
+        if response.group is not None:
+            together.join(who, (response.arm, response.group))
     members: dict[Any, list[tuple[str, ...]]] = {}
     for node in arms:
         members.setdefault(together.root(node), []).append(node)
@@ -148,7 +148,7 @@ def units_of(responses: Iterable[Response]) -> Units:
 
 
 class _Together:
-    """Who belongs together: sets that grow by joining two."""
+    """Groups of members: sets that grow by joining two."""
 
     def __init__(self) -> None:
         self.nodes: dict[tuple[str, ...], tuple[str, ...]] = {}
@@ -167,7 +167,7 @@ class _Together:
 
 
 class _Plan:
-    """What a run's replicates are made of: which tests are computed again, and from which rows."""
+    """The plan of a run's replicates: which tests are recomputed, and from which rows."""
 
     def __init__(
         self, study: StudyFile, run: StudyRun, units: Units, *, convention: str, reducer: Reducer | None
@@ -220,7 +220,7 @@ class _Plan:
         return int(self.units.sizes[np.unique(self.units.strata[np.unique(used)])].min())
 
     def _reduced(self, weights: Floats, found: Floats) -> None:
-        """One replicate of a study whose own code makes the columns; where that code fails there is none."""
+        """One replicate of a study whose own code makes the columns; none if that code fails."""
         assert self._reducer is not None
         if self.reasons:
             return
@@ -233,7 +233,7 @@ class _Plan:
                 found[:, at] = measured(self._test(score), columns, score.method, convention=self._convention)
 
     def draws(self, found: Floats, *, rng: np.random.Generator) -> StudyDraws:
-        """All replicates, with those of the tests that have none of their own drawn from their statistics."""
+        """All replicates; tests without their own are drawn from their statistics."""
         log_bf, d = found[:, 1].copy(), found[:, 2].copy()
         for at in self.reasons:
             score = self.run.scores[at]
@@ -261,18 +261,18 @@ class _Plan:
 
 
 def _undrawable(rows: Places, units: Units, data: Columns) -> str | None:
-    """Why participants cannot be drawn again for these rows; None: they can."""
+    """Why participants cannot be resampled for these rows; None: they can."""
     if "participant" not in data and "group_id" not in data:
-        return "`derive` gives no column `participant`, so nobody's rows are known"
+        return "`derive` gives no column `participant`, so rows cannot be matched to participants"
     if (rows == NOBODY).any():
-        return "some rows of `data` are nobody's: they name no participant, and no group, that was asked"
+        return "some rows of `data` name neither a participant nor a group that was asked"
     used = np.unique(rows)
     groups, people = (np.unique(units.strata[used[units.grouped[used] == one]]) for one in (True, False))
     if (units.sizes[groups] < 2).any():
-        return "an arm has one group alone: there is no other to draw"
+        return "an arm has a single group: there is no other to draw"
     asked = int(units.sizes[people].sum())
     if asked and 1 - len(people) / asked < KEPT:
-        return f"{asked} participants in {len(people)} arms: too few in each to be drawn within it"
+        return f"{asked} participants in {len(people)} arms: too few in each to resample them"
     return None
 
 
@@ -283,7 +283,7 @@ def test_rows(test: Test, data: Columns, places: Places) -> TestRows:
     if test.kind in {"ttest_paired", "ttest_one", "wilcoxon", "correlation", "spearman", "binomial", "proportion"}:
         groups = [np.concatenate(groups)] if groups else [everybody]
     rows = np.concatenate(groups) if groups else everybody[:0]
-    level = np.repeat(np.arange(len(groups)), [len(one) for one in groups])
+    level = np.repeat(np.arange(len(groups)), [len(group) for group in groups])
     values, against = _values(test, data, rows)
     second = values if against is None else against
     good = np.isfinite(values) & np.isfinite(second)
@@ -304,14 +304,14 @@ def test_rows(test: Test, data: Columns, places: Places) -> TestRows:
     )
 
 
-test_rows.__test__ = False  # type: ignore[attr-defined]  # no test, whatever pytest thinks of the name
+test_rows.__test__ = False  # type: ignore[attr-defined]  # not a test, despite the name
 
 
 def _values(test: Test, data: Columns, rows: Places) -> tuple[Floats, Floats | None]:
-    """The measure of these rows, and what it is held against; NaN where there is none."""
+    """The measure of these rows, and what it is compared with; NaN if there is none."""
     if test.kind in {"contingency", "binomial", "proportion"}:
         if test.kind == "contingency":
-            names = [level_name(one) for one in test.outcomes or (True, False)]
+            names = [level_name(outcome) for outcome in test.outcomes or (True, False)]
             place: dict[str | None, float] = {name: float(at) for at, name in reversed(list(enumerate(names)))}
         else:
             place = {"true": 1.0, "false": 0.0}
@@ -328,9 +328,9 @@ def _values(test: Test, data: Columns, rows: Places) -> tuple[Floats, Floats | N
 
 
 def copied_rows(data: Columns, places: Places, weights: Floats) -> dict[str, list[Any]]:
-    """`data` of one replicate: rows as often as their unit was drawn, and every copy somebody of its own.
+    """`data` of one replicate: rows as often as their unit was drawn, and every copy a separate participant.
 
-    Code that takes the rows of a participant together must not take two copies for one.
+    Code that groups rows by participant must not mix two copies.
     """
     times = weights[places].astype(np.intp)
     rows = np.repeat(np.arange(len(places)), times)
@@ -347,7 +347,7 @@ def copied_rows(data: Columns, places: Places, weights: Floats) -> dict[str, lis
 
 
 def measured(test: Test, columns: Columns, method: str, *, convention: str) -> tuple[float, float, float]:
-    """Statistic, ln BF and d of one replicate, by the way of every other test; rank tests are asymptotic."""
+    """Statistic, ln BF and d of one replicate, computed like every other test; rank tests are asymptotic."""
     side = agent_side(test, columns)
     method = "asymptotic" if test.kind == "mannwhitney" else method
     found = measure(test.statistic_kind, side, method=method, convention=convention)

@@ -1,6 +1,6 @@
-"""Charts of how far an agent does what people did: evidence by test, effects, their differences, who took part.
+"""Charts of how closely an agent matches people: evidence by test, effects, their differences, who took part.
 
-They are of a condition of a run, or of a table of tests; both come in one shape, `Drawn`.
+They show a condition of a run, or a table of tests; both have one form, `Drawn`.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ from karat.replication import Agreement, Uncertainty, z_of_level
 __all__ = ["condition_charts", "participants_chart", "study_charts"]
 
 _NAN = float("nan")
-_TOGETHER = 40  # tests, or arms, in one chart; of more arms a line is a study
+_TOGETHER = 40  # tests, or arms, in one chart; with more arms a line is a study
 _PEOPLE = ("asked", "answered", "parsed")
 
 
 class _Test(msgspec.Struct, frozen=True, kw_only=True):
     """One test. NaN: not known."""
 
-    name: str  # finding and test, unlike any other
+    name: str  # finding and test, unique
     study: str
     pi_human: float
     pi_agent: float
@@ -92,18 +92,18 @@ class Drawn(msgspec.Struct, frozen=True, kw_only=True):
     line: _Slope
     repetitions: int = 1
     level: float = 0.95  # of every interval
-    floor: Estimate | None = None  # PAS of random answers, where they are drawn beside
+    floor: Estimate | None = None  # PAS of random answers, if they are shown
     floor_ecs: Estimate | None = None
 
     @property
     def means(self) -> str:
-        """What is drawn of several repetitions."""
+        """The values drawn for several repetitions."""
         return "" if self.repetitions < 2 else f" Means over {formats.plural(self.repetitions, 'repetition')}."
 
 
 def study_charts(agreement: Agreement, sure: Uncertainty, *, condition: str = "agent") -> tuple[Chart, ...]:
-    """Of a table of tests: posteriors of people and agent, effects against effects, a forest of differences."""
-    names = apart(f"{'/'.join(filter(None, one.test.finding_id))} {one.test.test}" for one in agreement.tests)
+    """For a table of tests: posteriors of people and agent, effects against effects, a forest of differences."""
+    names = apart(f"{'/'.join(filter(None, test.test.finding_id))} {test.test.test}" for test in agreement.tests)
     whole, slope = agreement.benchmark, agreement.caricature
     spread, fixed = sure.pas.get(("benchmark", "")), sure.ecs_fixed.get(("benchmark", ""))
 
@@ -114,12 +114,12 @@ def study_charts(agreement: Agreement, sure: Uncertainty, *, condition: str = "a
         condition=condition,
         tests=tuple(
             _Test(
-                name=name, study=one.test.study, pi_human=one.pi_human, pi_agent=one.pi_agent, pas=one.pas,
-                pas_directional=one.pas_directional, log_bf_human=one.human.log_bf, log_bf_agent=one.agent.log_bf,
-                opposed=one.opposed, d_human=one.human.d, d_human_se=one.human.d_se, d_agent=one.agent.d,
-                d_agent_se=one.agent.d_se, z_diff=one.z_diff,
+                name=name, study=test.test.study, pi_human=test.pi_human, pi_agent=test.pi_agent, pas=test.pas,
+                pas_directional=test.pas_directional, log_bf_human=test.human.log_bf, log_bf_agent=test.agent.log_bf,
+                opposed=test.opposed, d_human=test.human.d, d_human_se=test.human.d_se, d_agent=test.agent.d,
+                d_agent_se=test.agent.d_se, z_diff=test.z_diff,
             )
-            for name, one in zip(names, agreement.tests, strict=True)
+            for name, test in zip(names, agreement.tests, strict=True)
         ),
         pas=estimated(whole.pas, *((None, None) if spread is None else (spread.low, spread.high))),
         ecs=estimated(whole.ecs.value, *((None, None) if fixed is None else (fixed.low, fixed.high))),
@@ -134,18 +134,18 @@ def study_charts(agreement: Agreement, sure: Uncertainty, *, condition: str = "a
     return tuple(_charts(drawn))
 
 
-def condition_charts(found: StudyCondition, *, floor: StudyFloor | None = None) -> tuple[Chart, ...]:
-    """The same of a condition of a run: means over repetitions. `floor`: random answers, drawn beside."""
+def condition_charts(condition: StudyCondition, *, floor: StudyFloor | None = None) -> tuple[Chart, ...]:
+    """The same for a condition of a run: means over repetitions. `floor`: random answers, for comparison."""
     posteriors = {(one.study, one.sub_study, one.finding, one.test): one.pi for one in floor.tests} if floor else {}
     keyed = [
         ((finding.study, finding.sub_study, finding.id, test.id), test)
-        for finding in found.findings
+        for finding in condition.findings
         for test in finding.tests
     ]
     names = apart(f"{'/'.join(filter(None, key[:3]))} {key[3]}" for key, _ in keyed)
-    whole, slope = found.benchmark, found.caricature
+    whole, slope = condition.benchmark, condition.caricature
     drawn = Drawn(
-        condition=found.condition,
+        condition=condition.condition,
         tests=tuple(
             _of_test(name, key[0], test, _known(posteriors.get(key)))
             for name, (key, test) in zip(names, keyed, strict=True)
@@ -155,7 +155,7 @@ def condition_charts(found: StudyCondition, *, floor: StudyFloor | None = None) 
         tests_used=whole.tests_used,
         studies_used=whole.used,
         tests_with_effects=whole.tests_with_effects,
-        opposed=sum(finding.opposed for finding in found.findings),
+        opposed=sum(finding.opposed for finding in condition.findings),
         line=_Slope(slope=_known(slope.slope), low=_known(slope.low), high=_known(slope.high),
                     centre=_known(slope.centre), centre_agent=_known(slope.centre_agent)),
         repetitions=max((len(test.repetitions) for _, test in keyed), default=1),
@@ -168,19 +168,19 @@ def condition_charts(found: StudyCondition, *, floor: StudyFloor | None = None) 
 
 def _of_test(name: str, study: str, test: TestResult, floor: float) -> _Test:
     rows = test.repetitions
-    errors = [one.agent.d_se for one in rows if one.agent.d_se is not None]
+    errors = [row.agent.d_se for row in rows if row.agent.d_se is not None]
     return _Test(
         name=name,
         study=study,
-        pi_human=_mean([one.human.pi for one in rows]),
-        pi_agent=_mean([one.agent.pi for one in rows]),
+        pi_human=_mean([row.human.pi for row in rows]),
+        pi_agent=_mean([row.agent.pi for row in rows]),
         pas=_known(test.pas.value),
         pas_directional=_known(test.pas_directional),
-        log_bf_human=_mean([one.human.log_bf for one in rows]),
-        log_bf_agent=_mean([one.agent.log_bf for one in rows]),
+        log_bf_human=_mean([row.human.log_bf for row in rows]),
+        log_bf_agent=_mean([row.agent.log_bf for row in rows]),
         opposed=test.opposed,
         d_human=_known(test.d_human),
-        d_human_se=_mean([one.human.d_se for one in rows]),
+        d_human_se=_mean([row.human.d_se for row in rows]),
         d_agent=_known(test.d_agent),
         # Of a mean over repetitions, each of which asked participants anew.
         d_agent_se=math.sqrt(math.fsum(error * error for error in errors)) / len(errors) if errors else _NAN,
@@ -199,8 +199,8 @@ def _known(value: float | None) -> float:
 
 
 def _charts(drawn: Drawn) -> Iterator[Chart]:
-    scored = [one for one in drawn.tests if not math.isnan(one.pas)]
-    effects = [one for one in drawn.tests if one.has_effects]
+    scored = [test for test in drawn.tests if not math.isnan(test.pas)]
+    effects = [test for test in drawn.tests if test.has_effects]
     yield from (_agreement(drawn, ending, tests) for ending, tests in _parts(scored))
     if effects:
         yield _profile(drawn, effects)
@@ -208,7 +208,7 @@ def _charts(drawn: Drawn) -> Iterator[Chart]:
 
 
 def _parts(tests: Sequence[_Test]) -> Iterator[tuple[str, Sequence[_Test]]]:
-    """A few tests at a time, with the ending of the chart's name."""
+    """A few tests at a time, with the suffix of the chart's name."""
     for at in range(0, len(tests), _TOGETHER):
         ending = "" if len(tests) <= _TOGETHER else f"-{at // _TOGETHER + 1}"
         yield ending, tests[at : at + _TOGETHER]
@@ -222,17 +222,17 @@ def _agreement(drawn: Drawn, ending: str, tests: Sequence[_Test]) -> Chart:
     floor = drawn.floor is not None
     sides = ("people", "agent", *(["floor"] if floor else []))
     lines, rows = [], []
-    for one in tests:
-        posteriors = (one.pi_human, one.pi_agent, *([one.pi_floor] if floor else []))
-        note = "opposite directions" if one.opposed else ""
+    for test in tests:
+        posteriors = (test.pi_human, test.pi_agent, *([test.pi_floor] if floor else []))
+        note = "opposite directions" if test.opposed else ""
         marks = tuple(
             Mark(value=pi, series=series, label=f"π {sides[series]} {formats.number(pi, digits=3)}")
             for series, pi in enumerate(posteriors)
             if not math.isnan(pi)
         )
-        lines.append(Line(name=one.name, marks=marks, joined=True, note=note))
-        evidence = (Number(one.log_bf_human, digits=1), Number(one.log_bf_agent, digits=1), Text(note))
-        rows.append(Row(name=one.name, cells=(*map(_three, (*posteriors, one.pas, one.pas_directional)), *evidence)))
+        lines.append(Line(name=test.name, marks=marks, joined=True, note=note))
+        evidence = (Number(test.log_bf_human, digits=1), Number(test.log_bf_agent, digits=1), Text(note))
+        rows.append(Row(name=test.name, cells=(*map(_three, (*posteriors, test.pas, test.pas_directional)), *evidence)))
     against = f"; {formats.plural(drawn.opposed, 'finding')} in the opposite direction" if drawn.opposed else ""
     random = "" if drawn.floor is None else f"; random answers {_estimate(drawn.floor)}"
     heads = ("finding and test", *(f"π {side}" for side in sides), "PAS", "directional PAS", "ln BF people",
@@ -245,7 +245,7 @@ def _agreement(drawn: Drawn, ending: str, tests: Sequence[_Test]) -> Chart:
         f"over "
         f"{formats.plural(drawn.tests_used, 'test')} of {formats.plural(drawn.studies_used, 'study', 'studies')}"
         f"{random}{against}",
-        description="One line a test: the probability of an effect given the evidence of people and of the agent, "
+        description="One line per test: the probability of an effect given the evidence of people and of the agent, "
         "joined by a "
         "line. Near together they are in the same state; opposite directions are written beside the line."
         f"{' The third mark is the floor: random answers.' if floor else ''}{drawn.means}",
@@ -255,8 +255,8 @@ def _agreement(drawn: Drawn, ending: str, tests: Sequence[_Test]) -> Chart:
     )  # fmt: skip
 
 
-def _estimate(found: Estimate) -> str:
-    return formats.estimate(found.value, found.low, found.high, digits=3)
+def _estimate(estimate: Estimate) -> str:
+    return formats.estimate(estimate.value, estimate.low, estimate.high, digits=3)
 
 
 def _effect(value: float, se: float, z: float) -> blocks.Estimate:
@@ -268,11 +268,11 @@ def _profile(drawn: Drawn, tests: Sequence[_Test]) -> Chart:
     z, interval = z_of_level(drawn.level), f"{formats.level(drawn.level)} interval"
     reach = 1.1 * max(max(abs(one.d_human), abs(one.d_agent)) for one in tests) or 1.0
     points, rows = [], []
-    for one in tests:
-        people, agent = _effect(one.d_human, one.d_human_se, z), _effect(one.d_agent, one.d_agent_se, z)
-        rows.append(Row(name=one.name, cells=(people, agent)))
-        label = f"{one.name}: people {blocks.plain(people)}, agent {blocks.plain(agent)}"
-        points.append(Point(x=one.d_human, y=one.d_agent, left=people.low, right=people.high, low=agent.low,
+    for test in tests:
+        people, agent = _effect(test.d_human, test.d_human_se, z), _effect(test.d_agent, test.d_agent_se, z)
+        rows.append(Row(name=test.name, cells=(people, agent)))
+        label = f"{test.name}: people {blocks.plain(people)}, agent {blocks.plain(agent)}"
+        points.append(Point(x=test.d_human, y=test.d_agent, left=people.low, right=people.high, low=agent.low,
                             high=agent.high, label=label))  # fmt: skip
     line, curves = drawn.line, []
     if not (math.isnan(line.slope) or math.isnan(line.centre)):
@@ -291,7 +291,7 @@ def _profile(drawn: Drawn, tests: Sequence[_Test]) -> Chart:
         name=slug("effects", drawn.condition),
         title=f"{drawn.condition}: ECS {_estimate(drawn.ecs)}{random} over "
         f"{formats.plural(drawn.tests_with_effects, 'effect')}; slope of its effects on those of people {slope}",
-        description=f"One point a test: the agent's effect over that of people, with {interval}s. On the dashed "
+        description=f"One point per test: the agent's effect over that of people, with {interval}s. On the dashed "
         f"line of identity "
         "both are equal; the solid line is the weighted least-squares line, its band the interval of its slope."
         f"{drawn.means}",
@@ -318,7 +318,7 @@ def _forest(drawn: Drawn, ending: str, tests: Sequence[_Test]) -> Chart:
         rest = (Number(value, signed=True) for value in (one.d_human, one.d_agent, one.z_diff))
         rows.append(Row(name=one.name, cells=(more, *rest)))
     reach = 1.05 * max(ends) or 1.0
-    judged = [one for one in drawn.tests if one.has_effects and math.isfinite(one.z_diff)]
+    judged = [test for test in drawn.tests if test.has_effects and math.isfinite(test.z_diff)]
     differing = [one for one in judged if abs(one.z_diff) > z]
     above = sum(one.z_diff > 0 for one in differing)
     heads = ("finding and test", f"agent − people, d [{interval}]", "d people", "d agent", "z")
@@ -329,7 +329,7 @@ def _forest(drawn: Drawn, ending: str, tests: Sequence[_Test]) -> Chart:
         title=f"{drawn.condition} differs from people in {formats.count(len(differing))} of "
         f"{formats.plural(len(judged), 'effect')} ({formats.level(drawn.level)} interval without 0): "
         f"{formats.count(above)} above, {formats.count(len(differing) - above)} below",
-        description=f"A forest plot: one line a test, the agent's effect less that of people with its {interval}; "
+        description=f"A forest plot: one line per test, the agent's effect less that of people with its {interval}; "
         f"the dashed line is no difference.{drawn.means}",
         panels=(Rows(axis=axis, lines=tuple(lines)),),
         table=Table(caption=caption, columns=columns(*heads), rows=tuple(rows)),
@@ -337,13 +337,13 @@ def _forest(drawn: Drawn, ending: str, tests: Sequence[_Test]) -> Chart:
     )
 
 
-def participants_chart(found: StudyCondition) -> tuple[Chart, ...]:
-    """How many participants were asked, answered and could be read, by arm; nothing where none was planned."""
-    arms = [(f"{one.study} {arm.arm}", arm.participants) for one in found.studies for arm in one.arms]
+def participants_chart(condition: StudyCondition) -> tuple[Chart, ...]:
+    """How many participants were asked, answered and could be read, by arm; nothing if none was planned."""
+    arms = [(f"{study.study} {arm.arm}", arm.participants) for study in condition.studies for arm in study.arms]
     if len(arms) > _TOGETHER:
-        arms = [(one.study, one.participants) for one in found.studies]
+        arms = [(study.study, study.participants) for study in condition.studies]
     arms = [(name, people) for name, people in arms if people.planned]
-    all_of_them = found.participants
+    all_of_them = condition.participants
     if not arms or not all_of_them.planned:
         return ()
     lines, rows = [], []
@@ -356,7 +356,7 @@ def participants_chart(found: StudyCondition) -> tuple[Chart, ...]:
         cells: tuple[Cell, ...] = (*map(Count, (people.planned, *counts)), Share(people.parsed / people.planned))
         rows.append(Row(name=name, cells=cells))
     title = (
-        f"{found.condition}: of {formats.plural(all_of_them.planned, 'participant')} "
+        f"{condition.condition}: of {formats.plural(all_of_them.planned, 'participant')} "
         f"{formats.count(all_of_them.asked)} were asked, {formats.count(all_of_them.answered)} answered and "
         f"{formats.count(all_of_them.parsed)} could be read ({formats.share(all_of_them.parsed / all_of_them.planned)})"
     )
@@ -366,13 +366,13 @@ def participants_chart(found: StudyCondition) -> tuple[Chart, ...]:
     axis = Axis(title="share of the planned participants", start=0.0, end=1.0, percent=True)
     heads = ("study and arm", "planned", *_PEOPLE, "parsed, of planned")
     made = Chart(
-        name=slug("participants", found.condition),
+        name=slug("participants", condition.condition),
         title=title,
-        description="One line an arm: the shares of its participants who were asked, who answered everything they "
+        description="One line per arm: the shares of its participants who were asked, who answered everything they "
         "were asked, and "
         "of whom every needed answer could be read.",
         panels=(Rows(axis=axis, lines=tuple(lines)),),
-        table=Table(caption=f"Participants: {found.condition}", columns=columns(*heads), rows=tuple(rows)),
+        table=Table(caption=f"Participants: {condition.condition}", columns=columns(*heads), rows=tuple(rows)),
         legend=_PEOPLE, detail=True,
     )  # fmt: skip
     return (made,)

@@ -20,6 +20,7 @@ from karat.kinds.study.numbers import Numbers, check_numbers
 from karat.kinds.study.prompts import ANSWER_FORM, forms_in, known_names
 from karat.kinds.study.rounds import check_payoff, round_names, round_task
 from karat.kinds.study.sides import columns_of, group_rows
+from karat.sums import exact_sum
 from karat.templates import names
 
 if TYPE_CHECKING:
@@ -27,14 +28,14 @@ if TYPE_CHECKING:
 
 __all__ = ["Checked", "check"]
 
-_PICKS = 6  # answers that the other fields are given, one after another
+_PICKS = 6  # answers tried for the other fields, one after another
 Case = tuple[str, tuple[str, ...], int]  # arm, the fields that could not be read, which answers the others have
 
 
 def counted_unread(study: StudyFile, tests: Sequence[Test], shape: Shape) -> list[str]:
-    """For each test what is wrong, "" for nothing: its measure must be NULL where a needed answer is.
+    """The fault of each test, "" for none: its measure must be NULL if a needed answer is.
 
-    Each person is alone in the experiment, so that no other's answers are in the measure.
+    Each person is alone in the experiment, so no other's answers affect the measure.
     """
     cases = [list(_cases(study, test, fields_needed(study, test, shape))) for test in tests]
     every = list(dict.fromkeys(case for own in cases for case in own))
@@ -56,7 +57,7 @@ def _cases(study: StudyFile, test: Test, needed: Sequence[str]) -> Iterator[Case
         if not must:
             continue
         yield arm, tuple(fields), 0
-        picks = min(_PICKS, max(len(one.labels) or 2 for one in fields.values()))
+        picks = min(_PICKS, max(len(field.labels) or 2 for field in fields.values()))
         yield from ((arm, (name,), pick) for name in must for pick in range(picks) if len(fields) > 1)
 
 
@@ -75,15 +76,15 @@ def _first(values: Any) -> Any:
     return next(iter(values), None) if isinstance(values, (Mapping, list)) else values
 
 
-def _answer(one: Answered, pick: int) -> float | str | list[str]:
-    labels = list(one.labels)
-    if one.type == "choice":
+def _answer(field: Answered, pick: int) -> float | str | list[str]:
+    labels = list(field.labels)
+    if field.type == "choice":
         return labels[pick % len(labels)]
-    if one.type == "rank":
+    if field.type == "rank":
         return labels[pick % len(labels) :] + labels[: pick % len(labels)]
-    if one.type == "text":
+    if field.type == "text":
         return "words"
-    low, high = one.range or (None, None)
+    low, high = field.range or (None, None)
     least = low if low is not None else min(0.0, high or 0.0)
     return (high if high is not None else least + 1) if pick % 2 else least
 
@@ -129,17 +130,17 @@ class Found(Protocol):
 def check_test(
     found: Found, study: StudyFile, test: Test, *, place: Place, shape: Shape | None, arms: Sequence[str]
 ) -> None:
-    """Every fault of one test. `shape`: what `derive` gives, where that was asked; `arms`: the names of all."""
+    """Every fault of one test. `shape`: the columns of `derive`, if requested; `arms`: the names of all."""
     good = _check_groups(found, study, test, place, shape, arms)
     good &= _check_columns(found, test, place, shape, reduced=study.reducer is not None)
     if study.reducer is not None and test.needs is None:
-        found.fault(place, "needs is missing: what the reducer makes its columns of cannot be seen")
+        found.fault(place, "needs is missing: karat cannot see which fields the reducer uses")
     for at, name in enumerate(test.needs or ()):
         if name not in study.fields:
             found.fault((*place, "needs", at), f"no arm has a field '{name}'{did_you_mean(name, study.fields)}")
     found.notes.extend(f"{test_label(found.root, place)}: {note}" for note in _of_design(study, test, shape))
     if test.use is not None and test.reason is None:
-        found.fault((*place, "use"), "needs a `reason`: why the published numbers do not all hold")
+        found.fault((*place, "use"), "needs a `reason`: why the published numbers disagree")
     if test.expect not in _UNDIRECTED and (test.outcomes is not None or len(test.cells) > 2):
         found.fault(
             (*place, "expect"),
@@ -157,9 +158,9 @@ def check_test(
 
 
 def _of_design(study: StudyFile, test: Test, shape: Shape | None) -> Iterator[str]:
-    """What is not wrong, and is seldom meant."""
+    """Settings that are valid but rarely intended."""
     if test.kind == "ttest_one" and test.against is None:
-        yield f"'{test.measure}' is compared with 0; `against` says with which number"
+        yield f"'{test.measure}' is compared with 0; `against` sets another number"
     if test.groups is None or test.kind not in _GROUPS:
         return
     made_of: set[str] = set()
@@ -168,13 +169,13 @@ def _of_design(study: StudyFile, test: Test, shape: Shape | None) -> Iterator[st
     again = {"arm"} if study.design == "within" else {"round"} if study.plays else set()
     if again & made_of:
         yield (
-            f"the same people are in each of its groups, and a {test.kind} takes their answers as those of different "
-            "people; a column for each and ttest_paired or wilcoxon takes them as pairs"
+            f"the same people are in each of its groups, and a {test.kind} treats their answers as those of different "
+            "people; for pairs, use a column for each with ttest_paired or wilcoxon"
         )
 
 
 def test_label(root: Node, place: Place) -> str:
-    """The finding and the test, as the file calls them."""
+    """The finding and the test, as named in the file."""
     named = [root.get(*place[:2], "sub_study"), root.get(*place[:2], "id"), root.get(*place, "id")]
     return " ".join(str(one.value) for one in named if one is not None and one.value)
 
@@ -195,7 +196,7 @@ def _check_groups(
         found.fault((*place, "groups", "levels"), f"a {test.kind} takes {few}, got {count}")
         good = False
     if len(set(groups.names)) < count:
-        found.fault((*place, "groups", "levels"), "a level stands twice")
+        found.fault((*place, "groups", "levels"), "a level appears twice")
         good = False
     columns = [((*place, "groups", "levels"), groups.column, groups.names)]
     columns += [
@@ -219,7 +220,7 @@ def _check_factors(found: Found, test: Test, groups: Groups, place: Place) -> bo
     elif groups.column in factors:
         wrong = f"'{groups.column}' is the column of `groups` already: name the other columns of the design"
     elif any(len({level_name(level) for level in levels}) < len(levels) for levels in factors.values()):
-        wrong = "a level stands twice"
+        wrong = "a level appears twice"
     elif test.kind == "interaction" and [len(levels) for levels in factors.values()] != [2]:
         wrong = (
             "an interaction is the contrast of four cells: one other column with two levels; "
@@ -231,7 +232,7 @@ def _check_factors(found: Found, test: Test, groups: Groups, place: Place) -> bo
 
 
 def _possible(study: StudyFile, column: str, arms: Sequence[str], shape: Shape | None) -> list[str] | None:
-    """The values that a column can have; None where that cannot be told."""
+    """The values that a column can have; None if unknown."""
     if shape is not None and column in shape.sources and column not in shape.sources[column]:
         made = shape.types.get(column)  # by derive, perhaps over a column of the same name
         return ["true", "false"] if made == "BOOLEAN" else None
@@ -275,9 +276,9 @@ def _check_columns(found: Found, test: Test, place: Place, shape: Shape | None, 
 
 
 def _check_n(numbers: Numbers, study: StudyFile, shape: Shape | None) -> None:
-    """Human n against the arms: each level's, or all together.
+    """Compares human n with the arms: each level's, or all together.
 
-    Where a person gives several rows, n is a multiple of the people, and the file says why.
+    If a person gives several rows, n is a multiple of the people, and the file explains why.
     """
     test, needed = numbers.test, fields_needed(study, numbers.test, shape)
     levels = [numbers.test.human.levels.get(name) for name in (test.groups.names if test.groups else ())]
@@ -289,7 +290,7 @@ def _check_n(numbers: Numbers, study: StudyFile, shape: Shape | None) -> None:
                 numbers.doubt(f"n is {n}, arm '{name}' has {own} people", name, "n", key="n_reason")
         return
     if shape is None and test.measure not in responses_types(study) and test.needs is None:
-        return  # whose answers it is made of is not known
+        return  # it is not known whose answers it uses
     together = [level.n for level in levels if level is not None and level.n is not None]
     n = sum(together) if together and len(together) == len(levels) else test.human.n
     arms = arms_of(study, test, needed)
@@ -298,17 +299,17 @@ def _check_n(numbers: Numbers, study: StudyFile, shape: Shape | None) -> None:
         return
     people = {sum(sizes), max(sizes)} if study.design == "within" else {sum(sizes)}
     if not _fits(test, n, people, {sum(_groups_in(study, name) for name in arms)}):
-        message = f"n is {n} in all, the arms with these answers have {sum(sizes)} people; name its answers in `needs`"
+        message = f"n is {n} in all, the arms with these answers have {sum(sizes)} people; name its fields in `needs`"
         numbers.doubt(message, key="n_reason")
 
 
 def _fits(test: Test, n: int, people: set[int], groups: set[int]) -> bool:
-    """Whether n counts the people, or with a reason groups of them or each of them several times."""
-    return n in people or (test.reason is not None and (n in groups or any(n % one == 0 for one in people)))
+    """Whether n counts the people, or, with a reason, groups of them or each of them several times."""
+    return n in people or (test.reason is not None and (n in groups or any(n % person == 0 for person in people)))
 
 
 def _groups_in(study: StudyFile, arm: str) -> int:
-    """How many groups play in an arm; 0 where nobody plays."""
+    """How many groups play in an arm; 0 if it is not a game."""
     rounds, n = study.arms[arm].rounds, study.arms[arm].n
     return -(-n // rounds.size) if rounds is not None and rounds.size is not None and n is not None else 0
 
@@ -327,17 +328,17 @@ class Checked(msgspec.Struct):
     notes: list[str] = []
 
     def fault(self, place: Place, message: str) -> None:
-        """Notes a fault."""
+        """Records a fault."""
         self.faults.append(fault_at(self.root, place, message))
 
 
 def check(
     study: StudyFile, tests: Sequence[tuple[Place, Test]], *, node: Node, whole: bool, sql: bool, arms: Sequence[str]
 ) -> Checked:
-    """Every fault that needs more than one part to be seen.
+    """Every fault that involves more than one part.
 
-    `whole`: top, participants and arms could all be read; `arms`: the names of all, also of those
-    that could not; `sql`: ask the SQL engine what `derive` gives.
+    `whole`: top, participants and arms could all be read; `arms`: the names of all, including
+    unreadable ones; `sql`: ask the SQL engine for the result of `derive`.
     """
     found = Checked(root=node)
     if study.study and not _SHORT.match(study.study):
@@ -364,190 +365,190 @@ def check(
     return found
 
 
-def _shape(found: Checked, study: StudyFile) -> Shape | None:
+def _shape(checked: Checked, study: StudyFile) -> Shape | None:
     try:
         shape = shape_of_data(study)
     except BadOption as error:
-        found.fault(("derive",), str(error).partition(": ")[2])
+        checked.fault(("derive",), str(error).partition(": ")[2])
         return None
     for why in shape.changing:
-        found.fault(("derive",), f"{why}: the same answers must give the same numbers")
+        checked.fault(("derive",), f"{why}: the same answers must give the same numbers")
     return shape
 
 
-def _check_arm(found: Checked, study: StudyFile, name: str, arm: Arm, *, whole: bool) -> None:
+def _check_arm(checked: Checked, study: StudyFile, name: str, arm: Arm, *, whole: bool) -> None:
     place: Place = ("arms", name)
     game = arm.rounds is not None and (arm.rounds.prompt is not None or arm.rounds.first is not None)
     if (arm.prompt is None) == (arm.tasks is None) and not (game and arm.tasks is None):
-        found.fault(place, "needs either `prompt` with `fields`, or `tasks`")
+        checked.fault(place, "needs either `prompt` with `fields`, or `tasks`")
         return
     if arm.rounds is not None and arm.tasks is not None:
-        found.fault((*place, "tasks"), "a game has one prompt a round, and no tasks")
+        checked.fault((*place, "tasks"), "a game has one prompt per round, and no tasks")
         return
     if arm.tasks is not None and arm.fields is not None:
-        found.fault((*place, "fields"), "belongs to each of the tasks")
+        checked.fault((*place, "fields"), "belongs in each of the tasks")
     if study.participants.per_arm == "human" and arm.n is None:
-        found.fault(place, "n is missing: how many people there were (participants.per_arm is 'human')")
+        checked.fault(place, "n is missing: how many people there were (participants.per_arm is 'human')")
     rounds = arm.rounds
     seen: set[str] = set()
     for at, task in enumerate(arm.shown):
         here = (*place, "tasks", at) if arm.tasks is not None else place
         fields = (rounds.fields if rounds is not None else None) or task.fields
         for twice in seen & set(task.fields):
-            found.fault((*here, "fields", twice), "another task of the arm has a field of this name")
+            checked.fault((*here, "fields", twice), "another task of the arm has a field of this name")
         seen |= set(task.fields)
-        _check_fields(found, study, (*here, "fields"), fields)
+        _check_fields(checked, study, (*here, "fields"), fields)
         if arm.tasks is not None:
-            _check_relabelled(found, task.relabel, fields, (*here, "relabel", "fields"))
+            _check_relabelled(checked, task.relabel, fields, (*here, "relabel", "fields"))
         if rounds is None:
             known = known_names(study, arm, task) if whole else None
-            _check_material(found, study, arm, task, (*here, "prompt"), known=known)
-    _check_relabelled(found, arm.relabel, arm.answered, (*place, "relabel", "fields"))
+            _check_material(checked, study, arm, task, (*here, "prompt"), known=known)
+    _check_relabelled(checked, arm.relabel, arm.answered, (*place, "relabel", "fields"))
     if rounds is not None:
-        _check_rounds(found, study, arm, place, whole=whole)
+        _check_rounds(checked, study, arm, place, whole=whole)
 
 
-def _check_roles(found: Checked, study: StudyFile, arm: Arm, place: Place, *, whole: bool) -> None:
-    """A game in which each member of a group has a role: what one answers may be shown to those who are asked later."""
+def _check_roles(checked: Checked, study: StudyFile, arm: Arm, place: Place, *, whole: bool) -> None:
+    """A game in which each member of a group has a role: an answer may be shown to those who are asked later."""
     rounds, here = arm.rounds, (*place, "rounds", "roles")
     assert rounds is not None
     roles = rounds.roles or {}
     if any((arm.tasks, arm.shown, rounds.prompt, rounds.first, rounds.fields, rounds.group)):
-        found.fault(here, "each role has its own prompt and fields, and a group one of each: leave out the others")
+        checked.fault(here, "each role has its own prompt and fields, and a group one of each: leave out the others")
     if arm.relabel is not None:
-        found.fault((*place, "relabel"), "does not change roles: leave it out")
+        checked.fault((*place, "relabel"), "does not change roles: leave it out")
     if len(roles) < 2:
-        found.fault(here, "a game has two roles or more")
+        checked.fault(here, "a game has two roles or more")
     size = arm.n if study.participants.per_arm == "human" else study.participants.per_arm
     if size is None:
-        found.fault(place, "n is missing: how many people there were (participants.per_arm is 'human')")
+        checked.fault(place, "n is missing: how many people there were (participants.per_arm is 'human')")
     elif int(size) % len(roles):
-        found.fault(place, f"{size} participants cannot be divided into groups of {len(roles)} roles")
+        checked.fault(place, f"{size} participants cannot be divided into groups of {len(roles)} roles")
     twice = Counter(name for role in roles.values() for name in role.fields)
     for name in roles:
         for column, times in twice.items():
             if times > 1 and column in roles[name].fields:
-                found.fault((*here, name, "fields", column), "another role has a field of this name")
-        _check_role(found, study, arm, name, (*here, name), whole=whole)
-    _check_payoffs(found, rounds, (*place, "rounds", "payoffs"))
+                checked.fault((*here, name, "fields", column), "another role has a field of this name")
+        _check_role(checked, study, arm, name, (*here, name), whole=whole)
+    _check_payoffs(checked, rounds, (*place, "rounds", "payoffs"))
 
 
-def _check_payoffs(found: Checked, rounds: Rounds, place: Place) -> None:
+def _check_payoffs(checked: Checked, rounds: Rounds, place: Place) -> None:
     fields = {name: role.fields for name, role in (rounds.roles or {}).items()}
     for name, formula in (rounds.payoffs or {}).items():
-        wrong = check_payoff(formula, fields) if name in fields else f"is no role{did_you_mean(name, fields)}"
+        wrong = check_payoff(formula, fields) if name in fields else f"is not a role{did_you_mean(name, fields)}"
         if wrong:
-            found.fault((*place, name), wrong)
+            checked.fault((*place, name), wrong)
     if rounds.payoffs and any(one.scale != 1 for own in fields.values() for one in own.values()):
-        found.fault(place, "count answers as they are given: leave out `scale` of the fields")
+        checked.fault(place, "use the answers as they are given: remove `scale` from the fields")
 
 
-def _check_role(found: Checked, study: StudyFile, arm: Arm, name: str, place: Place, *, whole: bool) -> None:
+def _check_role(checked: Checked, study: StudyFile, arm: Arm, name: str, place: Place, *, whole: bool) -> None:
     rounds = arm.rounds
     assert rounds is not None
     role = (rounds.roles or {})[name]
     if not _NAME.match(name) or name in _NO_ROLES:
-        found.fault(place, f"is no name of a role: letters, digits and _, none of {', '.join(_NO_ROLES)}")
-    _check_fields(found, study, (*place, "fields"), role.fields)
+        checked.fault(place, f"is not a valid role name: use letters, digits and _, but none of {', '.join(_NO_ROLES)}")
+    _check_fields(checked, study, (*place, "fields"), role.fields)
     for number in {1, min(2, rounds.count)}:
         task = round_task(arm, number, name)
         own = "first" if number == 1 and role.first is not None else "prompt"
         known = [*known_names(study, arm, task), *round_names(arm, first=number == 1, role=name)] if whole else None
-        _check_material(found, study, arm, task, (*place, own), known=known)
+        _check_material(checked, study, arm, task, (*place, own), known=known)
 
 
 _NO_ROLES = ("last", "others", "profile", "round", "answer_form")
 
 
-def _check_rounds(found: Checked, study: StudyFile, arm: Arm, place: Place, *, whole: bool) -> None:
-    """Also that no material asks for what its round may not see: in the first there is no last one."""
+def _check_rounds(checked: Checked, study: StudyFile, arm: Arm, place: Place, *, whole: bool) -> None:
+    """Also checks that no material uses values unavailable in its round: the first has no last one."""
     rounds = arm.rounds
     assert rounds is not None
     if rounds.payoffs:
-        found.fault((*place, "rounds", "payoffs"), "need `roles`: each earns its own")
+        checked.fault((*place, "rounds", "payoffs"), "need `roles`: each earns its own")
     if not arm.shown:
-        _check_fields(found, study, (*place, "rounds", "fields"), rounds.fields or arm.fields or {})
+        _check_fields(checked, study, (*place, "rounds", "fields"), rounds.fields or arm.fields or {})
     for number in {1, min(2, rounds.count)}:
         task = round_task(arm, number)
         own = "first" if number == 1 and task.prompt == rounds.first else "prompt"
         where = (*place, "prompt") if task.prompt == arm.prompt else (*place, "rounds", own)
         known = [*known_names(study, arm, task), *round_names(arm, first=number == 1)] if whole else None
-        _check_material(found, study, arm, task, where, known=known)
+        _check_material(checked, study, arm, task, where, known=known)
     if rounds.group is not None and arm.n is not None and arm.n < rounds.group:
-        found.fault((*place, "n"), f"is {arm.n}, and a group has {rounds.group}")
+        checked.fault((*place, "n"), f"is {arm.n}, and a group has {rounds.group}")
 
 
-def _check_fields(found: Checked, study: StudyFile, place: Place, fields: Mapping[str, Answered]) -> None:
+def _check_fields(checked: Checked, study: StudyFile, place: Place, fields: Mapping[str, Answered]) -> None:
     if not fields:
-        found.fault(place, "is missing: it says what is answered, and how")
-    for name, one in fields.items():
+        checked.fault(place, "is missing: it defines what is answered, and how")
+    for name, field in fields.items():
         here = (*place, name)
         if not _NAME.match(name):
-            found.fault(here, "is the name of a column: letters, digits and _, beginning with a letter")
+            checked.fault(here, "must name a column: letters, digits and _, beginning with a letter")
         if name in own_columns(study) or name in study.attributes:
-            found.fault(here, "is also a column of its own in `responses`; call the field otherwise")
-        _check_field(found, here, one)
+            checked.fault(here, "is also a column in `responses`; give the field another name")
+        _check_field(checked, here, field)
 
 
 def _check_relabelled(found: Checked, relabel: Relabelled | None, fields: Mapping[str, Answered], place: Place) -> None:
-    """What is answered to other amounts must be what `derive` counts: the same fields, types and labels."""
+    """Answers to other amounts must fit what `derive` counts: the same fields, types and labels."""
     for name, one in (relabel.fields if relabel is not None else {}).items():
         first = fields.get(name)
         if first is None:
-            found.fault((*place, name), f"relabels no field of its own{did_you_mean(name, fields)}")
+            found.fault((*place, name), f"is not a field of this task{did_you_mean(name, fields)}")
         elif (one.type, one.labels, one.optional) != (first.type, first.labels, first.optional):
             found.fault((*place, name), f"must stay a {first.type} with the same options: `derive` counts them")
         else:
             _check_field(found, (*place, name), one)
 
 
-def _check_field(found: Checked, place: Place, one: Answered) -> None:
-    if one.type in {"choice", "rank"}:
-        if len(one.labels) < 2:
-            found.fault(place, f"a {one.type} needs `options`: two or more")
-        folded = [label.casefold().strip() for label in one.labels]
+def _check_field(checked: Checked, place: Place, field: Answered) -> None:
+    if field.type in {"choice", "rank"}:
+        if len(field.labels) < 2:
+            checked.fault(place, f"a {field.type} needs `options`: two or more")
+        folded = [label.casefold().strip() for label in field.labels]
         if len(set(folded)) < len(folded):
-            found.fault((*place, "options"), "two options are the same but for upper and lower case")
-    elif one.options is not None:
-        found.fault((*place, "options"), f"are for choice and rank; this is a {one.type}")
-    low, high = one.range or (None, None)
-    if one.type == "likert" and (low is None or high is None):
-        found.fault(place, "a likert needs `range: [lowest, highest]`")
-    if one.type not in {"number", "likert"} and one.range is not None:
-        found.fault((*place, "range"), f"is for number and likert; this is a {one.type}")
+            checked.fault((*place, "options"), "two options differ only in upper and lower case")
+    elif field.options is not None:
+        checked.fault((*place, "options"), f"are for choice and rank; this is a {field.type}")
+    low, high = field.range or (None, None)
+    if field.type == "likert" and (low is None or high is None):
+        checked.fault(place, "a likert needs `range: [lowest, highest]`")
+    if field.type not in {"number", "likert"} and field.range is not None:
+        checked.fault((*place, "range"), f"is for number and likert; this is a {field.type}")
     if low is not None and high is not None and low >= high:
-        found.fault((*place, "range"), f"must go from low to high, got {low:g} to {high:g}")
-    for key, given in (("whole", one.whole), ("scale", one.scale != 1)):
-        if given and one.type != "number":
-            found.fault((*place, key), f"is for number; this is a {one.type}")
+        checked.fault((*place, "range"), f"must go from low to high, got {low:g} to {high:g}")
+    for key, given in (("whole", field.whole), ("scale", field.scale != 1)):
+        if given and field.type != "number":
+            checked.fault((*place, key), f"is for number; this is a {field.type}")
 
 
 def _check_material(
-    found: Checked, study: StudyFile, arm: Arm, task: Task, place: Place, *, known: Sequence[str] | None
+    checked: Checked, study: StudyFile, arm: Arm, task: Task, place: Place, *, known: Sequence[str] | None
 ) -> None:
-    """`place`: of the prompt; `known`: what {{ … }} may be, None where that cannot be told."""
+    """`place`: of the prompt; `known`: the valid names in {{ … }}, None if unknown."""
     text = study.materials.get(task.prompt)
     if text is None:
-        return  # that is a fault already
+        return  # that is already a fault
     for name in names(text) if known is not None else ():
         if name not in (known or ()):
             hint = did_you_mean(name, known or (), listing=False)
-            found.fault(place, f"'{task.prompt}' asks for {{{{ {name} }}}}, which nothing gives{hint}")
-    unclosed = f"{task.prompt}: '{{{{' without '}}}}' behind it is shown as it stands"
-    if "{{" in _CLOSED.sub("", text) and unclosed not in found.notes:
-        found.notes.append(unclosed)
+            checked.fault(place, f"'{task.prompt}' asks for {{{{ {name} }}}}, which has no value{hint}")
+    unclosed = f"{task.prompt}: '{{{{' without a closing '}}}}' is shown unchanged"
+    if "{{" in _CLOSED.sub("", text) and unclosed not in checked.notes:
+        checked.notes.append(unclosed)
     if ANSWER_FORM not in names(text):
         explained = forms_in(text, task.fields)
         silent = [name for name in task.fields if name not in explained]
         if explained and silent:
             listed = ", ".join(f"'{name}:'" for name in silent)
-            found.fault(place, f"'{task.prompt}' does not say how to answer {listed}")
+            checked.fault(place, f"'{task.prompt}' does not say how to answer {listed}")
     for name, one in task.fields.items():
         unsaid = [label for label in one.labels if label not in one.meanings and not _stands_in(label, text, arm, task)]
         if unsaid:
             listed = ", ".join(f"'{label}'" for label in unsaid)
             where = (*place[:-1], "fields", name, "options")
-            found.fault(where, f"'{task.prompt}' does not say what {listed} of '{name}' is")
+            checked.fault(where, f"'{task.prompt}' does not say what {listed} of '{name}' is")
 
 
 def _stands_in(label: str, text: str, arm: Arm, task: Task) -> bool:
@@ -555,42 +556,42 @@ def _stands_in(label: str, text: str, arm: Arm, task: Task) -> bool:
     return re.search(rf"(?<!\w){re.escape(label)}(?!\w)", f"{text}\n{values}", re.IGNORECASE) is not None
 
 
-def _check_types(found: Checked, study: StudyFile) -> None:
-    """A column is of one type, in whichever arms it is answered."""
+def _check_types(checked: Checked, study: StudyFile) -> None:
+    """A column has one type in all arms."""
     types: dict[str, tuple[str, str]] = {}
     for name, arm in study.arms.items():
         for column, one in arm.answered.items():
             kind, first = types.setdefault(column, (column_type(one), name))
             if kind != column_type(one):
-                found.fault(
+                checked.fault(
                     ("arms", name, "fields", column), f"is a {one.type} here and a {kind} in arm '{first}'; "
                     "give one of them another name"
                 )  # fmt: skip
 
 
-def _check_people(found: Checked, study: StudyFile) -> None:
+def _check_people(checked: Checked, study: StudyFile) -> None:
     place: Place = ("participants", "profile")
     for name, entry in study.participants.profile.items():
         if not _NAME.match(name) or name in own_columns(study):
-            found.fault((*place, name), "is the name of a column: letters, digits and _, and none of karat's own")
+            checked.fault((*place, name), "must name a column: letters, digits and _, and none of karat's own")
         wrong = _profile_fault(entry)
         if wrong:
-            found.fault((*place, name), wrong)
+            checked.fault((*place, name), wrong)
         elif doubt := _profile_doubt(entry):
-            found.notes.append(f"participants.profile.{name}: {doubt}")
+            checked.notes.append(f"participants.profile.{name}: {doubt}")
     if study.participants.given is not None:
         lacking = [at for at, person in enumerate(study.persons, 1) if set(person) != set(study.persons[0])]
         if lacking:
-            found.fault(("participants", "given"), f"person {lacking[0]} has not the columns of the first")
+            checked.fault(("participants", "given"), f"person {lacking[0]} does not have the columns of the first")
         for name in study.persons[0] if study.persons else ():
             if not _NAME.match(name) or name in own_columns(study):
-                found.fault(("participants", "given"), f"'{name}' cannot be the name of an entry")
+                checked.fault(("participants", "given"), f"'{name}' cannot be the name of an entry")
 
 
 def _profile_fault(entry: Any) -> str:
     if isinstance(entry, Mapping):
         shares = list(entry.values())
-        if not shares or not all(_is_number(one) and 0 <= one <= _MOST for one in shares):
+        if not shares or not all(_is_number(share) and 0 <= share <= _MOST for share in shares):
             return "must give each value its share: {female: 0.5, male: 0.5}"
         return "" if sum(shares) > 0 else "the shares add up to 0"
     if isinstance(entry, list):
@@ -601,18 +602,18 @@ def _profile_fault(entry: Any) -> str:
     if entry is None:
         return "must be a value, a list, or values with shares, got nothing"
     numbers = [one for one in (entry if isinstance(entry, list) else [entry]) if isinstance(one, (int, float))]
-    return "" if all(abs(one) <= _MOST for one in numbers) else "numbers must be finite, and below 10^15"
+    return "" if all(abs(number) <= _MOST for number in numbers) else "numbers must be finite, and below 10^15"
 
 
 def _profile_doubt(entry: Any) -> str:
-    """What can be drawn, and is seldom meant."""
+    """Profiles that are valid but rarely intended."""
     if isinstance(entry, str) and re.fullmatch(r"\d+\s?(?:-|–|to|\.\.)\s?\d+", entry.strip()):
         return f"everybody has {shown(entry)}; [lowest, highest] draws from a range"
     if isinstance(entry, Mapping):
-        total = sum(float(share) for share in entry.values())
+        total = exact_sum(float(share) for share in entry.values())
         whole = all(float(share).is_integer() for share in entry.values())  # counts, or percentages
         if not whole and not any(abs(total - all_) <= 0.02 * all_ for all_ in (1, 100)):
-            return f"the shares add up to {total:g}; each counts as its part of that"
+            return f"the shares add up to {total:g}; they are used as proportions"
     return ""
 
 
@@ -620,14 +621,14 @@ def _is_number(one: Any) -> bool:
     return isinstance(one, (int, float)) and not isinstance(one, bool)
 
 
-def _check_ids(found: Checked, study: StudyFile) -> None:
+def _check_ids(checked: Checked, study: StudyFile) -> None:
     seen: set[tuple[str, str]] = set()
     for at, finding in enumerate(study.findings):
         key = (finding.sub_study, finding.id)
         if key in seen:
-            found.fault(("findings", at, "id"), f"'{finding.id}' is the id of another finding (of this sub_study)")
+            checked.fault(("findings", at, "id"), f"'{finding.id}' is the id of another finding (of this sub_study)")
         seen.add(key)
         tests = [test.id for test in finding.tests]
         for number, test in enumerate(tests):
             if test in tests[:number]:
-                found.fault(("findings", at, "tests", number, "id"), f"'{test}' is the id of another test of it")
+                checked.fault(("findings", at, "tests", number, "id"), f"'{test}' is the id of another test of it")

@@ -1,4 +1,4 @@
-"""The columns of a study: what `responses` holds, what `derive` makes of it, and which answers a test needs."""
+"""The columns of a study: the columns of `responses`, those from `derive`, and the answers that a test needs."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def column_type(field: Answered) -> str:
 
 
 def attribute_type(study: StudyFile, name: str) -> str:
-    """Number or text: what the persons' attribute is in `responses`."""
+    """Number or text: the type of a person's attribute in `responses`."""
     attribute = study.participants.profile.get(name)
     if attribute is None:
         values: list[Any] = [person.get(name) for person in study.persons]
@@ -50,14 +50,14 @@ def attribute_type(study: StudyFile, name: str) -> str:
 
 
 def responses_types(study: StudyFile) -> dict[str, str]:
-    """The columns of `responses`: participant, arm, the profile, and one a field."""
+    """The columns of `responses`: participant, arm, the profile, and one per field."""
     profile = {name: attribute_type(study, name) for name in study.attributes}
     return own_columns(study) | profile | {name: column_type(field) for name, field in study.fields.items()}
 
 
 def _paid_for(study: StudyFile) -> list[str]:
     """The fields that payoffs are computed from."""
-    formulas = [one for arm in study.arms.values() if arm.rounds for one in (arm.rounds.payoffs or {}).values()]
+    formulas = [payoff for arm in study.arms.values() if arm.rounds for payoff in (arm.rounds.payoffs or {}).values()]
     return [name.split(".")[1] for formula in formulas for name in names(formula) if "." in name]
 
 
@@ -67,16 +67,16 @@ def own_columns(study: StudyFile) -> dict[str, str]:
 
 
 def shape_of_data(study: StudyFile) -> Shape:
-    """What `derive` would give. Raises BadOption where it is no SELECT over `responses`."""
+    """The columns that `derive` would give. Raises BadOption if it is not a SELECT over `responses`."""
     from karat.sql import shape_of
 
     return shape_of(study.derive, {"responses": responses_types(study)}, place="derive")
 
 
 def fields_needed(study: StudyFile, test: Test, shape: Shape | None) -> tuple[str, ...]:
-    """The fields that a participant must have answered for the test: as the file says, or as `derive` shows.
+    """The fields that a participant must have answered for the test: from the file, or derived from `derive`.
 
-    Where a column is made of nothing that can be traced to a field, every field is needed. Without
+    If a column cannot be traced to a field, every field is needed. Without
     `shape` only columns that are fields themselves are known.
     """
     if test.needs is not None:
@@ -98,7 +98,7 @@ def fields_needed(study: StudyFile, test: Test, shape: Shape | None) -> tuple[st
 
 
 def arms_of(study: StudyFile, test: Test, needed: Sequence[str]) -> list[str]:
-    """The arms whose participants a test is about: its levels, or all that answer something it needs."""
+    """The arms that a test covers: its levels, or all with answers it needs."""
     if test.groups is not None and test.groups.column == "arm":
         return [name for name in test.groups.names if name in study.arms]
     with_it = [name for name, arm in study.arms.items() if set(needed) & set(arm.answered)]

@@ -1,4 +1,4 @@
-"""`karat score TESTS.csv --kind study-tests`: one row a test, people beside an agent, to PAS and ECS."""
+"""`karat score TESTS.csv --kind study-tests`: one row per test, people and agent, to PAS and ECS."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class StudyTests(options.Options):
     )
 
 
-@click.command("study-tests", short_help="one statistical test a row, people beside an agent")
+@click.command("study-tests", short_help="one statistical test per row, people beside an agent")
 @options.gathered("asked", StudyTests)
 def study_tests(path: Path, output: Output, asked: StudyTests) -> None:
     """Writes the tests of each condition, then each further condition against the first."""
@@ -87,7 +87,7 @@ def study_tests(path: Path, output: Output, asked: StudyTests) -> None:
     draws = {}
     for at, (condition, tests) in enumerate(read_tests(path).items()):
         agreement = score_tests(tests, convention=asked.convention, fallbacks=asked.fallbacks)
-        # Conditions have participants of their own: their draws must not go together.
+        # Conditions have different participants: their draws must be independent.
         rng = np.random.default_rng([SEED, at] if at else SEED)
         draws[condition] = draw_scores(agreement, rng=rng)
         scored[condition] = agreement, score_uncertainty(agreement, rng=rng, draws=draws[condition])
@@ -128,7 +128,8 @@ def read_tests(path: Path) -> dict[str, list[StudyTest]]:
     columns = list(reader.fieldnames or [])
     faults = [
         Fault(
-            place=f"column {name}", message=f"is no column of study tests{did_you_mean(name, COLUMNS, listing=False)}"
+            place=f"column {name}",
+            message=f"is not a column of study tests{did_you_mean(name, COLUMNS, listing=False)}",
         )
         for name in columns
         if name not in COLUMNS
@@ -138,6 +139,10 @@ def read_tests(path: Path) -> dict[str, list[StudyTest]]:
         raise BadDataset(str(path), faults)
     tests: dict[str, list[StudyTest]] = {}
     for row in reader:
+        if None in row:  # a decimal comma, say
+            message = "has more cells than the header: put what has commas in quotes"
+            faults.append(Fault(place="test", message=message, line=reader.line_num))
+            continue
         given = {key: value.strip() for key, value in row.items() if key and value and value.strip()}
         try:
             tests.setdefault(given.get("condition", "agent"), []).append(_test(given))
@@ -158,7 +163,7 @@ def _domains(by_condition: dict[str, list[StudyTest]]) -> list[Fault]:
     for condition, tests in by_condition.items():
         by_condition[condition] = [replace(test, domain=next(iter(domains[test.study]), "")) for test in tests]
     return [
-        Fault(place=f"study {study}", message=f"is of one domain only, got {', '.join(sorted(names))}")
+        Fault(place=f"study {study}", message=f"must have a single domain, got {', '.join(sorted(names))}")
         for study, names in domains.items()
         if len(names) > 1
     ]
@@ -172,7 +177,7 @@ def _test(given: Mapping[str, str]) -> StudyTest:
             raise ValueError(f"{name}: is empty")
     kind = given["kind"]
     if kind not in KINDS:
-        raise ValueError(f"kind: is none of the kinds of tests: '{kind}'{did_you_mean(kind, KINDS)}")
+        raise ValueError(f"kind: not a kind of test: '{kind}'{did_you_mean(kind, KINDS)}")
     coverage = _number("coverage", given, math.nan)
     if coverage < 0 or coverage > 1:
         raise ValueError(f"coverage: must be a share between 0 and 1, got '{given['coverage']}'")
@@ -225,7 +230,7 @@ WANTED = {"anova": "F", "correlation": "r", "spearman": "r", "mannwhitney": "U",
 
 
 def _reported(kind: str, reported: Reported, known: Mapping[str, Any]) -> dict[str, Any]:
-    """What a reported string adds; sizes that have a column of their own stay."""
+    """The numbers from a reported string; sizes with their own column are kept."""
     wanted = WANTED.get(kind, "t")
     if reported.kind != wanted:
         raise ValueError(f"statistic: a test of kind {kind} is reported by {wanted}, got {reported.text!r}")

@@ -1,4 +1,4 @@
-"""What a study holds, for `karat check`, `karat list studies` and `karat lint`."""
+"""The contents of a study, for `karat check`, `karat list studies` and `karat lint`."""
 
 from __future__ import annotations
 
@@ -78,12 +78,12 @@ _ARMS = ("arm", "people", "participants", "questions", "answers")
 _TESTS = ("finding", "test", "kind", "compares", "people", "n", "d", "ln BF", "expected")
 
 
-def size(one: StudyContents) -> str:
-    """How much there is, in a sentence."""
-    groups = f" in {formats.plural(one.groups, 'group')}" if one.groups is not None else ""
-    design = f"{one.domain}, {one.design} subjects, {formats.plural(len(one.arms), 'arm')}"
-    people = f"{formats.plural(one.participants, 'participant')}{groups}"
-    return f"{design}: {people}, {formats.plural(one.questions, 'question')} under one condition"
+def size(contents: StudyContents) -> str:
+    """The amounts, in a sentence."""
+    groups = f" in {formats.plural(contents.groups, 'group')}" if contents.groups is not None else ""
+    design = f"{contents.domain}, {contents.design} subjects, {formats.plural(len(contents.arms), 'arm')}"
+    people = f"{formats.plural(contents.participants, 'participant')}{groups}"
+    return f"{design}: {people}, {formats.plural(contents.questions, 'question')} under one condition"
 
 
 def _test_row(one: HeldTest) -> tuple[str, ...]:
@@ -103,7 +103,7 @@ def _test_row(one: HeldTest) -> tuple[str, ...]:
 def people_statistic(one: HeldTest) -> str:
     """`t(78) = 2.66`, `121/155, 43/152`.
 
-    What was not published is a dash.
+    Unpublished values are a dash.
     """
     if one.table is not None:
         if all(len(row) == 2 for row in one.table):
@@ -118,13 +118,13 @@ def people_statistic(one: HeldTest) -> str:
     return f"{letter}{'(' + ', '.join(free) + ')' if free else ''} = {formats.number(one.statistic)}"
 
 
-def _copy(one: CopyTest) -> str:
-    name = {"statistic": "numbers", "answers": "answers"}[one.layer]
-    if one.reason is not None:
-        return f"{name}: not tried, {one.reason}"
-    without = f", {formats.plural(one.left_out, 'test')} without numbers left out" if one.left_out else ""
-    if one.passed:
-        return f"{name}: gives their result in {formats.plural(one.tests, 'test')}{without}"
+def _copy(test: CopyTest) -> str:
+    name = {"statistic": "numbers", "answers": "answers"}[test.layer]
+    if test.reason is not None:
+        return f"{name}: not tried, {test.reason}"
+    without = f", {formats.plural(test.left_out, 'test')} without numbers left out" if test.left_out else ""
+    if test.passed:
+        return f"{name}: gives their result in {formats.plural(test.tests, 'test')}{without}"
     return f"{name}: does not give their result{without}"
 
 
@@ -142,24 +142,24 @@ class HeldArm(msgspec.Struct, frozen=True, kw_only=True):
     """What some of the participants are shown."""
 
     name: str
-    people: int | None  # how many there were; None: the file does not say
+    people: int | None  # their number; None: not in the file
     participants: int  # of the agent
-    groups: int | None  # in a game; None: everybody answers alone
+    groups: int | None  # in a game; None: everyone answers alone
     questions: int  # that one participant is asked in this arm
     fields: dict[str, str]  # field → how it is answered
-    payoffs: dict[str, str] = {}  # role → what it earns in a round
+    payoffs: dict[str, str] = {}  # role → its payoff in a round
 
 
 class HeldTest(msgspec.Struct, frozen=True, kw_only=True):
-    """One test, with people's side. None: not known, and `reasons` say why."""
+    """One test, with people's side. None: not known, and `reasons` explain why."""
 
     finding: str  # sub_study/id, or the id
     id: str
     kind: str
     compares: str
-    reported: str | None  # as it is printed
+    reported: str | None  # as printed
     expect: str
-    statistic: float | None  # None also where the test is a table
+    statistic: float | None  # None also if the test is a table
     df1: float | None
     df2: float | None
     table: tuple[tuple[int, ...], ...] | None  # rows = groups
@@ -190,9 +190,9 @@ class StudyContents(msgspec.Struct, frozen=True, kw_only=True):
     path: str
     sha256: str
     attributes: tuple[str, ...]  # of the participants
-    reducer: str | None  # code of its own that it needs
+    reducer: str | None  # its own code that it requires
     wordings: tuple[str, ...]  # what `dataset.wording` may be
-    relabelled: bool  # whether `dataset.relabel` shows other names and amounts
+    relabelled: bool  # whether `dataset.relabel` has an effect
     participants: int
     groups: int | None  # None: no game
     questions: int  # asked under one condition, once: calls of the agent
@@ -204,17 +204,17 @@ class StudyContents(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _UNORDERED = (
-    "derive: {} comes out otherwise where the same answers stand in another order; "
+    "derive: {} gives another result when the same answers are in another order; "
     "does a LIMIT, first() or OVER () lack its ORDER BY?"
 )
 
 
 def contents_of(study: StudyFile, samples: Sequence[Sample], *, copies: bool = True) -> StudyContents:
-    """What the study holds, and the samples that were made of it. `copies=False`: without the copy test."""
+    """The contents of the study, and its samples. `copies=False`: without the copy test."""
     people = human_scores(study)
     arms = tuple(_arm(name, arm, samples) for name, arm in study.arms.items())
     tested = tested_copies(study, people) if copies else ()
-    games = [one.groups for one in arms if one.groups is not None]
+    games = [arm.groups for arm in arms if arm.groups is not None]
     return StudyContents(
         name=study.study,
         title=study.title,
@@ -229,9 +229,9 @@ def contents_of(study: StudyFile, samples: Sequence[Sample], *, copies: bool = T
         reducer=study.reducer,
         wordings=wordings_of(study),
         relabelled=has_relabelled(study),
-        participants=sum(len(one.detail.get("members", (one,))) for one in samples),
+        participants=sum(len(sample.detail.get("members", (sample,))) for sample in samples),
         groups=sum(games) if games else None,
-        questions=sum(len(one.turns) for one in samples),
+        questions=sum(len(sample.turns) for sample in samples),
         arms=arms,
         findings=tuple(
             HeldFinding(id=finding_name(one), claim=one.claim, tests=len(one.tests)) for one in study.findings
@@ -243,12 +243,12 @@ def contents_of(study: StudyFile, samples: Sequence[Sample], *, copies: bool = T
 
 
 def finding_name(finding: Finding) -> str:
-    """`sub_study/id`, or the id alone."""
+    """`sub_study/id`, or just the id."""
     return "/".join(part for part in (finding.sub_study, finding.id) if part)
 
 
 def _arm(name: str, arm: Arm, samples: Sequence[Sample]) -> HeldArm:
-    own = [one for one in samples if any(turn.detail["arm"] == name for turn in one.turns)]
+    own = [sample for sample in samples if any(turn.detail["arm"] == name for turn in sample.turns)]
     rounds = arm.rounds
     roles: list[str | None] = list((rounds.roles if rounds is not None else None) or [None])
     shown = arm.shown if rounds is None else tuple(round_task(arm, min(2, rounds.count), role) for role in roles)
@@ -304,7 +304,7 @@ class ListedStudy(msgspec.Struct, frozen=True, kw_only=True):
     tests: int
     source: str
     wordings: tuple[str, ...]  # what `dataset.wording` may be
-    relabelled: bool  # whether `dataset.relabel` shows other names and amounts
+    relabelled: bool  # whether `dataset.relabel` has an effect
 
 
 class ListedStudies(msgspec.Struct, frozen=True, kw_only=True):
@@ -318,14 +318,14 @@ class ListedStudies(msgspec.Struct, frozen=True, kw_only=True):
         head = ("name", "title", "domain", "participants", "findings", "tests", "forms", "source")
         rows = [
             (
-                one.name,
-                formats.excerpt(one.title, _LONGEST_TITLE),
-                one.domain,
-                *map(formats.count, (one.participants, one.findings, one.tests)),
-                ", ".join([*one.wordings, *["relabelled"] * one.relabelled]),
-                _authors(one.source),
+                study.name,
+                formats.excerpt(study.title, _LONGEST_TITLE),
+                study.domain,
+                *map(formats.count, (study.participants, study.findings, study.tests)),
+                ", ".join([*study.wordings, *["relabelled"] * study.relabelled]),
+                _authors(study.source),
             )
-            for one in self.studies
+            for study in self.studies
         ]
         return "\n".join([*table([head, *rows])]) + "\n"
 
@@ -342,7 +342,7 @@ class StudyPage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def shipped_pages() -> ListedStudies:
-    """Every study that comes with karat."""
+    """Every study included with karat."""
     found = [_contents(name) for name in shipped_studies()]
     return ListedStudies(
         studies=tuple(
@@ -364,11 +364,11 @@ def shipped_pages() -> ListedStudies:
 
 
 def shipped_page(name: str) -> StudyPage:
-    """One study. Raises BadOption for a name that does not come with karat."""
+    """One study. Raises BadOption for a name not included with karat."""
     known = shipped_studies()
     if name not in known:
         hint = did_you_mean(name, known)
-        raise BadOption("NAME", f"no study '{name}' comes with karat{hint}; of one of yours: `karat check STUDY`")
+        raise BadOption("NAME", f"no study '{name}' comes with karat{hint}; for one of your own: `karat check STUDY`")
     return StudyPage(study=_contents(name))
 
 
@@ -380,7 +380,7 @@ def _contents(name: str) -> StudyContents:
 
 
 def _authors(source: str) -> str:
-    """Who and when, of a source that begins as a list of references does.
+    """Authors and year, from a source in the style of a reference list.
 
     >>> _authors("Tversky, A., & Kahneman, D. (1981). The framing of decisions. Science, 211, 453-458.")
     'Tversky & Kahneman (1981)'
@@ -399,7 +399,7 @@ def _authors(source: str) -> str:
 
 
 class StudyFault(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing that is wrong in a study's files."""
+    """One fault in a study's files."""
 
     place: str
     line: int | None
@@ -411,37 +411,37 @@ class CheckedStudies(msgspec.Struct, frozen=True, kw_only=True):
 
     format: int = formats.OUTPUT_FORMAT
     path: str
-    ready: bool  # `karat run` would take it, and its copy of people gives their result
-    faults: tuple[StudyFault, ...]  # for which a run would refuse it
-    studies: tuple[StudyContents, ...]  # empty where there are faults
+    ready: bool  # `karat run` would accept it, and its copy of people gives their result
+    faults: tuple[StudyFault, ...]  # faults that make a run refuse it
+    studies: tuple[StudyContents, ...]  # empty if there are faults
 
     def __str__(self) -> str:
-        blocks = ["\n".join(held(one)) for one in self.studies]
+        blocks = ["\n".join(held(study)) for study in self.studies]
         if len(self.studies) > 1:
             studies = self.studies
             counts = [
                 formats.plural(len(studies), "study", "studies"),
-                formats.plural(sum(len(one.findings) for one in studies), "finding"),
-                formats.plural(sum(len(one.tests) for one in studies), "test"),
-                formats.plural(sum(one.participants for one in studies), "participant"),
-                formats.plural(sum(one.questions for one in studies), "question"),
+                formats.plural(sum(len(study.findings) for study in studies), "finding"),
+                formats.plural(sum(len(study.tests) for study in studies), "test"),
+                formats.plural(sum(study.participants for study in studies), "participant"),
+                formats.plural(sum(study.questions for study in studies), "question"),
             ]
             blocks.append("\n".join([f"together: {', '.join(counts)} under one condition"]))
         return "\n\n\n".join(blocks) + "\n"
 
     @property
     def warnings(self) -> list[str]:
-        """What cannot be checked, and what is left to a person."""
-        warnings = [(one.name, warning) for one in self.studies for warning in one.warnings]
+        """What cannot be checked, and what a person must check."""
+        warnings = [(study.name, warning) for study in self.studies for warning in study.warnings]
         return [f"{name}: {text}" if len(self.studies) > 1 else text for name, text in warnings]
 
     @property
     def problems(self) -> list[str]:
-        """In what copies of people are none."""
+        """How copies of people differ from people."""
         return [
-            f"{one.name}, {_LAYERS[copy.layer]}: {text}"
-            for one in self.studies
-            for copy in one.copies
+            f"{study.name}, {_LAYERS[copy.layer]}: {text}"
+            for study in self.studies
+            for copy in study.copies
             for text in copy.apart
         ]
 
@@ -450,7 +450,7 @@ _LAYERS = {"statistic": "copy of people's numbers", "answers": "copy.jsonl"}
 
 
 def asked_study(path: Path) -> Path | None:
-    """The study or folder of studies that `karat check` is asked of; None: an experiment file.
+    """The study or folder of studies given to `karat check`; None: an experiment file.
 
     Raises BadOption for a name that is neither a file nor a study.
     """
@@ -468,12 +468,12 @@ def check_studies(kind: Study, path: Path) -> CheckedStudies:
     try:
         found: Dataset = kind.load(path)
     except BadDataset as bad:
-        faults = tuple(StudyFault(place=one.place, line=one.line, message=one.message) for one in bad.faults)
+        faults = tuple(StudyFault(place=fault.place, line=fault.line, message=fault.message) for fault in bad.faults)
         return CheckedStudies(path=bad.path, ready=False, faults=faults, studies=())
     studies = tuple(
         contents_of(study, [one for one in found if one.detail["study"] == study.study]) for study in studies_of(found)
     )
-    good = all(copy.passed for one in studies for copy in one.copies)
+    good = all(copy.passed for study in studies for copy in study.copies)
     return CheckedStudies(path=str(found.path), ready=good, faults=(), studies=studies)
 
 
@@ -481,14 +481,14 @@ _MEANINGS = {"unchecked": "a published number that nothing could be compared wit
 
 
 def lint(path: Path, kind: Study) -> Linted:
-    """The notes of every study, and the faults for which a run would refuse them. Raises BadDataset for no study."""
+    """The notes of every study, and the faults that make a run refuse them. Raises BadDataset if there is no study."""
     try:
         path = locate(str(path), folders=[Path.cwd()]).path
     except BadOption as bad:
         message = str(bad).removeprefix(f"{bad.option}: ")
         raise BadDataset(str(path), [Fault(place="file", message=message)]) from bad
     if path.is_file() and path.name != WHERE and reads_as(path) == "experiment":
-        message = "is an experiment file: `karat check` looks at it; lint is for its dataset"
+        message = "is an experiment file: use `karat check` for it, and lint for its dataset"
         raise BadDataset(str(path), [Fault(place="file", message=message)])
     try:
         found = kind.load(path)

@@ -1,7 +1,7 @@
 """The human copy test: an agent that answers as people did must agree with them.
 
-Two layers. `statistic_copy` makes rows of `data` from the numbers that the human Bayes factor uses: that tests the
-tests. `answer_copy` reads the answers that come with a study: that tests the parser and `derive`.
+Two layers. `statistic_copy` makes rows of `data` from the numbers that the human Bayes factor uses, to check the
+tests. `answer_copy` reads the answers included with a study, to check the parser and `derive`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _STEPS = 2_000  # of the search for a permutation with a given rank correlation
 
 
 def statistic_copies(study: StudyFile) -> list[StudyTest]:
-    """Every test with people's numbers on both sides: the agent's come out of rows, through the agent's way.
+    """Every test with people's numbers on both sides: the agent's come from rows, processed like an agent's.
 
     A test without usable human numbers has none on either side.
     """
@@ -52,10 +52,10 @@ def statistic_copies(study: StudyFile) -> list[StudyTest]:
 
 
 def answer_copy(study: StudyFile, path: Path | None = None) -> list[Response]:
-    """The answers of people's copy, through the parser: one row a participant of `copy.jsonl`.
+    """The answers of people's copy, through the parser: one row per participant of `copy.jsonl`.
 
-    A row has `participant`, `arm`, and `answers` (field → value) or `text` (what was said). To a relabelled
-    study the answers are given in its other amounts, so that they pass its parser.
+    A row has `participant`, `arm`, and `answers` (field → value) or `text` (the reply). For a relabelled
+    study the answers are given in its other amounts, so they pass its parser.
     Raises BadDataset for rows of no arm, with fields it does not have, or that cannot be read.
     """
     path = path or study.folder / "copy.jsonl"
@@ -80,7 +80,7 @@ def answer_copy(study: StudyFile, path: Path | None = None) -> list[Response]:
             else given
         )
         text = msgspec.json.encode(scaled).decode() if isinstance(scaled, dict) else str(row.get("text", ""))
-        # The fields of a row: in a game with roles those of the role whose fields it has
+        # The fields of a row: in a game with roles those of the matching role
         roles = (arm.rounds.roles if arm.rounds is not None else None) or {}
         own = [role.fields for role in roles.values() if isinstance(given, dict) and set(role.fields) & set(given)]
         asked = own[0] if len(own) == 1 else arm.answered
@@ -113,7 +113,7 @@ def _in_units(value: Any, scale: float | None) -> Any:
 
 
 def statistic_copy(test: Test, human: Side) -> dict[str, list[Any]]:
-    """Rows of `data` that have the human statistic: column → values."""
+    """Rows of `data` with the human statistic: column → values."""
     column = test.groups.column if test.groups is not None else "everybody"
     levels: list[Any] = list(test.groups.levels) if test.groups is not None else [True]
     second = test.against if isinstance(test.against, str) else None
@@ -134,7 +134,7 @@ def statistic_copy(test: Test, human: Side) -> dict[str, list[Any]]:
         samples = [one.tolist() for one in _groups(test.kind, human, len(levels))]
     data: dict[str, list[Any]] = {
         column: [level for level, one in zip(levels, samples, strict=False) for _ in one],
-        test.measure: [value for one in samples for value in one],
+        test.measure: [value for sample in samples for value in sample],
     }
     if second is not None:
         data[second] = [0.0] * len(data[test.measure])
@@ -153,7 +153,7 @@ def _pattern(n: int) -> Floats:
 
 
 def _apart(kind: str, human: Side) -> Floats:
-    """Differences with a given t, or with signed ranks as near to z as ranks allow."""
+    """Differences with a given t, or with signed ranks as close to z as ranks allow."""
     n = round(human.n1)
     if kind != "wilcoxon":
         return np.asarray(_pattern(n) + human.statistic / math.sqrt(n))
@@ -167,7 +167,7 @@ def _apart(kind: str, human: Side) -> Floats:
 
 
 def _groups(kind: str, human: Side, count: int) -> list[Floats]:
-    sizes = [round(one) for one in (human.sizes or (human.n1, human.n2)) if not math.isnan(one)]
+    sizes = [round(size) for size in (human.sizes or (human.n1, human.n2)) if not math.isnan(size)]
     if len(sizes) != count:
         sizes = [max(2, round((human.df1 + 2 if kind != "anova" else human.df1 + human.df2 + 1) / count))] * count
     patterns = [_pattern(n) for n in sizes]
@@ -176,14 +176,14 @@ def _groups(kind: str, human: Side, count: int) -> list[Floats]:
     if kind == "variance_ratio":
         return [patterns[0] * math.sqrt(human.statistic), patterns[1]]
     if kind == "anova":
-        means = _means_apart(human, np.array([len(one) for one in patterns], dtype=np.float64))
-        return [one + mean for one, mean in zip(patterns, means, strict=True)]
+        means = _means_apart(human, np.array([len(pattern) for pattern in patterns], dtype=np.float64))
+        return [pattern + mean for pattern, mean in zip(patterns, means, strict=True)]
     error = math.sqrt(sum(1 / n for n in sizes))
     return [patterns[0] + human.statistic * error, patterns[1]]
 
 
 def _means_apart(human: Side, sizes: Floats) -> Floats:
-    """The means of groups of these sizes, with sd 1 in each; the first above the second, where the sign says so."""
+    """The means of groups of these sizes, with sd 1 in each; the first above the second, according to the sign."""
     means = np.arange(len(sizes), 0, -1, dtype=np.float64) * (human.sign or 1)
     grand = (sizes * means).sum() / sizes.sum()
     between = (sizes * (means - grand) ** 2).sum() / (len(sizes) - 1)
@@ -191,7 +191,7 @@ def _means_apart(human: Side, sizes: Floats) -> Floats:
 
 
 def _factorial(test: Test, human: Side) -> dict[str, list[Any]]:
-    """The cells of a design in which the one effect alone is there: column → values."""
+    """The cells of a design with only the one effect: column → values."""
     groups, per_cell = test.cells, len(test.cells[0])
     sizes = cell_sizes(test, levels_of(test, {}))
     if sizes is None:
@@ -225,10 +225,10 @@ def _pairs(kind: str, n: int, r: float) -> tuple[Floats, Floats]:
 
 
 def _permutation(n: int, r: float) -> Floats:
-    """Ranks whose squared distances from 1 … n add up as near as can be to what r asks for.
+    """Ranks whose squared distances from 1 … n sum as closely as possible to the value required by r.
 
-    Swapping two places changes the sum by 2·(i − j)·(their ranks' difference): the swap that comes
-    nearest is taken until none comes nearer; then two places are swapped at random, and on it goes.
+    Swapping two places changes the sum by 2·(i − j)·(their ranks' difference): the best swap
+    is made until none improves; then two places are swapped at random, and it repeats.
     """
     places = np.arange(n, dtype=np.float64)
     target = (1 - r) * n * (n * n - 1) / 6
@@ -262,14 +262,14 @@ class CopyTest(msgspec.Struct, frozen=True, kw_only=True):
 
     layer: Literal["statistic", "answers"]
     tests: int  # that could be compared
-    left_out: int  # without human numbers that a copy could have
-    apart: tuple[str, ...]  # what differs from people, and by how much
-    reason: str | None = None  # why the layer was not tried
-    unordered: tuple[str, ...] = ()  # tests that come out otherwise where the same answers stand in another order
+    left_out: int  # without human numbers to copy
+    apart: tuple[str, ...]  # differences from people, with their size
+    reason: str | None = None  # why the layer was not checked
+    unordered: tuple[str, ...] = ()  # tests whose result depends on the order of the answers
 
     @property
     def passed(self) -> bool:
-        """Whether nothing differs; also where it was not tried."""
+        """Whether nothing differs; also if it was not checked."""
         return not self.apart
 
 
@@ -279,7 +279,7 @@ def human_scores(study: StudyFile) -> Agreement:
 
 
 def tested_copies(study: StudyFile, people: Agreement) -> tuple[CopyTest, CopyTest]:
-    """Both layers. `people`: as `human_scores` gives them."""
+    """Both layers. `people`: from `human_scores`."""
     wrong = [
         one for score in people.tests if (one := _difference(score, _RANKED if score.test.kind in _RANKS else _EXACT))
     ]
@@ -294,7 +294,7 @@ def _answers(study: StudyFile) -> CopyTest:
     if not (study.folder / ANSWERS).is_file():
         return _untried(study, f"there is no {ANSWERS}")
     if study.reducer is not None:
-        return _untried(study, f"the study runs code of its own, {study.reducer}")
+        return _untried(study, f"the study runs its own code, {study.reducer}")
     try:
         answers = answer_copy(study)
         data, turned = data_of_each(study, [answers, answers[::-1]])
@@ -307,7 +307,7 @@ def _answers(study: StudyFile) -> CopyTest:
     scores = score_tests(tests).tests
     wrong = [one for score in scores if (one := _difference(score, _NEAR))]
     usable = sum(score.test.human.missing is None for score in scores)
-    unordered = [_label(one) for one, other in zip(tests, again, strict=True) if not _alike(one.agent, other.agent)]
+    unordered = [_label(test) for test, other in zip(tests, again, strict=True) if not _alike(test.agent, other.agent)]
     return CopyTest(
         layer="answers",
         tests=usable,
@@ -318,7 +318,7 @@ def _answers(study: StudyFile) -> CopyTest:
 
 
 def _alike(one: Side, other: Side) -> bool:
-    """But for rounding: a sum in another order has other last digits."""
+    """Equal up to rounding: a sum in another order has other last digits."""
     pairs = ((_flat(one), _flat(other)),) if one.missing is None and other.missing is None else ()
     return (one.missing is None) == (other.missing is None) and all(
         len(first) == len(second) and all(map(_equal, first, second)) for first, second in pairs
@@ -344,7 +344,7 @@ def _failed(study: StudyFile, messages: Sequence[str]) -> CopyTest:
 
 
 def _difference(score: TestScore, limits: tuple[float, float]) -> str:
-    """In what the copy is not what people did; "" where it is, and where there is nothing to compare."""
+    """How the copy differs from people; "" if it does not, or if there is nothing to compare."""
     test = score.test
     if test.human.missing is not None:
         return ""
@@ -364,13 +364,13 @@ def _difference(score: TestScore, limits: tuple[float, float]) -> str:
 
 
 def _differs(one: float, other: float, most: float) -> bool:
-    """Neither known is alike: some tests have no d, and some no Bayes factor."""
+    """Both unknown counts as equal: some tests have no d, and some no Bayes factor."""
     return math.isnan(one) != math.isnan(other) or abs(one - other) > most
 
 
 def _sizes(side: Side) -> list[float]:
     groups = [float(sum(row)) for row in side.table] if side.table is not None else [side.n1, side.n2, *side.sizes]
-    return [one for one in groups if not math.isnan(one)]
+    return [group for group in groups if not math.isnan(group)]
 
 
 def _label(test: StudyTest) -> str:
@@ -378,7 +378,7 @@ def _label(test: StudyTest) -> str:
 
 
 def _listed(sizes: Sequence[float]) -> str:
-    return " and ".join(formats.brief(one) for one in sizes) or "unknown"
+    return " and ".join(formats.brief(size) for size in sizes) or "unknown"
 
 
 def _three_digits(value: float) -> str:

@@ -40,16 +40,16 @@ class Response:
     participant: str
     arm: str
     profile: Mapping[str, Any] = field(default_factory=dict)
-    values: Mapping[str, Any] = field(default_factory=dict)  # field → answer, of those that could be read
-    answered: bool = True  # False: asked, and no answer came
+    values: Mapping[str, Any] = field(default_factory=dict)  # field → answer, if readable
+    answered: bool = True  # False: asked, without an answer
     group: str | None = None  # games only
     round: int | None = None  # from 1; games only
-    fields: tuple[str, ...] | None = None  # that were asked: in games with roles those of the role; None: the arm's
+    fields: tuple[str, ...] | None = None  # asked fields: in games with roles those of the role; None: the arm's
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Tallied:
-    """How many took part in an arm, and how many answers can be used."""
+    """The number of participants in an arm, and of usable answers."""
 
     asked: int
     answered: int
@@ -65,17 +65,17 @@ def to_study_tests(
     findings: Collection[Finding] = (),
     reducer: Reducer | None = None,
 ) -> list[StudyTest]:
-    """The tests with both sides, as `karat.replication.score_tests` takes them.
+    """The tests with both sides, in the form for `karat.replication.score_tests`.
 
-    `responses`: a row for everybody who was asked, also for those who did not answer: they are
-    what coverage is a share of. `data`: what `derive` gave, where that is known already (resampled
+    `responses`: a row for everyone who was asked, including those who did not answer: they are
+    the base of coverage. `data`: the result of `derive`, if already known (resampled
     participants, say). `reducer`: the study's own function, which turns the columns of `data` into
-    others; passing it means that foreign code may run. Raises BadOption where `derive`
-    fails, and where the study needs its reducer and there is none.
+    others; passing it allows foreign code to run. Raises BadOption if `derive`
+    fails, or if the study needs its reducer and there is none.
     """
     shape = shape_of_data(study)
     if study.reducer is not None and reducer is None:
-        why = f"the study '{study.study}' runs code of its own, {study.reducer}: look at it, then allow it"
+        why = f"the study '{study.study}' runs its own code, {study.reducer}: look at it, then allow it"
         raise BadOption("--allow-code", why)
     columns: Columns = (data or data_of(study, responses, limits=limits)).columns
     columns = reducer(columns) if reducer is not None and study.reducer is not None else columns
@@ -87,7 +87,7 @@ def to_study_tests(
 
 
 def untested(study: StudyFile, responses: Sequence[Response], why: str) -> list[StudyTest]:
-    """The tests without the agent's side, and the reason: what would give it cannot run."""
+    """The tests without the agent's side, and the reason: its code cannot run."""
     agent = Side(missing=why)
     return [
         _both_sides(study, finding, test, agent, responses, test.needs or tuple(study.fields))
@@ -108,12 +108,12 @@ def _both_sides(
         domain=study.domain,
         human=human_side(test, study.arms),
         agent=agent,
-        coverage=min((one.parsed / one.asked if one.asked else 0.0 for one in counts.values()), default=0.0),
+        coverage=min((count.parsed / count.asked if count.asked else 0.0 for count in counts.values()), default=0.0),
     )
 
 
 def data_of(study: StudyFile, responses: Sequence[Response], *, limits: Limits | None = None) -> Selected:
-    """The table `data`: what `derive` makes of `responses`. Raises BadOption."""
+    """The table `data`: `derive` applied to `responses`. Raises BadOption."""
     return select(study.derive, {"responses": _table(study, responses)}, limits=limits, place="derive")
 
 
@@ -127,7 +127,7 @@ def data_of_each(
 
 def _table(study: StudyFile, responses: Sequence[Response]) -> Table:
     types = responses_types(study)
-    rows = [one for one in responses if one.answered]
+    rows = [response for response in responses if response.answered]
     columns: dict[str, list[Any]] = {name: [None] * len(rows) for name in types}
     for at, one in enumerate(rows):  # a row has few of the columns: those of its arm
         own = {"participant": one.participant, "arm": one.arm, "group_id": one.group, "round": one.round}
@@ -135,7 +135,7 @@ def _table(study: StudyFile, responses: Sequence[Response]) -> Table:
             if name in columns:
                 columns[name][at] = value
     if study.pays:
-        # What each row's participant earned in the round, from the answers of the group; None: not known, or none
+        # The payoff of each row's participant in the round, from the answers of the group; None: not known, or none
         answers: dict[tuple[str, str | None, int | None], dict[str, Any]] = {}
         for row in rows:
             answers.setdefault((row.arm, row.group, row.round), {}).update(row.values)
@@ -150,7 +150,7 @@ def _table(study: StudyFile, responses: Sequence[Response]) -> Table:
 
 
 def _role(study: StudyFile, row: Response) -> str:
-    """Whose answers a row holds: roles have no field in common."""
+    """The role of a row: roles have no field in common."""
     rounds = study.arms[row.arm].rounds
     roles = (rounds.roles if rounds is not None else None) or {}
     own = set(row.fields if row.fields is not None else row.values)
@@ -160,10 +160,10 @@ def _role(study: StudyFile, row: Response) -> str:
 def tallied(
     study: StudyFile, responses: Iterable[Response], test: Test, *, needed: Sequence[str] | None = None
 ) -> dict[str, Tallied]:
-    """Who was asked, answered and could be read, in each arm that a test is about.
+    """The numbers asked, answered and readable, in each arm of a test.
 
-    Of the fields a test needs, an arm asks those it has. In a game a participant counts as
-    often as there are rounds.
+    An arm asks those of a test's fields that it has. In a game a participant counts once
+    per round.
     """
     fields = fields_needed(study, test, shape_of_data(study)) if needed is None else needed
     found = {}
@@ -198,7 +198,7 @@ class Experiment:
     """The study once, with its participants."""
 
     tests: list[StudyTest]
-    data: Mapping[str, Sequence[Any]] | None  # what `derive` gave; None: nothing that participants can be drawn from
+    data: Mapping[str, Sequence[Any]] | None  # the result of `derive`; None: participants cannot be resampled
 
 
 def study_experiments(
@@ -211,16 +211,16 @@ def study_experiments(
 ) -> list[Experiment]:
     """The tests of several experiments with one study, each with the rows of `data` that they were made from.
 
-    Raises nothing for what cannot be computed: those tests have no agent's side and say why.
+    Raises nothing if something cannot be computed: those tests have no agent's side and give the reason.
     `refused`: why the study's `reducer` does not run. `arms`: those that were run; empty: all.
     """
     try:
         shape = shape_of_data(study)
     except BadOption as error:
-        return [_untested(study, one, f"derive {_message(error)}", arms) for one in experiments]
+        return [_untested(study, experiment, f"derive {_message(error)}", arms) for experiment in experiments]
     if study.reducer is not None and reducer is None:
-        why = refused or f"the study runs code of its own, {study.reducer}: look at it, then say --allow-code"
-        return [_untested(study, one, why, arms) for one in experiments]
+        why = refused or f"the study runs its own code, {study.reducer}: look at it, then say --allow-code"
+        return [_untested(study, experiment, why, arms) for experiment in experiments]
     found = []
     for responses, data in zip(experiments, _selected(study, experiments), strict=True):
         if isinstance(data, str):
@@ -236,7 +236,7 @@ def study_experiments(
 
 
 def _selected(study: StudyFile, experiments: Sequence[Sequence[Response]]) -> list[Selected | str]:
-    """What `derive` gives of each; where it fails for one of them, each by itself, or why it fails."""
+    """The result of `derive` for each; if it fails for one of them, each separately, or why it fails."""
     try:
         return list(data_of_each(study, experiments))
     except BadOption as error:
@@ -252,7 +252,7 @@ def _untested(study: StudyFile, responses: Sequence[Response], why: str, arms: C
 def _of_arms(
     study: StudyFile, tests: Sequence[StudyTest], arms: Collection[str], shape: Shape | None
 ) -> list[StudyTest]:
-    """Where an arm was not run, that is why there is no score: nobody was there to be read."""
+    """If an arm was not run, that is the reason for the missing score."""
     if not arms or set(study.arms) <= set(arms):
         return list(tests)
     found = []

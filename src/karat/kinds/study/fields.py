@@ -1,6 +1,6 @@
-"""Reads the fields of a reply: the answer to each, or the reason why there is none.
+"""Parses the fields of a reply: the answer to each, or the reason why there is none.
 
-Nothing is turned into another answer: what is no option, out of range, refused or contradictory stays so. Every
+No answer is replaced by another: one that is not an option, out of range, refused or contradictory stays so. Every
 pattern has bounded parts, so a hostile reply costs time in proportion to its length.
 """
 
@@ -43,19 +43,19 @@ _CLOSES = re.compile(
 _BOXED = re.compile(r"\$?\\boxed\s?\{\s*(?:\\text(?:bf)?\s?\{)?([^{}\n]{1,200})\}\s?\}?\s?\$?")
 _DENIED = re.compile(r"(?:\b(?:not|never|nor)\b|n['’]t\b)[^\n.,;:!?]*$", re.IGNORECASE)  # `not \boxed{A}`
 _TAGGED = re.compile(r"<(\w{1,40})>([^<>]{1,400})</\1>")
-_MOST = 50  # marks that are looked at: the last ones
+_MOST = 50  # marks that are examined: the last ones
 
 
 def spoken(text: str) -> str:
-    """What stands behind a model's thoughts. Some servers hand them on, with or without the tag that opens them.
+    """The text after a model's thoughts. Some servers include them, with or without the opening tag.
 
-    Thoughts that do not end are a reply that was cut off before anything was said.
+    Thoughts that do not end mean a reply that was cut off before an answer.
 
     >>> spoken("<think>choice: B?</think>\\nchoice: A"), spoken("<think>Hmm, choice: B")
     ('\\nchoice: A', '')
     """
     parts: list[str] = []
-    at, thinks = 0, False  # a closing mark whose opening one was kept back ends thoughts, too
+    at, thinks = 0, False  # a closing mark without an opening one also ends thoughts
     for mark in sorted([*_OPENS.finditer(text), *_CLOSES.finditer(text)], key=re.Match.start):
         opens = _OPENS.fullmatch(mark[0]) is not None
         if opens and not thinks:
@@ -82,15 +82,15 @@ def marked_answers(text: str, names: Collection[str]) -> list[tuple[str, str]]:
 KINDS = ("refused", "missing", "out_of_range", "contradictory", "invalid")
 """Why a field has no answer."""
 
-_LONGEST = 200_000  # characters of a reply that are looked at: its end
+_LONGEST = 200_000  # characters of a reply that are examined: its end
 _OBJECTS = 20  # JSON objects that are tried
-_MARKS = 1_000  # places with a key that are looked at: the last ones
-_BLOCK = 4_000  # characters of an answer that goes on over lines
-_CLAUSE = 80  # characters behind a key in a sentence
+_MARKS = 1_000  # places with a key that are examined: the last ones
+_BLOCK = 4_000  # characters of a multi-line answer
+_CLAUSE = 80  # characters after a key in a sentence
 _SENTENCE_END = re.compile(r"[\n;?!]|\.(?!\d)")
 _CLAUSE_END = re.compile(r",|\band\b")  # `my first is A and my second is B`: the words of one field are not the other's
 _EXAMPLE = re.compile(r"\b(?:for example|e\.g\.|such as|like|not|never)\W{0,6}(?:```(?:json)?\s{0,3})?$", re.IGNORECASE)
-_MINE = re.compile(  # what may stand right before a key: nothing, `my`, `so the`; not `the average`, `a fair`
+_MINE = re.compile(  # what may precede a key: nothing, `my`, `so the`; not `the average`, `a fair`
     r"(?:(?:^|[|({])[\W\d]*(?:(?:so|therefore|thus|hence|ok|okay|then)\W+(?:the\W+)?)?"
     r"|\bmy(?:\W+(?:own|final|new|chosen|answer|answer for))?\W+|\bfinal\W+)[\"'*_`(]*$",
     re.IGNORECASE,
@@ -108,7 +108,7 @@ _INTRODUCED = re.compile(  # `Most people would say:` in the line above; not `It
     r"(?:(?!\b(?:but|here|still|however)\b)[^\n.;!?]){0,80}(?::|\bwrite|\bbe|\bsay)\s*(?:```\w*\s*)?$",
     re.IGNORECASE,
 )
-_HEADER = re.compile(r"[^\n]*\n[ \t]*\|[ \t]*:?-{2,}[^\n]*\n[ \t]*\|")  # of a table: its words are no answers
+_HEADER = re.compile(r"[^\n]*\n[ \t]*\|[ \t]*:?-{2,}[^\n]*\n[ \t]*\|")  # of a table: its words are not answers
 _REVOKED = re.compile(
     r"[\s*_(`]*(?:actually|wait|correction|on second thought|scratch that|never ?mind|no\b(?! doubt| question)|sorry"
     r"|edit|i (?:mean|meant|take that back)|(?:hmm+\W+)?on (?:further )?reflection"
@@ -125,15 +125,15 @@ class Read(msgspec.Struct, frozen=True, kw_only=True):
 
     def complete(self, fields: Mapping[str, Answered]) -> bool:
         """Whether every field that must be answered is."""
-        return all(name in self.values or one.optional for name, one in fields.items())
+        return all(name in self.values or field.optional for name, field in fields.items())
 
 
 def read_answers(text: str, fields: Mapping[str, Answered]) -> Read:
     """The fields of a reply: by key in lines, in JSON, or in prose; a single field also without its key.
 
-    Lines and JSON go before the prose above them, which may weigh one answer against another; a
-    model's thoughts go before nothing. Else two answers to one field that differ are contradictory;
-    an answer beside something that is none is an answer.
+    Lines and JSON take precedence over the prose above them, which may weigh answers; a
+    model's thoughts never do. Otherwise two different answers to one field are contradictory;
+    an answer next to a non-answer is an answer.
 
     >>> fields = {"choice": Answered(type="choice", options=["A", "B"])}
     >>> read_answers("The second one is a gamble.\\nchoice: A", fields).values
@@ -146,7 +146,7 @@ def read_answers(text: str, fields: Mapping[str, Answered]) -> Read:
     for name, found in _in_lines(text, fields).items():
         firm.setdefault(name, []).extend(found)
     if firm:
-        # Where the last line with a key, or the last JSON, ends; behind a text everything belongs to it
+        # Where the last line with a key, or the last JSON, ends; after a text field everything belongs to it
         end = text.rfind("}") + 1
         names = {_folded(name): name for name in fields}
         for mark in _line_keys(tuple(fields)).finditer(text):
@@ -164,14 +164,14 @@ def read_answers(text: str, fields: Mapping[str, Answered]) -> Read:
     declined = refuses(text)
     values: dict[str, float | str | list[str]] = {}
     kinds: dict[str, str] = {}
-    for name, one in fields.items():
+    for name, field in fields.items():
         settled = _settled(firm.get(name, [])) or _settled(loose.get(name, []))
         if revoked and settled is not None and settled.answer is not None:
             settled = Value(kind=CONTRADICTORY)
         if settled is None:
-            settled = _settled(_marked(text, name, one, only=len(fields) == 1))
+            settled = _settled(_marked(text, name, field, only=len(fields) == 1))
         if settled is None and len(fields) == 1:
-            settled = _alone(text, one) or _settled(_called_answer(text, one))
+            settled = _alone(text, field) or _settled(_called_answer(text, field))
         if settled is not None and settled.answer is not None:
             values[name] = settled.answer
         else:
@@ -181,49 +181,49 @@ def read_answers(text: str, fields: Mapping[str, Answered]) -> Read:
 
 
 def _settled(found: list[Value]) -> Value | None:
-    """One answer out of all that were found for a field; None where there is nothing at all."""
+    """One answer out of all that were found for a field; None if there is nothing."""
     answers = [one for one in found if one.kind not in {MISSING, INVALID}]
     if not answers:
         return next((one for one in found if one.kind == INVALID), found[0] if found else None)
-    if any(one != answers[0] for one in answers):
+    if any(answer != answers[0] for answer in answers):
         return Value(kind=CONTRADICTORY)
     return answers[0]
 
 
-def _alone(text: str, one: Answered) -> Value | None:
-    """A reply that is nothing but the answer to the only question."""
+def _alone(text: str, field: Answered) -> Value | None:
+    """A reply that is only the answer to the only question."""
     plain = text.strip()
     if not plain:
         return None
-    if one.type == "text":
-        if _bare(plain).endswith(_bare(described(one))) or unfilled(plain):
-            return None  # the form, said back
+    if field.type == "text":
+        if _bare(plain).endswith(_bare(described(field))) or unfilled(plain):
+            return None  # the form, repeated
         return Value(kind=REFUSED) if refuses(plain) else Value(answer=plain)
     if len(plain) > 200 or "\n" in plain:
         return None
-    found = value_of(plain, one, whole=True)
+    found = value_of(plain, field, whole=True)
     return found if found.kind != INVALID else None
 
 
-def _marked(text: str, name: str, one: Answered, *, only: bool) -> list[Value]:
-    """Answers in marks of their own; those without a name are of the only field."""
+def _marked(text: str, name: str, field: Answered, *, only: bool) -> list[Value]:
+    """Answers in explicit marks; those without a name belong to the only field."""
     marks = marked_answers(text, (name.casefold(),))
-    return [value_of(answer, one) for named, answer in marks if named or only]
+    return [value_of(answer, field) for named, answer in marks if named or only]
 
 
-def _called_answer(text: str, one: Answered) -> list[Value]:
-    """Lines such as `Final answer: A`, where there is one question that they can be the answer to."""
-    if one.type == "text":
+def _called_answer(text: str, field: Answered) -> list[Value]:
+    """Lines such as `Final answer: A`, if there is only one question that they can answer."""
+    if field.type == "text":
         return []
     marks = list(_ANSWER_LINE.finditer(text))[-_MARKS:]
-    found = [value_of(match["said"], one) for match in marks]
+    found = [value_of(match["said"], field) for match in marks]
     if marks and _REVOKED.match(text, marks[-1].end()):
         found.append(Value(kind=CONTRADICTORY))
     return [value for value in found if value.kind != INVALID]
 
 
 class _Pairs(tuple[tuple[str, Any], ...]):
-    """A JSON object with every key it has: one that stands twice may say two things."""
+    """A JSON object with every key it has: a repeated one may have two values."""
 
     __slots__ = ()
 
@@ -241,7 +241,7 @@ def _in_json(text: str, fields: Mapping[str, Answered]) -> dict[str, list[Value]
 
 
 def _objects(text: str) -> Iterator[_Pairs]:
-    """The JSON objects of a text, as many as are worth trying; those that a sentence gives as an example are not."""
+    """The JSON objects of a text, up to a limit; those given as examples in a sentence are skipped."""
     decoder = json.JSONDecoder(object_pairs_hook=_Pairs)
     at = text.find("{")
     for _ in range(_OBJECTS):
@@ -257,19 +257,19 @@ def _objects(text: str) -> Iterator[_Pairs]:
         at = text.find("{", end)
 
 
-def _of_json(value: Any, one: Answered) -> Value:
+def _of_json(value: Any, field: Answered) -> Value:
     if value is None or value in ("", []):
         return Value(kind=MISSING)
     if isinstance(value, _Pairs):
         return Value(kind=INVALID)
-    if isinstance(value, list) and one.type == "rank":
+    if isinstance(value, list) and field.type == "rank":
         flat = all(isinstance(item, (str, int, float)) for item in value)
-        return value_of(", ".join(map(str, value)), one) if flat else Value(kind=INVALID)
+        return value_of(", ".join(map(str, value)), field) if flat else Value(kind=INVALID)
     if isinstance(value, list):
-        return _of_json(value[0], one) if len(value) == 1 and not isinstance(value[0], list) else Value(kind=INVALID)
+        return _of_json(value[0], field) if len(value) == 1 and not isinstance(value[0], list) else Value(kind=INVALID)
     if isinstance(value, bool):
-        value = {True: "yes", False: "no"}[value] if {"yes", "no"} <= set(one.labels) else str(value).lower()
-    return value_of(str(value), one)
+        value = {True: "yes", False: "no"}[value] if {"yes", "no"} <= set(field.labels) else str(value).lower()
+    return value_of(str(value), field)
 
 
 def _in_lines(text: str, fields: Mapping[str, Answered]) -> dict[str, list[Value]]:
@@ -293,23 +293,23 @@ def _in_lines(text: str, fields: Mapping[str, Answered]) -> dict[str, list[Value
             line = rest.partition("\n\n")[0] if one.type == "rank" and not first.strip(" *_`") else first
             line = _up_to_next(line, name, tuple(fields))
         if _bare(line) == _bare(described(one)):
-            continue  # the form, said back
+            continue  # the form, repeated
         value = Value(kind=INVALID) if listed else _value_in(line, one, fields)
         found.setdefault(name, []).append(value)
     return found
 
 
-def _value_in(line: str, one: Answered, fields: Mapping[str, Answered]) -> Value:
-    """What a line says; `60% refuse` is no 60 where `refuse` may be chosen: of which option is it the share?"""
-    value = value_of(line, one)
-    if value.answer is None or one.type not in {"number", "likert"}:
+def _value_in(line: str, field: Answered, fields: Mapping[str, Answered]) -> Value:
+    """The answer in a line; `60% refuse` is not 60 if `refuse` is an option: whose share it is is unknown."""
+    value = value_of(line, field)
+    if value.answer is None or field.type not in {"number", "likert"}:
         return value
     chosen = [other for other in fields.values() if other.type == "choice"]
     return Value(kind=CONTRADICTORY) if any(names_option(line, other) for other in chosen) else value
 
 
 def _lists_options(block: str, one: Answered) -> bool:
-    """Whether what follows a key says what the options are: `First: A: a sure gain` above `B: a chance`."""
+    """Whether the text after a key describes the options: `First: A: a sure gain` above `B: a chance`."""
     lines = [line for line in block.split("\n", 4)[:4] if line.strip()][:2]
     heads = [label for line in lines for label in one.labels if re.match(rf"\W*{re.escape(label)}\s?[:.)]\s*\S", line)]
     return one.type == "choice" and len(set(heads)) > 1
@@ -324,7 +324,7 @@ def _up_to_next(line: str, name: str, names: tuple[str, ...]) -> str:
 
 
 def _in_prose(text: str, fields: Mapping[str, Answered], *, mine: bool = True) -> dict[str, list[Value]]:
-    """Keys within sentences: `my choice is A`, `choice: A`. Only what is an answer counts."""
+    """Keys within sentences: `my choice is A`, `choice: A`. Only answers count."""
     found: dict[str, list[Value]] = {}
     names = {_folded(name): name for name in fields}
     marks = list(_prose_keys(tuple(fields)).finditer(text))[-_MARKS:]

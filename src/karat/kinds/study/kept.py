@@ -28,9 +28,9 @@ _STANDS_FOR = {"number": 0.0, "text": "x"}
 
 
 def keep_studies(studies: Sequence[StudyFile], *, redact: Redactor) -> list[tuple[StudyCopy, bytes]]:
-    """What `run.json` says of each study, and the file that goes with it.
+    """For each study: its entry in `run.json`, and the copy of its file.
 
-    Persons of a list are not kept but for their columns: those who took part stand in samples.jsonl.
+    Of listed persons only the columns are kept: those who took part are in samples.jsonl.
     """
     found = []
     for study in studies:
@@ -54,10 +54,10 @@ def keep_studies(studies: Sequence[StudyFile], *, redact: Redactor) -> list[tupl
 
 
 def kept_studies(run: RunFolder) -> list[StudyFile]:
-    """The studies of a run, without materials. Raises BadRun for what is not as the run left it.
+    """The studies of a run, without materials. Raises BadRun if a file has changed since the run.
 
-    A run folder may come from anywhere: the files are held against their digests, and read with
-    every check and limit of a study's own file.
+    A run folder may come from anywhere: digests are verified, and the files are read with every
+    check and limit that applies to a study's own file.
     """
     found = []
     for copy in run.studies():
@@ -67,9 +67,9 @@ def kept_studies(run: RunFolder) -> list[StudyFile]:
             study = read_kept_study(path, run.study(copy), persons=[person] if person else [])
         except BadDataset as bad:
             faults = "; ".join(str(fault) for fault in bad.faults[:3])
-            raise BadRun(str(run.path), f"studies/{copy.file} is no study: {faults}") from bad
+            raise BadRun(str(run.path), f"studies/{copy.file} is not a study: {faults}") from bad
         if study.study != copy.study:
-            raise BadRun(str(run.path), f"studies/{copy.file} is of '{study.study}', run.json says '{copy.study}'")
+            raise BadRun(str(run.path), f"studies/{copy.file} is of '{study.study}', but run.json has '{copy.study}'")
         found.append(replace(study, code=copy.code))
     return found
 
@@ -78,15 +78,15 @@ _MOST_NAMED = 3
 
 
 def reducer_file(study: StudyFile) -> Path:
-    """The file that `study.reducer` names: it lies in the study's folder, and nowhere else."""
+    """The file that `study.reducer` names. It is only looked for in the study's folder."""
     module = (study.reducer or "").partition(":")[0]
     return study.folder.joinpath(*module.split(".")).with_suffix(".py")
 
 
 def code_of(study: StudyFile) -> dict[str, str]:
-    """File, as seen from the study's folder → sha256, of the reducer and of every .py file beside it.
+    """File, relative to the study's folder → sha256, for the reducer and every .py file beside it.
 
-    A reducer may load what lies beside it. Files that cannot be read, and links out of the folder, are left out.
+    A reducer may import the files beside it. Unreadable files, and links out of the folder, are left out.
     """
     folder, found = study.folder.resolve(), {}
     for file in sorted(reducer_file(study).parent.glob("*.py")):
@@ -97,20 +97,20 @@ def code_of(study: StudyFile) -> dict[str, str]:
 
 
 def load_reducer(study: StudyFile, *, inside: Path, changed: bool = False) -> tuple[Reducer, str | None]:
-    """The function, behind a check of what it gives; and in what its code is not the run's. Raises BadPlugin.
+    """The function, wrapped in a check of its results; and how its code differs from the run's. Raises BadPlugin.
 
-    The file is taken from the study's folder only: no library is imported by that name. It must
-    still be the folder of the study that was run, and lie outside of the run folder `inside`. Code that is
-    not what it was when the run was made is not loaded, unless `changed` says that it may be.
+    The file is only looked for in the study's folder: no library is imported by that name. The
+    folder must still hold the study that was run, and lie outside the run folder `inside`. Code that
+    has changed since the run is loaded only with `changed`.
     """
     name = study.reducer or ""
-    # Path.resolve raises RuntimeError where a link leads in a circle.
+    # Path.resolve raises RuntimeError for a circular link.
     file = Path(os.path.realpath(reducer_file(study)))
     if file.is_relative_to(inside.resolve()):
-        raise BadPlugin(name, "lies in the run folder, and a run folder never brings code")
+        raise BadPlugin(name, "is in the run folder, and code in a run folder is never used")
     if not file.is_file() or not file.is_relative_to(study.folder.resolve()):
         raise BadPlugin(name, f"there is no file {file.name} in the study's folder {study.folder}")
-    # The folder must hold the study that the run keeps: else its code may be another's
+    # The folder must still hold the study that was run: otherwise the code may belong to another one
     try:
         now = study.path.read_bytes()
     except OSError as error:
@@ -119,8 +119,8 @@ def load_reducer(study: StudyFile, *, inside: Path, changed: bool = False) -> tu
         raise BadPlugin(name, f"{study.path} is no longer the study that was run; its code may have changed with it")
     differs = _changed(study)
     if differs is not None and study.code is not None and not changed:
-        reason = f"{differs} since the run was made; look at it, then say --allow-changed-code (report, compare, …)"
-        raise BadPlugin(name, f"its code is another: {reason}")
+        reason = f"{differs} since the run was made; review it, then pass --allow-changed-code (report, compare, …)"
+        raise BadPlugin(name, f"its code is not that of the run: {reason}")
     function = getattr(_module(file, name), name.partition(":")[2], None)
     if not callable(function):
         raise BadPlugin(name, f"{file} has no function '{name.partition(':')[2]}'")
@@ -128,12 +128,12 @@ def load_reducer(study: StudyFile, *, inside: Path, changed: bool = False) -> tu
 
 
 def _changed(study: StudyFile) -> str | None:
-    """What of the code is not as the run recorded it; None: nothing."""
+    """How the code differs from what the run recorded; None: it does not."""
     if study.code is None:
         return "the run did not record it, so it may have changed"
     now = code_of(study)
     own = reducer_file(study).relative_to(study.folder).as_posix()
-    before = {own: "", **study.code}  # it may have come later
+    before = {own: "", **study.code}  # "": the file may be newer than the run
     changed = [file for file, digest in before.items() if now.get(file) != digest]
     if not changed:
         return None
@@ -160,7 +160,7 @@ def _module(file: Path, name: str) -> Any:
 
 
 class _Checked:
-    """The function, held to what it must give: columns of one length."""
+    """The function, with a check that it returns columns of equal length."""
 
     def __init__(self, function: Any, name: str) -> None:
         self._function, self._name = function, name
@@ -178,5 +178,5 @@ class _Checked:
             isinstance(values, Sequence) and not isinstance(values, str) for values in found.values()
         )
         if not good or len({len(values) for values in found.values()}) > 1:
-            raise BadOption("reducer", f"{self._name} must give a mapping of columns of one length")
+            raise BadOption("reducer", f"{self._name} must return a mapping of columns of equal length")
         return {str(name): list(values) for name, values in found.items()}

@@ -1,4 +1,4 @@
-"""Checks published human numbers against `expect`, against each other, and against what is printed."""
+"""Checks published human numbers against `expect`, against each other, and against the printed string."""
 
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ from karat.kinds.study.sides import (
 from karat.replication import Reported, Side, common_method, measure
 from karat.replication.printed_p import printed_p
 from karat.replication.report_strings import every_reported
+from karat.sums import exact_sum
 
 __all__ = ["Numbers", "check_numbers"]
 
@@ -53,35 +54,35 @@ class Numbers(msgspec.Struct):
             self.fault(f"{message}; fix it, or say why in `{key}`", *below)
 
     def half(self, value: float, *below: str) -> float:
-        """Half a unit of the last digit that the file writes."""
+        """Half a unit of the last digit written in the file."""
         node = self.root.get(*self.place, "human", *below)
         written = node.written if node is not None and node.written else repr(value)
         return 0.5 * 10.0 ** -len(written.partition(".")[2])
 
 
 def check_numbers(numbers: Numbers) -> None:
-    """Fills faults and notes of one test."""
+    """Fills in the faults and notes of one test."""
     test = numbers.test
     human = numbers.test.human
     for name, one in [*human.levels.items(), (None, Level(n=human.n, k=human.k))]:
         below = () if name is None else (name,)
         n = one.n or _arm_n(numbers, name)
         if one.k is not None and n is not None and one.k > n:
-            numbers.fault(f"k is {one.k} of n = {n}: at most all of them", *below, "k")
+            numbers.fault(f"k is {one.k} of n = {n}: it must be at most n", *below, "k")
         if numbers.test.kind == "contingency" and numbers.test.outcomes is None and name and one.k is None:
             numbers.fault("k is missing: how many of the n did it", *below)
     if numbers.test.outcomes is not None:
         known = {str(one) for one in numbers.test.outcomes}
-        for name, one in human.levels.items():
-            for outcome in one.counts or {}:
+        for name, level in human.levels.items():
+            for outcome in level.counts or {}:
                 if outcome not in known:
-                    numbers.fault(f"'{outcome}' is none of the outcomes", name, "counts")
+                    numbers.fault(f"'{outcome}' is not one of the outcomes", name, "counts")
     if numbers.faults:
         return
     _check_direction(numbers)
     check_chi2(numbers)
     if test.human.reported is None:
-        numbers.notes.append("has no `reported`: its numbers stand alone")
+        numbers.notes.append("has no `reported` string to check its numbers against")
         side = human_side(test, numbers.arms)
         if test.kind == "anova" and not test.factors and is_repeated(side.sizes, (side.df1, side.df2)):
             check_repeated(numbers, side.sizes, (side.df1, side.df2))
@@ -126,15 +127,15 @@ def _check_direction(numbers: Numbers) -> None:
             ((*numbers.place, "expect"), f"says '{test.expect}', but the human effect has no direction: {why}")
         )
     elif sign != wanted:
-        found = "above" if sign > 0 else "below" if sign < 0 else "equal to"
-        message = f"says '{test.expect}', but the human effect is {found} none"
+        found = "positive" if sign > 0 else "negative" if sign < 0 else "zero"
+        message = f"says '{test.expect}', but the human effect is {found}"
         numbers.faults.append(
-            ((*numbers.place, "expect"), f"{message} (above: the first level above the second, a share above p0)")
+            ((*numbers.place, "expect"), f"{message} (positive: the first level above the second, a share above p0)")
         )
 
 
 def _sizeless(kind: str, side: Side) -> bool:
-    """Whether sizes are not known and do not follow; of a t, degrees of freedom give the effect at least."""
+    """Whether group sizes are neither known nor implied; for a t, degrees of freedom are enough for the effect."""
     if kind == "contingency":
         return False
     if kind == "anova":
@@ -145,10 +146,10 @@ def _sizeless(kind: str, side: Side) -> bool:
 
 
 def _check_own_signs(numbers: Numbers) -> None:
-    """The sign of a t, U or F against the means beside it."""
+    """Checks the sign of a t, U or F against the means given with it."""
     test = numbers.test
     levels = levels_of(test, numbers.arms)
-    means = [] if test.kind == "interaction" else [one.mean for one in levels]
+    means = [] if test.kind == "interaction" else [level.mean for level in levels]
     if test.kind in PAIRED:  # the mean, or the mean difference
         means = [means[0] if len(means) == 1 else test.human.mean, reference_of(test)]
     if len(means) != 2 or means[0] is None or means[1] is None or means[0] == means[1]:
@@ -166,11 +167,11 @@ Span = tuple[float, float]
 _SLACK = 1e-9
 
 _SHARES = {"binomial", "proportion"}
-_MANY_CORNERS = 8  # numbers that were rounded; 2⁸ corners
+_MANY_CORNERS = 8  # rounded numbers, at most: 2⁸ corners
 
 
 def check_reported(numbers: Numbers, text: str) -> None:
-    """Notes what contradicts the printed string, and where nothing in it can be compared."""
+    """Notes what contradicts the printed string, or that nothing in it can be compared."""
     checked = check_patterns(numbers, text)
     every = every_reported(text)
     if not every:
@@ -183,10 +184,10 @@ def check_reported(numbers: Numbers, text: str) -> None:
         if (printed := _as_own(numbers.test, stat.kind, stat.statistic, 0.5 * 10.0**-stat.decimals)) is not None
     ]
     if not fitting:
-        numbers.fault(f"a {numbers.test.kind} does not follow from {every[0].kind}", "reported")
+        numbers.fault(f"a {numbers.test.kind} cannot be computed from {every[0].kind}", "reported")
         return
     faults, notes = list(numbers.faults), list(numbers.notes)
-    for stat, printed in [*fitting, fitting[0]]:  # an F of another effect may be printed beside; none holds: the first
+    for stat, printed in [*fitting, fitting[0]]:  # the first that agrees (there may be several F); else fault the first
         numbers.faults[:], numbers.notes[:] = faults, notes
         _check_statistic(numbers, printed, text)
         _check_p(numbers, stat)
@@ -196,7 +197,7 @@ def check_reported(numbers: Numbers, text: str) -> None:
 
 
 def _check_p(numbers: Numbers, reported: Reported) -> None:
-    """A p that the printed statistic does not give is told: karat uses none, but one of the two is a slip."""
+    """Notes a printed p that the statistic does not give: karat uses neither p, but one of the two is a misprint."""
     given = printed_p(reported, one_sided=numbers.test.alternative != "two-sided")
     if given is None or given.holds or numbers.test.reason is not None:
         return
@@ -206,7 +207,7 @@ def _check_p(numbers: Numbers, reported: Reported) -> None:
 
 
 def _as_own(test: Test, printed: str, value: float, half: float) -> list[Span] | None:
-    """The printed statistic as spans of the test's own, without sign. None: it says nothing of this kind."""
+    """The printed statistic as unsigned spans of the test's own; None if it cannot be converted to that kind."""
     low, high = max(0.0, abs(value) - half), abs(value) + half
     roots, squares = [(math.sqrt(low), math.sqrt(high))], [(low * low, high * high)]
     same = [(low, high)]
@@ -244,15 +245,15 @@ def _check_statistic(numbers: Numbers, printed: Sequence[Span], text: str) -> No
             numbers.fault(f"{name} = {stated:g} is not what is printed: '{quoted}'", name)
     computed = list(_computed(numbers))
     if computed and not _meet(computed, printed):
-        nominal = math.nan if test.kind in _SHARES else described(test, numbers.arms)  # of those it is a count
+        nominal = math.nan if test.kind in _SHARES else described(test, numbers.arms)  # for these it is a count
         found = " or ".join(_shown(span) for span in computed[:3]) if math.isnan(nominal) else f"{round(nominal, 3):g}"
-        message = f"means or counts give {_OWN.get(test.kind, 't')} = {found}, '{quoted}' is printed"
+        message = f"means or counts give {_OWN.get(test.kind, 't')} = {found}, but '{quoted}' is printed"
         if test.use is None:
-            numbers.fault(f"{message}; fix the numbers, or say which holds: `use:` with a `reason`")
+            numbers.fault(f"{message}; fix the numbers, or say which to use: `use:` with a `reason`")
         else:
             numbers.notes.append(f"{message}; the file uses the {test.use}")
     if not computed and math.isnan(own):
-        numbers.notes.append(f"nothing that could be checked against '{quoted}'")
+        numbers.notes.append(f"there is no number to check against '{quoted}'")
 
 
 def _meet(found: Sequence[Span], printed: Sequence[Span]) -> bool:
@@ -267,7 +268,7 @@ def _shown(span: Span) -> str:
 
 
 def _computed(numbers: Numbers) -> Iterator[Span]:
-    """What follows from means, standard deviations or counts, rounded as they are: spans of its size."""
+    """Spans of the absolute statistic that follows from means, standard deviations or counts, allowing for rounding."""
     test = numbers.test
     levels = levels_of(test, numbers.arms)
     if test.kind == "contingency":
@@ -276,13 +277,13 @@ def _computed(numbers: Numbers) -> Iterator[Span]:
     elif test.kind in _SHARES:
         yield from ((one, one) for one in _share_z(test, numbers.arms))
     elif not math.isnan(described(test, numbers.arms)):
-        values = [abs(one) for one in _corners(numbers, levels) if not math.isnan(one)]
+        values = [abs(corner) for corner in _corners(numbers, levels) if not math.isnan(corner)]
         if values:
             yield min(values), max(values)
 
 
 def _corners(numbers: Numbers, levels: Sequence[Level]) -> Iterator[float]:
-    """The statistic at every corner of what the rounded numbers may have been."""
+    """The statistic at every corner of the box of numbers that round to the given ones."""
     test, human = numbers.test, numbers.test.human
     yield described(test, numbers.arms)
     if test.kind in _AS_T - {"ttest_ind", "welch"}:
@@ -297,17 +298,17 @@ def _corners(numbers: Numbers, levels: Sequence[Level]) -> Iterator[float]:
     if test.groups is None or 2 * len(levels) > _MANY_CORNERS or test.kind == "variance_ratio":
         return
     halves = [
-        (numbers.half(one.mean or 0.0, name, "mean"), numbers.half(one.sd or 0.0, name, "sd"))
-        for name, one in zip(test.groups.names, levels, strict=True)
+        (numbers.half(level.mean or 0.0, name, "mean"), numbers.half(level.sd or 0.0, name, "sd"))
+        for name, level in zip(test.groups.names, levels, strict=True)
     ]
     for signs in product((-1, 1), repeat=2 * len(levels)):
         moved = [
             (
-                float(one.n or 0),
-                (one.mean or 0.0) + signs[2 * at] * half[0],
-                max(0.0, (one.sd or 0.0) + signs[2 * at + 1] * half[1]),
+                float(level.n or 0),
+                (level.mean or 0.0) + signs[2 * at] * half[0],
+                max(0.0, (level.sd or 0.0) + signs[2 * at + 1] * half[1]),
             )
-            for at, (one, half) in enumerate(zip(levels, halves, strict=True))
+            for at, (level, half) in enumerate(zip(levels, halves, strict=True))
         ]
         yield statistic_of_means(test.kind, moved)
     if len(levels) == 2 and abs((levels[0].mean or 0) - (levels[1].mean or 0)) <= halves[0][0] + halves[1][0]:
@@ -315,7 +316,7 @@ def _corners(numbers: Numbers, levels: Sequence[Level]) -> Iterator[float]:
 
 
 def _chi_squares(table: Sequence[Sequence[int]]) -> list[float]:
-    """Pearson's χ², with Yates's correction, and the likelihood ratio: papers print any of them."""
+    """Pearson's χ² without and with Yates's correction, and the likelihood ratio: papers print any of them."""
     rows, columns = [sum(row) for row in table], [sum(column) for column in zip(*table, strict=True)]
     total = sum(rows)
     if not all(rows) or not all(columns):
@@ -327,11 +328,11 @@ def _chi_squares(table: Sequence[Sequence[int]]) -> list[float]:
         for seen, want in zip(ones, wants, strict=True)
     ]
     found = [
-        sum((seen - want) ** 2 / want for seen, want in pairs),
-        2 * sum(seen * math.log(seen / want) for seen, want in pairs if seen),
+        exact_sum((seen - want) ** 2 / want for seen, want in pairs),
+        2 * exact_sum(seen * math.log(seen / want) for seen, want in pairs if seen),
     ]
     if len(pairs) == 4:
-        found.append(sum(max(0.0, abs(seen - want) - 0.5) ** 2 / want for seen, want in pairs))
+        found.append(exact_sum(max(0.0, abs(seen - want) - 0.5) ** 2 / want for seen, want in pairs))
         (a, b), (c, d) = table
         one, two = a / (a + b), c / (c + d)
         variance = one * (1 - one) / (a + b) + two * (1 - two) / (c + d)
@@ -349,20 +350,20 @@ def _share_z(test: Test, arms: Mapping[str, Arm]) -> list[float]:
 
 
 def _check_sizes(numbers: Numbers, printed: str, dfs: Sequence[float], n: int | None) -> None:
-    """Degrees of freedom and N as printed, against those of the file and those that sizes give."""
+    """Checks printed degrees of freedom and N against the file's, and against those that the group sizes give."""
     test, human = numbers.test, numbers.test.human
     own = [one for one in (human.df1, human.df2) if one is not None]
     if own and dfs and len(own) == len(dfs) and any(abs(a - b) > 1e-6 for a, b in zip(own, dfs, strict=True)):
         numbers.fault(f"degrees of freedom {listed(own)} are not the printed ones, {listed(dfs)}", "reported")
     side = human_side(test, numbers.arms)
-    sizes = [one for one in (side.sizes or (side.n1, side.n2)) if not math.isnan(one)]
+    sizes = [size for size in (side.sizes or (side.n1, side.n2)) if not math.isnan(size)]
     if test.kind == "contingency" and side.table is not None:
         sizes = [float(sum(row)) for row in side.table]
     total = sum(sizes)
     if not sizes:
         return
     if n is not None and n != total:
-        numbers.doubt(f"N = {n} is printed, the groups have {total:g}", "reported")
+        numbers.doubt(f"N = {n} is printed, but the groups have {total:g}", "reported")
     if test.kind == "anova" and not test.factors and is_repeated(sizes, dfs):
         check_repeated(numbers, sizes, dfs)
         return
@@ -370,13 +371,13 @@ def _check_sizes(numbers: Numbers, printed: str, dfs: Sequence[float], n: int | 
     if free and dfs and dfs[-1] not in free:
         more = test.kind == "anova" and not test.factors and dfs[-1] < free[0]
         hint = " (if the design has other factors, name them in `factors`)" if more else ""
-        numbers.doubt(f"{dfs[-1]:g} degrees of freedom are printed, sizes give {listed(free)}{hint}", "reported")
+        numbers.doubt(f"{dfs[-1]:g} degrees of freedom are printed, but sizes give {listed(free)}{hint}", "reported")
     if free and own and not dfs and own[-1] not in free:
         numbers.doubt(f"{own[-1]:g} degrees of freedom do not fit the sizes, which give {listed(free)}", "df2")
 
 
 def check_chi2(numbers: Numbers) -> None:
-    """A χ² that the file gives, against the counts beside it: only they are used."""
+    """Checks a χ² in the file against its counts; only the counts are used."""
     test, printed = numbers.test, numbers.test.human.chi2
     table = table_of(test, levels_of(test, numbers.arms)) if test.kind == "contingency" else None
     if printed is None or table is None:
@@ -385,11 +386,11 @@ def check_chi2(numbers: Numbers) -> None:
     found = [(one, one) for one in _chi_squares(table)]
     if not _meet(found, [(printed - half, printed + half)]):
         listing = " or ".join(map(_shown, found[:3]))
-        numbers.doubt(f"the counts give chi2 = {listing}, the file says {printed:g}", "chi2")
+        numbers.doubt(f"the counts give chi2 = {listing}, but the file has {printed:g}", "chi2")
 
 
 def check_repeated(numbers: Numbers, sizes: Sequence[float], dfs: Sequence[float]) -> None:
-    """An F of repeated measures has another error term: no reason makes it that of different people."""
+    """Refuses an F of repeated measures, whatever the `reason`: its error term is not that of different people."""
     if numbers.test.use != "descriptives":
         numbers.fault(
             f"{listed(dfs)} degrees of freedom are those of {sizes[0]:g} people in all {len(sizes)} groups; an anova "
@@ -404,7 +405,7 @@ def is_repeated(sizes: Sequence[float], dfs: Sequence[float]) -> bool:
 
 
 def _free(test: Test, printed: str, total: float, groups: int) -> list[float]:
-    """The (last) degrees of freedom that fit the number of people; none where they do not follow from it."""
+    """The (last) degrees of freedom that fit the number of people; empty where it does not determine them."""
     if printed in {"chi2", "z", "U"} or test.kind in {"welch", "mannwhitney", "wilcoxon", "variance_ratio"}:
         return []
     if test.kind == "ttest_ind":
@@ -424,7 +425,7 @@ _MEAN_SD = re.compile(r"(?<![\d.(])(?P<mean>[-−]?\d+(?:\.\d+)?)\s*\((?P<sd>\d+
 
 
 def check_patterns(numbers: Numbers, text: str) -> bool:
-    """Shares, counts and means as papers write them without a statistic; whether there was anything to check."""
+    """Checks shares, counts and means printed without a statistic. Returns whether there were any."""
     test = numbers.test
     levels = levels_of(test, numbers.arms) or [Level(n=test.human.n, k=test.human.k, mean=test.human.mean)]
     return any(
@@ -438,7 +439,7 @@ def check_patterns(numbers: Numbers, text: str) -> bool:
 
 def _check_shares(numbers: Numbers, levels: Sequence[Level], text: str) -> bool:
     printed = [match[1] for match in _SHARE.finditer(text)]
-    shares = [100 * one.k / one.n for one in levels if one.k is not None and one.n]
+    shares = [100 * level.k / level.n for level in levels if level.k is not None and level.n]
     if len(shares) != len(levels) or len(printed) != len(shares):
         return False
     good = any(
@@ -447,28 +448,28 @@ def _check_shares(numbers: Numbers, levels: Sequence[Level], text: str) -> bool:
     )
     if not good:
         found = ", ".join(f"{round(share, 2):g} %" for share in shares)
-        message = f"counts give {found}, '{excerpt(text, 60)}' is printed"
+        message = f"counts give {found}, but '{excerpt(text, 60)}' is printed"
         if numbers.test.use is not None and numbers.test.reason is not None:
             numbers.notes.append(message)
         else:
-            numbers.fault(f"{message}; fix the numbers, or say which holds: `use:` with a `reason`")
+            numbers.fault(f"{message}; fix the numbers, or say which to use: `use:` with a `reason`")
     return True
 
 
 def _check_k_of_n(numbers: Numbers, levels: Sequence[Level], text: str) -> bool:
     printed = [(int(match[1]), int(match[2])) for match in _COUNT.finditer(text)]
-    counts = [(one.k, one.n) for one in levels if one.k is not None]
+    counts = [(level.k, level.n) for level in levels if level.k is not None]
     if len(printed) != len(levels) or len(counts) != len(levels):
         return False
     if not any(list(order) == counts for order in _orders(printed)):
         shown = ", ".join(f"{k} of {n}" for k, n in counts)
-        numbers.fault(f"the counts are {shown}, '{excerpt(text, 60)}' is printed")
+        numbers.fault(f"the counts are {shown}, but '{excerpt(text, 60)}' is printed")
     return True
 
 
 def _check_means(numbers: Numbers, levels: Sequence[Level], text: str) -> bool:
-    """`M = 2.33`, `2.33 (0.49)` with the standard deviation, also `2.33 (0.49) of 5`."""
-    own = [(one.mean, one.sd) for one in levels if one.mean is not None]
+    """Reads `M = 2.33`, `2.33 (0.49)` with the standard deviation, and `2.33 (0.49) of 5`."""
+    own = [(level.mean, level.sd) for level in levels if level.mean is not None]
     printed = [match.groupdict() for match in _MEAN_SD.finditer(text)] or [
         match.groupdict() for match in _MEAN.finditer(text)
     ]
@@ -476,7 +477,7 @@ def _check_means(numbers: Numbers, levels: Sequence[Level], text: str) -> bool:
         return False
     if not any(all(map(_same_mean, own, order)) for order in _orders(printed)):
         found = ", ".join(f"{mean:g}" if sd is None else f"{mean:g} ({sd:g})" for mean, sd in own)
-        numbers.fault(f"the means are {found}, '{excerpt(text, 60)}' is printed")
+        numbers.fault(f"the means are {found}, but '{excerpt(text, 60)}' is printed")
     return True
 
 
@@ -495,10 +496,10 @@ def _same_mean(own: tuple[float | None, float | None], printed: Mapping[str, str
 
 
 def _orders(values: Sequence[_Value]) -> Iterator[tuple[_Value, ...]]:
-    """The values in every order (papers need not follow the levels'); many of them only as they stand."""
+    """The values in every order, as papers need not use the order of the levels; more than four only as given."""
     return permutations(values) if len(values) <= 4 else iter([tuple(values)])
 
 
 def listed(values: Sequence[float]) -> str:
-    """Numbers, with commas between."""
+    """The numbers, separated by commas."""
     return ", ".join(f"{value:g}" for value in values)

@@ -1,6 +1,6 @@
-"""The participants, drawn with a seed, and a condition's system prompt as one of them reads it.
+"""Draws the participants with a seed, and fills a condition's system prompt for each of them.
 
-A line that begins with `{{? profile.age }}` is left out for participants who have no age, so that one prompt serves
+A line that begins with `{{? profile.age }}` is left out for participants without an age, so that one prompt serves
 studies whose participants have different attributes; with several names, for those who have none of them.
 `{{ rest }}` is every attribute that the prompt does not name, as `country: Japan; income: 40000`.
 """
@@ -24,15 +24,15 @@ class Person(msgspec.Struct, frozen=True, kw_only=True):
     """One participant: an id, the arms to go through, and who they are."""
 
     id: str
-    arms: tuple[str, ...]  # one; all, where the design is within subjects
+    arms: tuple[str, ...]  # one; in a within-subjects design all
     profile: dict[str, Any]
 
 
 def people(study: StudyFile, arms: Sequence[str], *, seed: int, per_arm: int | None = None) -> list[Person]:
     """The participants of these arms, arm by arm.
 
-    Who somebody is depends on nothing but the seed, the arm and their number in it: more
-    participants, or fewer arms, leave the others as they are. `per_arm` overrides the study's.
+    A participant's profile depends only on the seed, the arm and their number in it: adding
+    participants, or leaving out arms, does not change the others. `per_arm` overrides the study's.
     """
     if study.design == "within":
         size = max((_size(study, arm, per_arm) for arm in arms), default=0)
@@ -59,7 +59,7 @@ def _person(study: StudyFile, group: str, arms: tuple[str, ...], number: int, se
 
 
 def _given(study: StudyFile, group: str, number: int, seed: int) -> dict[str, Any]:
-    """One of the listed persons: each takes part once before anybody does twice."""
+    """One of the listed persons: all of them take part once before anyone does twice."""
     if not study.persons:
         return {}
     before = 0
@@ -75,7 +75,7 @@ def _given(study: StudyFile, group: str, number: int, seed: int) -> dict[str, An
 
 
 def _drawn(attribute: Any, dice: random.Random) -> Any:
-    """One value of what the file says of an attribute: [low, high], values with shares, values, or one value."""
+    """A value for an attribute, which the file gives as [low, high], values with shares, values, or one value."""
     if isinstance(attribute, Mapping):
         return dice.choices(list(attribute), weights=[float(share) for share in attribute.values()])[0]
     if not isinstance(attribute, list):
@@ -93,7 +93,7 @@ _GAP = re.compile(r"\n{3,}")
 
 
 def persona(template: str, profile: Mapping[str, Any], *, place: str = "system_prompt") -> str:
-    """The prompt for a participant. Raises BadOption for a name that nothing gives.
+    """The prompt filled in for a participant. Raises BadOption for a name without a value.
 
     >>> persona("{{? profile.age }}Age: {{ profile.age }}\\n{{? profile.job }}Work: {{ profile.job }}", {"age": 20})
     'Age: 20'
@@ -105,20 +105,20 @@ def persona(template: str, profile: Mapping[str, Any], *, place: str = "system_p
         values[REST] = "; ".join(f"{name}: {_as_text(value)}" for name, value in profile.items() if name not in named)
     lines = _shown(template, known)
     text = "\n".join(lines)
-    if len(lines) <= template.count("\n"):  # where lines were left out, no hole stays
+    if len(lines) <= template.count("\n"):  # close the gap where lines were left out
         text = _GAP.sub("\n\n", text).strip()
     return fill(text, values, place=place)
 
 
 def missing_in(template: str, attributes: Collection[str]) -> list[str]:
-    """The names that a prompt asks for and participants with these attributes do not have, each once."""
+    """The names that a prompt uses and participants with these attributes lack, each once."""
     known = known_to(template, attributes)
     asked = [name for line in _shown(template, known) for name in names(line)]
     return [name for name in dict.fromkeys(asked) if name not in known]
 
 
 def known_to(template: str, attributes: Collection[str]) -> list[str]:
-    """What `{{ … }}` of this prompt may be, for participants with these attributes."""
+    """The names that `{{ … }}` in this prompt may use, for participants with these attributes."""
     rest = [REST] if set(attributes) - _named(template) else []
     return [*(f"profile.{name}" for name in attributes), *rest]
 
@@ -129,13 +129,13 @@ def optional_names(template: str) -> list[str]:
 
 
 def _shown(template: str, known: Collection[str]) -> list[str]:
-    """The lines, without those that begin with what is not known."""
+    """The lines, without those whose `{{? … }}` names nothing known."""
     lines, known = map(_line, template.split("\n")), set(known)
     return [text for unless, text in lines if unless is None or not known.isdisjoint(unless)]
 
 
 def _line(line: str) -> tuple[list[str] | None, str]:
-    """Of what something must be known for the line to be shown (None: nothing), and the line."""
+    """The names of which at least one must be known for the line to appear (None: no condition), and the line."""
     begun = _OPTIONAL.match(line)
     return (None, line) if begun is None else (begun[1].split(), line[begun.end() :])
 

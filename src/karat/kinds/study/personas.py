@@ -1,4 +1,4 @@
-"""What the conditions of a study say of its participants: presets, and `{{ profile.… }}` in system prompts."""
+"""How conditions describe the participants of a study: presets, and `{{ profile.… }}` in system prompts."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ Attributes = Mapping[str, Collection[str]]
 
 @cache
 def presets() -> dict[str, Preset]:
-    """Name → preset, from the one that says least to the one that says most.
+    """Name → preset, from the least to the most detailed.
 
-    The first line of a file says what the preset is; the rest is the prompt, in which `{{ profile.… }}`
-    stands for what the study says of a participant. A line that begins with `{{? profile.age }}` is
-    left out where a study says nothing of age.
+    The first line of a file is the summary; the rest is the prompt, in which `{{ profile.… }}` is
+    replaced by the participant's attribute. A line that begins with `{{? profile.age }}` is left
+    out in studies that do not give an age.
     """
     found = {}
     for name in ("empty", "human", "demographic", "background"):
@@ -33,12 +33,12 @@ def presets() -> dict[str, Preset]:
 
 
 def prompt_problems(text: str, preset: str | None, known: Attributes) -> tuple[list[str], list[str]]:
-    """Faults and warnings of a system prompt, or of a preset's."""
+    """Faults and warnings for a system prompt, written out or from a preset."""
     return _of_preset(text, preset, known) if preset is not None else (_of_text(text, known), [])
 
 
 def _of_text(text: str, known: Attributes) -> list[str]:
-    """One problem a name, with the studies that do not have it."""
+    """One problem per name, with the studies that do not have it."""
     lacking: dict[str, list[str]] = {}
     for study, attributes in known.items():
         for name in missing_in(text, attributes):
@@ -48,12 +48,12 @@ def _of_text(text: str, known: Attributes) -> list[str]:
     problems = []
     for name, studies in lacking.items():
         if name.startswith("?"):
-            problems.append(f"{{{{{name} }}}} must stand at the beginning of the line that is left out")
+            problems.append(f"{{{{{name} }}}} must be at the beginning of the line that it leaves out")
         elif name in names:
             remedy = f"begin the line with {{{{? {name} }}}}, and it is left out there"
             problems.append(f"asks for {{{{ {name} }}}}, which {_listed(studies)} not have; {remedy}")
         elif not names:
-            nothing = "the study says nothing of its participants (`participants.profile`)"
+            nothing = "the study does not describe its participants (`participants.profile`)"
             problems.append(f"asks for {{{{ {name} }}}}, and {nothing}")
         else:
             problems.append(f"asks for {{{{ {name} }}}}, which no participant has{did_you_mean(name, names)}")
@@ -61,21 +61,21 @@ def _of_text(text: str, known: Attributes) -> list[str]:
 
 
 def _of_preset(text: str, name: str, known: Attributes) -> tuple[list[str], list[str]]:
-    """A preset that would say nothing of anybody is another preset by a wrong name."""
+    """Refuses a preset that would say nothing about anyone: it would be another preset under a misleading name."""
     optional = dict.fromkeys(optional_names(text))
     silent = [study for study, attributes in known.items() if not set(optional) & set(known_to(text, attributes))]
     if not silent:
         return [], []
     wanted = [one.removeprefix("profile.") for one in optional if one != "rest"]
-    which = "anything of participants" if "rest" in optional else f"{', '.join(wanted[:-1])} or {wanted[-1]}"
-    without = f"'{name}' says who somebody is, and {_listed(silent)} not say {which}"
+    which = "anything about participants" if "rest" in optional else f"{', '.join(wanted[:-1])} or {wanted[-1]}"
+    without = f"'{name}' describes participants, but {_listed(silent)} not say {which}"
     if len(silent) == len(known):
         return [f"{without}; use `preset: human`, or write a `system_prompt`"], []
-    return [], [f"{without}: there participants are told that they take part, and nothing else"]
+    return [], [f"{without}: there participants are only told that they take part"]
 
 
 def _listed(studies: Collection[str]) -> str:
-    """The studies and their verb."""
+    """The studies as a subject, with `does` or `do`."""
     names = [f"'{study}'" for study in studies]
     if len(names) == 1:
         return f"study {names[0]} does"

@@ -34,26 +34,26 @@ _OURS = {"study", "arms", "findings", "participants", "derive", "domain"}
 _THEIRS = {"dataset", "agent", "conditions", "judge", "execution", "scorers"}
 
 SHIPPED = "shipped"
-"""The name of all studies that come with karat."""
+"""The name that stands for all studies that come with karat."""
 
 
 class Located(msgspec.Struct, frozen=True, kw_only=True):
-    """A `study.yaml`, or a folder of study folders; and what should be said of the choice."""
+    """A `study.yaml`, or a folder of study folders; and notes on the choice for the user."""
 
     path: Path
     notes: tuple[str, ...] = ()
 
 
 def is_study(folder: Path) -> bool:
-    """Whether a folder is one study's."""
+    """Whether a folder is that of one study."""
     try:
         return (folder / WHERE).is_file()
-    except OSError:  # a folder that may not be looked into
+    except OSError:  # no permission to look into the folder
         return False
 
 
 def studies_below(folder: Path) -> list[Path]:
-    """The `study.yaml` of every folder in this one, in the order of their names."""
+    """The `study.yaml` of every folder in this one, sorted by name."""
     try:
         return sorted(one / WHERE for one in folder.iterdir() if one.is_dir() and is_study(one))
     except OSError:
@@ -61,9 +61,9 @@ def studies_below(folder: Path) -> list[Path]:
 
 
 def locate(text: str, *, folders: Sequence[Path], place: str = "dataset.path") -> Located:
-    """What a text names: looked for in the folders, in their order, then among what comes with karat.
+    """The study or studies that a text names: looked for in each folder in turn, then among karat's own.
 
-    Raises BadOption, naming `place`, with what was looked for and the nearest name.
+    Raises BadOption for `place`, with where it was looked for and the nearest name.
     """
     if not text.strip() or "\0" in text:
         raise BadOption(place, f"must be a study: a {WHERE}, a folder with one, or a name from `karat list studies`")
@@ -80,7 +80,7 @@ def locate(text: str, *, folders: Sequence[Path], place: str = "dataset.path") -
 
 
 def study_of(path: Path) -> Path | None:
-    """What a path or a shipped name means, where that is a study or a folder of several; else None."""
+    """The study, or folder of studies, that a path or a shipped name means; None if it means neither."""
     if path.is_file() and path.name != WHERE:
         return path if reads_as(path) == "study" else None
     try:
@@ -90,7 +90,7 @@ def study_of(path: Path) -> Path | None:
 
 
 def reads_as(path: Path) -> str:
-    """`study` or `experiment`, by the keys of a file; "" where it has neither's, or is no YAML."""
+    """`study` or `experiment`, judged by the keys of a file; "" if it has keys of neither, or is not YAML."""
     if path.suffix not in {".yaml", ".yml"}:
         return ""
     try:
@@ -105,7 +105,7 @@ def reads_as(path: Path) -> str:
 
 
 def _there(path: Path) -> Path | None:
-    """The file or folder to read; None where there is no study."""
+    """The file or folder to read; None if there is no study."""
     if path.is_file():
         return path
     if is_study(path):
@@ -115,7 +115,7 @@ def _there(path: Path) -> Path | None:
 
 def _notes(text: str, here: Sequence[Path], shipped: Collection[str]) -> Iterable[str]:
     if text in shipped:
-        yield f"'{text}' lies here, and is also a name of what comes with karat; what lies here is used"
+        yield f"'{text}' is here and is also the name of something that comes with karat; the one here is used"
     if any(not here[0].samefile(other) for other in here[1:]):
         yield f"'{text}' is in the working directory and in the experiment's folder; the first is used"
 
@@ -126,7 +126,7 @@ def _missing(text: str, folders: Sequence[Path], shipped: Collection[str]) -> st
         return f"'{text}' is a folder without a {WHERE}, and no folder in it has one"
     if path is not None:
         return f"'{text}' is not a regular file (but a device or a pipe); name a {WHERE}"
-    beside = {one.name for folder in folders for one in _entries((folder / text).parent)}
+    beside = {entry.name for folder in folders for entry in _entries((folder / text).parent)}
     near = did_you_mean(Path(text).name, {*shipped, *beside}, listing=False)
     where = " or ".join(
         dict.fromkeys(
@@ -137,7 +137,7 @@ def _missing(text: str, folders: Sequence[Path], shipped: Collection[str]) -> st
 
 
 def _entries(folder: Path) -> list[Path]:
-    """What could be meant: study files and folders with studies."""
+    """What the user may have meant: study files and folders with studies."""
     try:
         return [one for one in folder.iterdir() if one.suffix in {".yaml", ".yml"} or _there(one) is not None]
     except OSError:
@@ -145,22 +145,22 @@ def _entries(folder: Path) -> list[Path]:
 
 
 def shipped_studies() -> dict[str, Path]:
-    """The studies that come with karat: name → `study.yaml`, in the order of their names."""
+    """The studies that come with karat: name → `study.yaml`, sorted by name."""
     found = (Path(__file__).parent / "studies").glob("*/study.yaml")
     return {path.parent.name: path for path in sorted(found)}
 
 
 def chosen_folders(names: Sequence[str], asked: Sequence[str]) -> list[str]:
-    """The folders that `studies` names, in the order of the folders; all, where it names none. Raises BadOption."""
+    """The folders that `studies` names, in folder order; all of them if it names none. Raises BadOption."""
     _check("dataset.studies", asked, names, "there is no study")
     return [name for name in names if name in asked or not asked]
 
 
 def chosen_arms(study: StudyFile, *, arms: Collection[str] = (), findings: Collection[str] = ()) -> list[str]:
-    """The arms that are run, in the order of the file. Raises BadOption for what the study does not have.
+    """The arms to run, in file order. Raises BadOption for names that the study does not have.
 
-    `findings` are named by id, or as `sub_study/id` where an id stands twice; the name of the
-    study may stand before either.
+    `findings` are named by id, or as `sub_study/id` if an id occurs twice; either may be
+    prefixed with the name of the study.
     """
     arms, known = [_own(study, name, study.arms) for name in arms], _finding_names(study)
     findings = [_own(study, name, known) for name in findings]
@@ -177,18 +177,18 @@ def chosen_of_several(
 ) -> dict[str, list[str]]:
     """The arms of each study that has any to run. Names are `study/arm`, `study/finding` or `study/sub_study/finding`.
 
-    A study of which nothing is named, while others are, is not run. Raises BadOption.
+    If only parts of other studies are named, a study is not run. Raises BadOption.
     """
     none = "no study that is run has"
     _check("dataset.arms", arms, [f"{one.study}/{name}" for one in studies for name in one.arms], none)
     known = [f"{one.study}/{name}" for one in studies for name in _finding_names(one)]
     _check("dataset.findings", findings, known, none)
     chosen = {}
-    for one in studies:
-        own_arms, own_findings = _below(one, arms), _below(one, findings)
+    for study in studies:
+        own_arms, own_findings = _below(study, arms), _below(study, findings)
         if (arms and not own_arms) or (findings and not own_findings):
             continue
-        chosen[one.study] = _chosen(one, own_arms, own_findings)
+        chosen[study.study] = _chosen(study, own_arms, own_findings)
     chosen = {name: some for name, some in chosen.items() if some}
     if not chosen:
         raise BadOption("dataset.findings", "none of the chosen arms is needed by these findings")
@@ -206,7 +206,7 @@ def _chosen(study: StudyFile, arms: Collection[str], findings: Collection[str]) 
 
 
 def _finding_names(study: StudyFile) -> list[str]:
-    return [name for one in study.findings for name in _names(one)]
+    return [name for finding in study.findings for name in _names(finding)]
 
 
 def _names(finding: Finding) -> list[str]:
@@ -214,7 +214,7 @@ def _names(finding: Finding) -> list[str]:
 
 
 def _own(study: StudyFile, name: str, known: Collection[str]) -> str:
-    """The name without the study's, unless it is one of the study's own with it."""
+    """The name without the study's name before it, unless the study has something of the full name."""
     return name if name in known else name.removeprefix(f"{study.study}/")
 
 

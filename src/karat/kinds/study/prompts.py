@@ -1,4 +1,4 @@
-"""What a participant reads: materials filled with values, in their order, each ending with the form of the answer."""
+"""What a participant reads: materials filled with values, in order, each ending with the answer form."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from karat.templates import fill, names
 __all__ = ["ANSWER_FORM", "Shown", "answer_form", "described", "forms_in", "known_names", "prompt_text", "shown_to"]
 
 ANSWER_FORM = "answer_form"
-"""The name by which a material puts the form where it wants it: {{ answer_form }}."""
+"""The name with which a material places the answer form itself: {{ answer_form }}."""
 
 
 class Shown(msgspec.Struct, frozen=True, kw_only=True):
@@ -29,10 +29,10 @@ class Shown(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def shown_to(study: StudyFile, arms: Sequence[str], profile: Mapping[str, Any], *, seed: str) -> list[Shown]:
-    """The tasks of a participant's arms, in the order of the file or, by the seed, in another.
+    """The tasks of a participant's arms, in file order or shuffled with the seed.
 
-    With `order: random` the tasks of an arm change places, and the arms of a within design do;
-    tasks of different arms are not mixed. Raises BadOption where a material asks for what is not there.
+    `order: random` shuffles the tasks of an arm, and the arms of a within design; tasks of
+    different arms are not mixed. Raises BadOption if a material uses a name without a value.
     """
     dice = random.Random(seed)
     order = list(arms)
@@ -53,9 +53,9 @@ def shown_to(study: StudyFile, arms: Sequence[str], profile: Mapping[str, Any], 
 def prompt_text(
     study: StudyFile, arm: Arm, task: Task, profile: Mapping[str, Any], more: Mapping[str, Any] | None = None
 ) -> str:
-    """The material with its values, and the form of the answer where the material does not give it itself."""
+    """The material with its values, followed by the answer form unless the material shows the form itself."""
     text = study.materials[task.prompt]
-    fields = {name: _reversed(one) for name, one in task.fields.items()} if study.reorder else task.fields
+    fields = {name: _reversed(field) for name, field in task.fields.items()} if study.reorder else task.fields
     form = answer_form(fields)
     values = {"profile": dict(profile), **arm.values, **task.values, ANSWER_FORM: form, **(more or {})}
     filled = fill(text, values, place=task.prompt).strip()
@@ -67,13 +67,13 @@ def prompt_text(
 
 
 def answer_form(fields: Mapping[str, Answered]) -> str:
-    """How to answer, in lines that can be read back.
+    """How to answer, in lines that can be parsed.
 
     >>> print(answer_form({"choice": Answered(type="choice", options=["A", "B"])}))
     End your answer with one line in this form:
     choice: A or B
     """
-    lines = [f"{name}: {described(one)}" for name, one in fields.items()]
+    lines = [f"{name}: {described(field)}" for name, field in fields.items()]
     head = "End your answer with one line in this form:"
     if len(lines) > 1:
         head = f"End your answer with {len(lines)} lines in this form:"
@@ -81,10 +81,10 @@ def answer_form(fields: Mapping[str, Answered]) -> str:
 
 
 def reordered(text: str, fields: Mapping[str, Answered]) -> str:
-    """The text with each field's options the last one first, where every option has a line of its own: `A: …`.
+    """The text with each field's options in reverse order, if every option has its own line: `A: …`.
 
-    A line that begins with no label belongs to the option above it, up to an empty line. The
-    answer's form in the text changes too, where it is as karat writes it. Labels stay what they are.
+    A line that does not begin with a label belongs to the option above it, up to an empty line.
+    The answer form in the text is reversed too, if it is as karat writes it. Labels do not change.
 
     >>> fields = {"choice": Answered(type="choice", options=["A", "B"])}
     >>> print(reordered("Which?\\nA: 200 are\\nsaved.\\nB: Perhaps all.\\n\\nchoice: A or B", fields))
@@ -95,13 +95,13 @@ def reordered(text: str, fields: Mapping[str, Answered]) -> str:
     <BLANKLINE>
     choice: B or A
     """
-    for name, one in fields.items():
-        own, other = f"{name}: {described(one)}", f"{name}: {described(_reversed(one))}"
+    for name, field in fields.items():
+        own, other = f"{name}: {described(field)}", f"{name}: {described(_reversed(field))}"
         lines = [other if line == own else line for line in text.split("\n")]
-        blocks = [_block(lines, label) for label in one.labels]
+        blocks = [_block(lines, label) for label in field.labels]
         found = [block for block in blocks if block is not None]
         adjoining = all(above[1] == below[0] for above, below in pairwise(found))
-        if len(found) == len(one.labels) > 1 and adjoining:
+        if len(found) == len(field.labels) > 1 and adjoining:
             moved = [line for start, end in reversed(found) for line in lines[start:end]]
             lines[found[0][0] : found[-1][1]] = moved
         text = "\n".join(lines)
@@ -119,40 +119,40 @@ def _block(lines: Sequence[str], label: str) -> tuple[int, int] | None:
     return starts[0], end
 
 
-def _reversed(one: Answered) -> Answered:
-    if one.options is None:
-        return one
-    options = dict(reversed(one.options.items())) if isinstance(one.options, dict) else one.options[::-1]
-    return one.model_copy(update={"options": options})
+def _reversed(field: Answered) -> Answered:
+    if field.options is None:
+        return field
+    options = dict(reversed(field.options.items())) if isinstance(field.options, dict) else field.options[::-1]
+    return field.model_copy(update={"options": options})
 
 
-def described(one: Answered) -> str:
-    """What stands behind the key of a field in the form."""
-    if one.hint is not None:
-        return one.hint
-    if one.type == "choice":
-        return _either(one.labels)
-    if one.type == "rank":
-        return f"{', '.join(one.labels)} in your order, the first one first, with commas between"
-    if one.type == "text":
+def described(field: Answered) -> str:
+    """The text after a field's key in the answer form."""
+    if field.hint is not None:
+        return field.hint
+    if field.type == "choice":
+        return _either(field.labels)
+    if field.type == "rank":
+        return f"{', '.join(field.labels)} in your order, the first one first, with commas between"
+    if field.type == "text":
         return "your words"
-    return f"a {'whole ' if one.whole or one.type == 'likert' else ''}number{_span(one)}"
+    return f"a {'whole ' if field.whole or field.type == 'likert' else ''}number{_span(field)}"
 
 
 def forms_in(text: str, fields: Mapping[str, Answered]) -> list[str]:
-    """The fields whose answer a text shows as a line of its own: `choice: …`, also as a key of JSON."""
+    """The fields for which a text shows an answer line: `choice: …`, or the same as a JSON key."""
     return [
         name for name in fields if re.search(rf"^[ \t>*`\"'-]*{re.escape(name)}[\"'*`]*[ \t]*:", text, re.MULTILINE)
     ]
 
 
 def known_names(study: StudyFile, arm: Arm, task: Task) -> list[str]:
-    """What {{ … }} of a material may be."""
+    """The names that {{ … }} in a material may use."""
     return [ANSWER_FORM, *arm.values, *task.values, *(f"profile.{name}" for name in study.attributes)]
 
 
-def _span(one: Answered) -> str:
-    low, high = one.range or (None, None)
+def _span(field: Answered) -> str:
+    low, high = field.range or (None, None)
     if low is not None and high is not None:
         return f" from {low:g} to {high:g}"
     if low is not None:

@@ -1,4 +1,4 @@
-"""A folder with `study.yaml`, or several, → studies, or every fault in them at once; in the form that is asked for."""
+"""Reads one folder with a `study.yaml`, or several, in the wording asked for; reports every fault at once."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 __all__ = ["WORDING", "has_relabelled", "read_kept_study", "read_studies", "read_study", "wordings_of"]
 
 WORDING = "relabelled"
-"""Of the materials that are shown: `gain.relabelled.md` for `gain.md`, where there is one."""
+"""The wording of relabelled materials: `gain.relabelled.md` instead of `gain.md`, if it exists."""
 
 
 def changes(arm: Arm) -> bool:
@@ -46,7 +46,7 @@ def changes(arm: Arm) -> bool:
 
 
 def relabelled(arm: Arm) -> Arm:
-    """The arm with its other values and fields; an answer of another scale is divided before it is counted."""
+    """The arm with its relabelled values and fields; answers on another scale are divided before they are counted."""
     own = arm.relabel or Relabelled()
     tasks = None if arm.tasks is None else [_task(task, own.fields) for task in arm.tasks]
     rounds = arm.rounds
@@ -69,16 +69,16 @@ def _task(task: Task, of_arm: Mapping[str, Answered]) -> Task:
 
 
 def _fields(fields: Mapping[str, Answered] | None, others: Mapping[str, Answered]) -> dict[str, Answered] | None:
-    return None if fields is None else {name: others.get(name, one) for name, one in fields.items()}
+    return None if fields is None else {name: others.get(name, field) for name, field in fields.items()}
 
 
 def wordings_of(study: StudyFile) -> tuple[str, ...]:
-    """What `dataset.wording` may be. Sorted."""
+    """The values that `dataset.wording` may have. Sorted."""
     return wordings(study.folder / prompt for prompt in study.materials)
 
 
 def wordings(materials: Iterable[Path]) -> tuple[str, ...]:
-    """The wordings of some of these files: `plain`, where `gain.plain.md` lies beside `gain.md`. Sorted."""
+    """The wordings that any of these files has: `plain` if `gain.plain.md` lies beside `gain.md`. Sorted."""
     found: dict[Path, list[str]] = {}
     names: set[str] = set()
     for file in materials:
@@ -104,11 +104,11 @@ _WHERE = "study.yaml"
 
 
 def read_study(path: Path, *, sql: bool = True, wording: str | None = None, relabel: bool = False) -> StudyFile:
-    """The study of a folder, or of its `study.yaml`. Raises BadDataset with every fault.
+    """The study in a folder, or in a `study.yaml`. Raises BadDataset with every fault.
 
-    `sql=False` leaves out what a process of its own has to be started for: whether `derive` is
-    SQL that gives the columns the tests name. `wording`: take `gain.WORDING.md` for `gain.md`, where there is one.
-    `relabel`: the study in other names and amounts, as far as it has any.
+    `sql=False` skips the check that needs a separate process: whether `derive` is SQL that gives
+    the columns the tests name. `wording`: use `gain.WORDING.md` instead of `gain.md`, if it exists.
+    `relabel`: use the study's other names and amounts, if it has any.
     """
     try:
         path = path / _WHERE if path.is_dir() else path
@@ -129,9 +129,9 @@ def read_study(path: Path, *, sql: bool = True, wording: str | None = None, rela
 
 
 def read_kept_study(path: Path, data: bytes, *, persons: Iterable[Mapping[str, Any]] = ()) -> StudyFile:
-    """A study out of a run folder, for its analysis: without materials, and without asking the SQL engine.
+    """A study from a run folder, for analysis: without materials, and without running its SQL.
 
-    `persons`: what stands for those of a list. Everything else is checked as in a file. Raises BadDataset.
+    `persons`: placeholders for listed persons. Everything else is checked as in a file. Raises BadDataset.
     """
     document = parse(data, what="a study file")
     if document.root is None or not isinstance(document.root.value, dict):
@@ -150,18 +150,18 @@ def _found(reader: _Reader, path: Path, data: bytes, warnings: Iterable[str], *,
 
 
 class _Reader(msgspec.Struct):
-    """Takes a tree apart and notes faults with their lines."""
+    """Turns the parsed tree into a study and notes faults with their lines."""
 
     root: Node
     folder: Path
     wording: str | None = None
     relabel: bool = False
-    kept: tuple[dict[str, Any], ...] | None = None  # of a run folder: persons; its materials are not there
-    reworded: int = 0  # materials that have this wording
+    kept: tuple[dict[str, Any], ...] | None = None  # persons of a run folder, which has no materials
+    reworded: int = 0  # number of materials that have this wording
     faults: list[Fault] = []
 
     def study(self, path: Path, data: bytes, warnings: Iterable[str], *, sql: bool) -> StudyFile | None:
-        """The study; None where its parts cannot be put together. Faults are noted either way."""
+        """The study; None if its parts cannot be put together. Faults are noted either way."""
         values = plain(self.root)
         draft = self.part(StudyDraft, values, ())
         participants = self.part(Participants, values.get("participants", {}), ("participants",))
@@ -184,21 +184,21 @@ class _Reader(msgspec.Struct):
         found = StudyFile(
             study=top.study, title=top.title, source=top.source, domain=top.domain, path=path,
             sha256=digest.hexdigest(), participants=participants or Participants(), design=top.design, arms=good,
-            order=top.order, derive=top.derive, findings=tuple(one for one in findings if one is not None),
+            order=top.order, derive=top.derive, findings=tuple(finding for finding in findings if finding is not None),
             min_coverage=top.min_coverage, license=top.license, caveat=top.caveat, reducer=top.reducer,
             materials=materials, persons=persons, warnings=tuple(warnings), data=data, relabel=self.relabel,
             wording=None if self.relabel else self.wording,
         )  # fmt: skip
         whole = draft is not None and len(good) == len(arms) and participants is not None
         tests = self._readable_tests(values)
-        from karat.kinds.study.checks import check  # with NumPy, which a run of another kind does not need
+        from karat.kinds.study.checks import check  # imports NumPy, which runs of other kinds do not need
 
         checked = check(found, tests, node=self.root, whole=whole, sql=sql and whole, arms=tuple(arms))
         self.faults += checked.faults
         return _with_notes(found, checked) if whole and len(findings) == len(found.findings) else None
 
     def part(self, model: type[Model], values: object, place: Place) -> Model | None:
-        """One part of the file; None, and the faults noted, where it is wrong."""
+        """One part of the file; None if it is wrong, with the faults noted."""
         if not isinstance(values, Mapping):
             self.fault(place, f"must be a mapping, got {shown(values)}")
             return None
@@ -210,7 +210,7 @@ class _Reader(msgspec.Struct):
         return None
 
     def _readable_tests(self, values: Mapping[str, Any]) -> list[tuple[Place, Test]]:
-        """Every test that can be read, with its place: also those of findings that cannot. Notes nothing again."""
+        """Every readable test with its place, also in findings that are not readable. Notes no fault a second time."""
         quiet = _Reader(root=self.root, folder=self.folder)
         found: list[tuple[Place, Test]] = []
         for at, finding in enumerate(_listed(values.get("findings"))):
@@ -224,7 +224,7 @@ class _Reader(msgspec.Struct):
         return found
 
     def fault(self, place: Place, message: str) -> None:
-        """Notes a fault with the line of the value, or of the nearest value above it."""
+        """Notes a fault with the line of the value, or of its nearest parent."""
         self.faults.append(fault_at(self.root, place, message))
 
     def _materials(self, arms: Mapping[str, Arm]) -> dict[str, str]:
@@ -240,13 +240,13 @@ class _Reader(msgspec.Struct):
             self.fault(("relabel",), message)
         elif self.wording is not None and found and not self.reworded and not self.relabel:
             hint = did_you_mean(self.wording, wordings(self.folder / one for one in found))
-            self.fault(("wording",), f"no material has a wording '{self.wording}', as gain.{self.wording}.md{hint}")
+            self.fault(("wording",), f"no material has the wording '{self.wording}', as gain.{self.wording}.md{hint}")
         return found
 
     def _material(self, place: Place, prompt: str) -> str | None:
         file = self.folder / prompt
         if _leads_out(prompt):
-            self.fault(place, f"'{prompt}' lies outside of the study's folder")
+            self.fault(place, f"'{prompt}' is outside the study's folder")
             return None
         other = file.with_suffix(f".{self.wording}{file.suffix}") if self.wording is not None else file
         try:
@@ -272,7 +272,7 @@ class _Reader(msgspec.Struct):
             return self.kept, ""
         place: Place = ("participants", "given")
         if _leads_out(participants.given):
-            self.fault(place, f"'{participants.given}' lies outside of the study's folder")
+            self.fault(place, f"'{participants.given}' is outside the study's folder")
             return (), ""
         try:
             rows = read_rows(self.folder / participants.given)
@@ -314,7 +314,7 @@ def _listed(values: Any) -> list[Any]:
 
 
 def _texts(values: Mapping[str, Any]) -> dict[str, Any]:
-    """What can be said of a file whose top is wrong."""
+    """The top-level texts of a file whose top level is wrong; anything else is empty."""
     known = {name: values.get(name) for name in StudyDraft.model_fields}
     return {name: value if isinstance(value, str) else "" for name, value in known.items()} | {
         "min_coverage": 0.5,
@@ -328,9 +328,9 @@ _AT_ONCE = 4  # most of the time goes to a process for each study's SQL
 def read_studies(
     files: Sequence[Path], *, folder: Path, sql: bool = True, wording: str | None = None, relabel: bool = False
 ) -> list[StudyFile]:
-    """The studies, in the order of the files. Raises BadDataset with every fault of every one.
+    """The studies, in the order of the files. Raises BadDataset with every fault in any of them.
 
-    `folder`: where they lie; the place of a fault begins with the folder of its study.
+    `folder`: the folder above the study folders; the place of a fault begins with its study's folder.
     """
 
     def read(file: Path) -> StudyFile | BadDataset:
@@ -363,7 +363,7 @@ def read_studies(
 def _without_form(
     files: Sequence[Path], found: Sequence[StudyFile | BadDataset], *, form: str, wording: str | None
 ) -> Iterator[Fault]:
-    """Which of the studies lack the form that is asked for, and how the others are chosen: in one fault."""
+    """One fault that says which studies lack the requested form, and how to choose the others."""
     lacking = [isinstance(one, BadDataset) and any(fault.place == form for fault in one.faults) for one in found]
     if not any(lacking):
         return
@@ -380,10 +380,10 @@ def _without_form(
 
 
 def _alike(studies: Sequence[StudyFile]) -> Iterator[Fault]:
-    """Names begin the ids of samples, so they must differ."""
+    """Faults for equal names: sample ids begin with the study's name, so names must differ."""
     seen: dict[str, str] = {}
-    for one in studies:
-        folder = one.path.parent.name
-        first = seen.setdefault(one.study, folder)
+    for study in studies:
+        folder = study.path.parent.name
+        first = seen.setdefault(study.study, folder)
         if first != folder:
-            yield Fault(place=f"{folder}: study", message=f"is called '{one.study}', as the study in '{first}' is")
+            yield Fault(place=f"{folder}: study", message=f"is called '{study.study}', like the study in '{first}'")

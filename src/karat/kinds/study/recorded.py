@@ -1,8 +1,8 @@
-"""Answers of participants of human studies, recorded elsewhere: one row a participant and task, or member and round.
+"""Answers of study participants that were recorded elsewhere: one row per participant and task, or member and round.
 
-A row says who (`participant`) and what they answered: `text`, as it was said, or `answers`, an object of
-field → answer. What it leaves open it serves all of: without `task` every task of the participant,
-without `condition` every condition, without `study` and `arm` whichever they take part in.
+A row names the `participant` and gives either the literal `text` of the answer or `answers`, an object of
+field → answer. A column that is absent matches everything: without `task` the row applies to every task of the
+participant, without `condition` to every condition, without `study` and `arm` to any they take part in.
 """
 
 from __future__ import annotations
@@ -27,32 +27,32 @@ _MOST_FAULTS = 50
 _PLACES = ("study", "arm", "task", "round", "condition")
 
 Key = tuple[str, tuple[str | None, ...], int]
-"""The participant; study, arm, task, round and condition, None for any; the repetition from 0."""
+"""The participant; then study, arm, task, round and condition (None: any); then the repetition, from 0."""
 
 
 class ParticipantColumns(BaseModel):
-    """For the answers of a human study: the names of columns, e.g. {participant: subject}; {}: those below."""
+    """For the answers of a human study: column names, e.g. {participant: subject}; {}: the names below."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     participant: str = "participant"  # the participant's id; in games the member's
-    study: str = "study"  # of a run of several studies
-    arm: str = "arm"  # which they were in
-    task: str = "task"  # as the study names it: its prompt's file, unless it has a name
+    study: str = "study"  # in a run of several studies
+    arm: str = "arm"  # the participant's arm
+    task: str = "task"  # the task's name in the study; if it has none, its prompt's file
     round: str = "round"  # of a game, counted from 1
-    text: str = "text"  # what was said, as it was said
+    text: str = "text"  # the answer, word for word
     answers: str = "answers"  # instead of a text: an object of field → answer
-    condition: str = "condition"  # without it a row serves every condition
-    repetition: str = "repetition"  # from 0; without it rows count up
+    condition: str = "condition"  # without it a row applies to every condition
+    repetition: str = "repetition"  # from 0; without it rows are numbered in file order
 
 
 class RecordedParticipants:
-    """The rows of a file, by who said it and where; in memory."""
+    """The rows of a file, held in memory, by who answered and where."""
 
     def __init__(self, path: Path, columns: ParticipantColumns) -> None:
-        """Raises BadDataset with every row that cannot be used."""
+        """Raises BadDataset that lists every unusable row."""
         self.path = path
-        self.conditions: dict[str, None] = {}  # in the order of the file
+        self.conditions: dict[str, None] = {}  # in file order
         self.repetitions = 1
         self._columns = columns
         self._rows: dict[Key, str | Mapping[str, Any]] = {}
@@ -68,9 +68,9 @@ class RecordedParticipants:
             raise BadDataset(str(path), faults[:_MOST_FAULTS])
 
     def reply(self, sample: Sample, turn: int, condition: str, repetition: int) -> Reply:
-        """What was recorded; nothing, with `stop_reason` "not_recorded", where this turn alone has no row.
+        """The recorded reply; empty, with `stop_reason` "not_recorded", if only this turn has no row.
 
-        Raises AgentFault where the whole sample has none: a participant without any reply has not answered.
+        Raises AgentFault if the whole sample has no row: a participant without any reply has not answered.
         """
         key = self._find(sample, turn, condition, repetition)
         if key is None:
@@ -85,10 +85,10 @@ class RecordedParticipants:
         return Reply(text=recorded, dollars=0.0)
 
     def census(self, samples: Iterable[Sample], *, conditions: Sequence[str], repetitions: int) -> None:
-        """None: `notes` has all that is known of the file."""
+        """None: `notes` reports everything known about the file."""
 
     def notes(self, samples: Iterable[Sample], *, conditions: Sequence[str], repetitions: int) -> dict[str, str]:
-        """For `run.json`: how many rows serve, how many turns have none, and both as a sentence."""
+        """For `run.json`: how many rows are used, how many turns have none, and a sentence on both."""
         used: set[Key] = set()
         turns = missing = 0
         for sample in samples:
@@ -99,12 +99,12 @@ class RecordedParticipants:
                 used |= set() if key is None else {key}
         found = {"rows": str(len(self._rows)), "rows_used": str(len(used)), "turns": str(turns)}
         left = len(self._rows) - len(used)
-        faults = [f"{plural(left, 'row')} of nobody who is asked (left out)"] if left else []
+        faults = [f"{plural(left, 'row')} for nobody in the run (left out)"] if left else []
         faults += [f"{plural(missing, 'turn')} without a row (not answered)"] if missing else []
         return found | ({"faults": "the file of answers has faults: " + "; ".join(faults)} if faults else {})
 
     def _find(self, sample: Sample, turn: int, condition: str, repetition: int) -> Key | None:
-        """The row that says most exactly what it is of."""
+        """The most specific row that matches."""
         if "study" not in sample.detail:
             return None
         detail = sample.turns[turn].detail
@@ -117,12 +117,12 @@ class RecordedParticipants:
         return None
 
     def _add(self, row: Mapping[str, Any]) -> None:
-        """Raises ValueError that says what is wrong with the row."""
+        """Raises ValueError with what is wrong with the row."""
         columns = self._columns
         who = row.get(columns.participant)
         if who in (None, "") or isinstance(who, (dict, list, bool)):
             hint = did_you_mean(columns.participant, row) if columns.participant not in row else ""
-            raise ValueError(f"'{columns.participant}' must say which participant it is of{hint}")
+            raise ValueError(f"'{columns.participant}' must name the participant{hint}")
         place = tuple(_text(row.get(getattr(columns, name))) for name in _PLACES)
         at = row.get(columns.repetition)
         if at in (None, ""):
@@ -132,7 +132,7 @@ class RecordedParticipants:
             raise ValueError(f"'{columns.repetition}' is {at!r:.40}, want a whole number from 0")
         key = str(who), place, int(str(at))
         if key in self._rows:
-            raise ValueError(f"a second row of '{who}' at the same place, repetition {at}")
+            raise ValueError(f"a second row for '{who}' in the same place, repetition {at}")
         self._rows[key] = self._answer(row)
         if place[-1] is not None:
             self.conditions[place[-1]] = None
@@ -149,7 +149,7 @@ class RecordedParticipants:
 
 
 def _names(sample: Sample, member: int | None) -> Iterator[str]:
-    """How a file may call who is asked: in a run of several studies samples are called STUDY/ID."""
+    """The names by which a file may call the participant: in a run of several studies samples are named STUDY/ID."""
     if member is not None:
         yield str(sample.detail["members"][member]["participant"])
         return

@@ -1,4 +1,4 @@
-"""Games of several rounds: who plays together, and what each may see of the last round. Pure: answers in, texts out."""
+"""Games of several rounds: who plays together, and what each player sees of the last round. Pure functions."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ Answers = Mapping[str, Any]
 
 
 def groups_of(rounds: Rounds, persons: Sequence[Person]) -> list[list[Person]]:
-    """Who plays together: as many groups as `group` asks for, whose sizes differ by one at most.
+    """Who plays together: groups of up to `group` persons, whose sizes differ by one at most.
 
-    67 persons in groups of 17 are 17, 17, 17 and 16. Without `group` everybody plays alone. With roles each group has
-    one person for each of them; raises BadOption where some would be left.
+    67 persons in groups of 17 are 17, 17, 17 and 16. Without `group` everyone plays alone. With roles each group has
+    one person per role; raises BadOption if some persons would be left over.
     """
     if not persons:
         return []
@@ -53,7 +53,7 @@ def groups_of(rounds: Rounds, persons: Sequence[Person]) -> list[list[Person]]:
 
 
 def round_task(arm: Arm, number: int, role: str | None = None) -> Task:
-    """What is shown and answered in a round (from 1), by who has the role where there are roles."""
+    """The prompt and fields of a round (from 1), and of a role if there are roles."""
     rounds = arm.rounds
     assert rounds is not None
     if role is not None and rounds.roles:
@@ -65,9 +65,9 @@ def round_task(arm: Arm, number: int, role: str | None = None) -> Task:
 
 
 def round_template(study: StudyFile, arm: Arm, profile: Mapping[str, Any], number: int, role: str | None = None) -> str:
-    """The text of a round for one participant, with {{ last.… }} and {{ others.… }} still open where it has any.
+    """The text of a round for one participant, in which {{ last.… }} and {{ others.… }} are not yet filled.
 
-    Raises BadOption where the material asks for what its round may not see.
+    Raises BadOption if the material uses values that this round may not show.
     """
     task = round_task(arm, number, role)
     open_: dict[str, Any] = {}
@@ -81,20 +81,20 @@ def round_template(study: StudyFile, arm: Arm, profile: Mapping[str, Any], numbe
 
 
 def filled_round(template: str, fields: Mapping[str, Answered], *, own: Answers, others: Sequence[Answers]) -> str:
-    """A round's template as it is asked: from one's own last answers and those of the others of the group.
+    """A round's template, filled with the member's own last answers and those of the rest of the group.
 
-    `others`: of the last round only, without one's own; who could not be read is left out.
+    `others`: answers of the last round, without the member's own and without those that could not be read.
     """
     last = {name: _plain(own.get(name, "unknown")) for name in fields}
     return fill(template, {"last": last, "others": seen_of_others(fields, others)}, place="rounds")
 
 
 def filled_role(template: str, *, now: Mapping[str, Answers], last: Mapping[str, Answers]) -> str:
-    """A role's template as it is asked: role → what was answered, of earlier roles in this round, of all in the last.
+    """A role's template, filled with the answers of earlier roles in this round, and of all roles in the last.
 
-    `last` holds what each role earned, too, where there are payoffs.
+    `last` also holds what each role earned, if there are payoffs.
 
-    What could not be read is the word `unknown`.
+    An answer that could not be read is shown as `unknown`.
     """
     seen = {role: {name: _plain(value) for name, value in answers.items()} for role, answers in now.items()}
     before = {role: {name: _plain(value) for name, value in answers.items()} for role, answers in last.items()}
@@ -104,7 +104,7 @@ def filled_role(template: str, *, now: Mapping[str, Answers], last: Mapping[str,
 def payoffs_of(
     formulas: Mapping[str, str], fields: Mapping[str, Mapping[str, Answered]], answers: Mapping[str, Answers]
 ) -> dict[str, float | None]:
-    """What each role earned in a round, from the answers of all roles in it; both `fields` and `answers` by role.
+    """What each role earned in a round, given the answers of all roles. `fields` and `answers` are by role.
 
     A formula may use + - * / ^ and parentheses. A field with a number has that number as its value; an option has the
     value 1 if it was chosen, otherwise 0. None: an answer that the formula needs is missing, or the result is not
@@ -131,7 +131,7 @@ def payoffs_of(
 
 
 def check_payoff(formula: str, fields: Mapping[str, Mapping[str, Answered]]) -> str:
-    """What is wrong with the formula of a payoff; empty: nothing."""
+    """What is wrong with a payoff's formula; empty if nothing."""
     values = {
         role: {
             name: _counted(one, one.labels[0] if one.labels else 1.0)
@@ -149,10 +149,10 @@ def check_payoff(formula: str, fields: Mapping[str, Mapping[str, Answered]]) -> 
     return "gives yes or no, and must give a number" if isinstance(value, bool) else ""
 
 
-def _counted(one: Answered, value: Any) -> Any:
-    """An answer as a formula sees it: in parentheses where it is negative; `null`, which has no value, if missing."""
-    if one.type == "choice":
-        return {label: "null" if value is None else str(int(value == label)) for label in one.labels}
+def _counted(field: Answered, value: Any) -> Any:
+    """An answer as it is put into a formula: in parentheses if negative; `null`, which has no value, if missing."""
+    if field.type == "choice":
+        return {label: "null" if value is None else str(int(value == label)) for label in field.labels}
     if not isinstance(value, float):
         return "null"
     return repr(value) if value >= 0 else f"({value!r})"
@@ -161,21 +161,21 @@ def _counted(one: Answered, value: Any) -> Any:
 def seen_of_others(fields: Mapping[str, Answered], others: Sequence[Answers]) -> dict[str, Any]:
     """What {{ others.… }} gives: n, and for each field mean, median, lowest and highest, or how many chose what.
 
-    With one field its values stand at the top as well: {{ others.mean }}. What is not known,
-    because nobody could be read, is the word `unknown`.
+    With one field its values are also at the top level: {{ others.mean }}. A value is `unknown`
+    if no answer could be read.
 
     >>> field = {"number": Answered(type="number", range=[0, 100])}
     >>> seen_of_others(field, [{"number": 10.0}, {"number": 25.0}, {"number": 25.5}])["mean"]
     20.17
     """
     found: dict[str, Any] = {"n": len(others)}
-    for name, one in fields.items():
+    for name, field in fields.items():
         values = [answers[name] for answers in others if answers.get(name) is not None]
-        if one.type in {"number", "likert"}:
+        if field.type in {"number", "likert"}:
             found[name] = _numbers(values)
-        elif one.type == "choice":
+        elif field.type == "choice":
             chosen = Counter(values)
-            found[name] = {label: chosen[label] for label in one.labels}
+            found[name] = {label: chosen[label] for label in field.labels}
     if len(fields) == 1:
         only = found.get(next(iter(fields)), {})
         found = {**only, **found}
@@ -183,7 +183,7 @@ def seen_of_others(fields: Mapping[str, Answered], others: Sequence[Answers]) ->
 
 
 def round_names(arm: Arm, *, first: bool, role: str | None = None) -> list[str]:
-    """What {{ … }} of a round's material may be, besides the names of every material."""
+    """The names that {{ … }} in a round's material may use, besides those of every material."""
     roles = (arm.rounds.roles if arm.rounds is not None else None) or {}
     if role is not None and role in roles:
         earlier = list(roles)[: list(roles).index(role)]
@@ -209,7 +209,7 @@ def _numbers(values: Sequence[float]) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """A number as people write it: two decimals, and none where it is whole."""
+    """A number as people write it: with two decimals, or none if it is whole."""
     if not isinstance(value, float):
         return ", ".join(map(str, value)) if isinstance(value, list) else value
     return int(value) if value == int(value) else round(value, 2)

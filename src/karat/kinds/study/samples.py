@@ -37,22 +37,22 @@ __all__ = [
 ]
 
 Value = float | str | list[str]
-_SPAN = 100.0  # of a number whose range has no end
+_SPAN = 100.0  # width of a range without an end
 _WORDS = "able blue clear down early far green high kind late mild near open plain quick round soft tall wide young"
 _EACH = tuple(_WORDS.split())
 
 
 def random_values(fields: Mapping[str, Mapping[str, Any]], dice: random.Random) -> dict[str, Value]:
-    """An answer to every field, as `read_answers` would read it.
+    """A random answer to every field, in the form `read_answers` returns.
 
     >>> random_values({"choice": {"type": "choice", "options": ["A"]}}, random.Random(0))
     {'choice': 'A'}
     """
-    return {name: _answer(one, dice) for name, one in fields.items()}
+    return {name: _answer(field, dice) for name, field in fields.items()}
 
 
 def random_text(fields: Mapping[str, Mapping[str, Any]], dice: random.Random) -> str:
-    """The same answers, one line a field, as the answer's form asks for it.
+    """The same answers as text, one line per field, as the answer form asks for them.
 
     >>> random_text({"how": {"type": "likert", "range": [4, 4]}}, random.Random(0))
     'how: 4'
@@ -77,7 +77,7 @@ def _answer(one: Mapping[str, Any], dice: random.Random) -> Value:
         high = low + _SPAN
     if _is_whole(one):
         return float(dice.randint(_up(low), max(_up(low), int(high // 1))))
-    # Two decimals, or as many as a narrow range needs to be drawn from at all
+    # Two decimals, or more for a narrow range
     span = high - low
     decimals = 2 if span >= 1 else next((some for some in range(3, 12) if span * 10**some >= 100), 12)
     return float(min(max(round(dice.uniform(low, high), decimals), low), high))
@@ -102,9 +102,9 @@ def _written(value: Value, one: Mapping[str, Any]) -> str:
 def person_sample(
     study: StudyFile, person: Person, *, position: int, seed: int, stop_after_unread: int | None = None
 ) -> Sample:
-    """One participant: their tasks are the turns, in their order.
+    """One participant, whose tasks are the turns, in order.
 
-    `stop_after_unread`: after so many turns in a row of which nothing could be read they are asked no more.
+    `stop_after_unread`: the session ends after this many turns in a row without a readable answer.
     """
     shown = shown_to(study, person.arms, person.profile, seed=f"{seed}/{person.id}/order")
     fields = [_as_data(one.fields) for one in shown]
@@ -136,8 +136,8 @@ def group_sample(
 ) -> Sample:
     """One group of a game. A turn is one member in one round, round by round: `detail` says which.
 
-    The question of a later round holds {{ last.… }} and {{ others.… }}: `question_of` gives what is asked.
-    `stop_after_unread`: after so many rounds in a row of which nothing could be read a member is asked no more.
+    The question of a later round contains {{ last.… }} and {{ others.… }}, which `question_of` fills.
+    `stop_after_unread`: a member drops out after this many rounds in a row without a readable answer.
     """
     rounds = study.arms[arm].rounds
     assert rounds is not None
@@ -171,23 +171,23 @@ def group_sample(
 
 
 def _check_open(arm: Arm, text: str, *, first: bool, role: str | None, who: str) -> None:
-    """Raises BadOption where a value that was put in would be filled again, and cannot be."""
+    """Raises BadOption if a value that was filled in contains {{ … }}, which would be filled in turn."""
     known = round_names(arm, first=first, role=role)
     strange = [name for name in names(text) if name not in known]
     if strange:
-        message = f"{{{{ {strange[0]} }}}} stands in a value of '{who}': values of games must not look like fields"
+        message = f"{{{{ {strange[0]} }}}} occurs in a value of '{who}': values in a game must not look like fields"
         raise BadOption("participants", message)
 
 
 def _stopping(most: int | None) -> dict[str, int]:
-    """What a sample says of it, where it can happen at all."""
+    """The entry in a sample's detail; empty if nobody can be stopped."""
     return {} if most is None else {"stop_after_unread": most}
 
 
 def question_of(sample: Sample, turn: int, replies: Sequence[str | None]) -> str:
-    """What is asked in a turn (from 0), given the replies to all turns before it (None: there is none).
+    """The question of a turn (from 0), given the replies to all earlier turns (None: no reply).
 
-    A later round sees the last one: one's own answers, and those of the other members who could be read.
+    A later round shows the last one: the member's own answers, and the readable ones of the other members.
     """
     detail = sample.turns[turn].detail
     number = detail.get("round", 1)
@@ -199,12 +199,12 @@ def question_of(sample: Sample, turn: int, replies: Sequence[str | None]) -> str
     before = [(number - 2) * members + at for at in range(members)]
     answers = [_read(sample, at, replies[at]) for at in before]
     own = answers.pop(detail["member"])
-    others = [one for one in answers if one]
+    others = [answer for answer in answers if answer]
     return filled_round(sample.turns[turn].question, fields_of(sample, turn), own=own, others=others)
 
 
 def _role_question(sample: Sample, turn: int, replies: Sequence[str | None]) -> str:
-    """What a role is asked: earlier roles have answered in this round already, and all of them in the last one."""
+    """The question for a role: it may show what earlier roles answered in this round, and all roles in the last."""
     detail, members = sample.turns[turn].detail, len(sample.detail["members"])
     if not sample.turns[turn].open:
         return sample.turns[turn].question
@@ -231,20 +231,20 @@ def _or_unknown(value: Any) -> Any:
 
 
 def fields_of(sample: Sample, turn: int) -> dict[str, Answered]:
-    """The fields that are answered in a turn."""
+    """The fields of a turn's answer."""
     return {name: Answered.model_validate(one) for name, one in sample.detail["fields"][turn].items()}
 
 
 def responses_of(sample: Sample, values: Sequence[Mapping[str, Any] | None]) -> list[Response]:
-    """Rows of `responses`, from the answers read in each turn (None: no reply; too short: the rest has none).
+    """Rows of `responses`, from the answers read in each turn (None, or missing at the end: no reply).
 
-    A participant has a row for each arm they were in; a member of a group one for each round.
+    A participant has a row for each of their arms; a member of a group has one for each round.
     """
-    from karat.kinds.study.experiments import Response  # with NumPy, which asking does not need
+    from karat.kinds.study.experiments import Response  # imports NumPy, which asking does not need
 
     rows: dict[tuple[str, str, int | None], list[Mapping[str, Any] | None]] = {}
-    asked: dict[tuple[str, str, int | None], tuple[str, ...]] = {}  # in games with roles: of each role its own
-    alone = sample.id.removeprefix(f"{sample.detail['study']}/")  # as in a run of this study alone
+    asked: dict[tuple[str, str, int | None], tuple[str, ...]] = {}  # in games with roles: the role's own fields
+    alone = sample.id.removeprefix(f"{sample.detail['study']}/")  # the id in a run of this study alone
     for at, turn in enumerate(sample.turns):
         member = turn.detail.get("member")
         who = alone if member is None else sample.detail["members"][member]["participant"]
@@ -259,8 +259,8 @@ def responses_of(sample: Sample, values: Sequence[Mapping[str, Any] | None]) -> 
             participant=who,
             arm=arm,
             profile=profiles.get(who, sample.detail.get("profile", {})),
-            values={name: value for one in answers if one is not None for name, value in one.items()},
-            answered=any(one is not None for one in answers),
+            values={name: value for answer in answers if answer is not None for name, value in answer.items()},
+            answered=any(answer is not None for answer in answers),
             fields=asked.get((who, arm, number)),
             group=alone if number is not None else None,
             round=number,
@@ -270,7 +270,7 @@ def responses_of(sample: Sample, values: Sequence[Mapping[str, Any] | None]) -> 
 
 
 def _in_units(sample: Sample, turn: int, answers: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
-    """The answers of a turn in the units of the study, whatever amounts were shown."""
+    """The answers of a turn, converted to the study's units if other amounts were shown."""
     scales = {name: one["scale"] for name, one in sample.detail["fields"][turn].items() if "scale" in one}
     if answers is None or not scales:
         return answers
@@ -282,7 +282,7 @@ def _read(sample: Sample, turn: int, reply: str | None) -> Mapping[str, Any]:
 
 
 def answered_in(sample: Sample, turn: int, reply: str) -> Read:
-    """What a participant answered in a turn. What was read just now is remembered: a whole group is shown it."""
+    """What a participant answered in a turn. Cached, because every member of a group is shown it."""
     return _read_cached(reply, msgspec.json.encode(sample.detail["fields"][turn]))
 
 
@@ -294,37 +294,37 @@ def _read_cached(reply: str, fields: bytes) -> Read:
 
 
 def _as_data(fields: Mapping[str, Answered]) -> dict[str, Any]:
-    return {name: one.model_dump(exclude_defaults=True) for name, one in fields.items()}
+    return {name: field.model_dump(exclude_defaults=True) for name, field in fields.items()}
 
 
 def read_reply(sample: Sample, turn: int, text: str) -> Read:
-    """What a participant answered in one turn (from 0): each field read, or with the reason why it is not."""
+    """What a participant answered in one turn (from 0): for each field the answer, or why there is none."""
     return read_answers(text, fields_of(sample, turn))
 
 
 def random_answers(sample: Sample, turn: int, dice: Random) -> dict[str, float | str | list[str]]:
-    """What somebody answers in one turn (from 0) who does not read it: every answer is as likely as any other.
+    """Answers to one turn (from 0) by someone who does not read it: all answers are equally likely.
 
-    In the shape of `read_reply(…).values`; the draws are those of `random_reply`.
+    Has the form of `read_reply(…).values`; with equal dice the answers are those of `random_reply`.
     """
     return random_values(sample.detail["fields"][turn], dice)
 
 
 def random_reply(sample: Sample, turn: int, dice: Random) -> str:
-    """The same as the text of a reply, in the form that was asked for."""
+    """The same answers as the text of a reply, in the answer form."""
     return random_text(sample.detail["fields"][turn], dice)
 
 
 def turn_question(sample: Sample, turn: int, replies: Sequence[str | None]) -> str | None:
-    """What a participant is asked in a turn (from 0); None: nothing any more, because their answers cannot be read."""
+    """The question of a turn (from 0); None if the participant was stopped because their answers are unreadable."""
     return None if is_stopped(sample, turn, replies) else question_of(sample, turn, replies)
 
 
 def is_stopped(sample: Sample, turn: int, replies: Sequence[str | None]) -> bool:
-    """Whether who sits at a turn is asked no more: `stop_after_unread` times in a row nothing could be read.
+    """Whether the participant of this turn was stopped, after `stop_after_unread` unreadable replies in a row.
 
-    Depends on their own replies alone, and once stopped they stay so. A turn that asks for nothing, or that
-    has no reply, counts neither way.
+    Depends only on their own replies, and is final. Turns that ask for nothing, or that have no reply, are
+    not counted.
     """
     most: int | None = sample.detail.get("stop_after_unread")
     if most is None:
@@ -344,13 +344,13 @@ def is_stopped(sample: Sample, turn: int, replies: Sequence[str | None]) -> bool
 
 
 def profile_of(sample: Sample, seat: int | None) -> Mapping[str, Any]:
-    """Who sits there: attribute → value."""
+    """The profile of the participant, or of the member at a seat: attribute → value."""
     who: Mapping[str, Any] = sample.detail if seat is None else sample.detail["members"][seat]
     found: Mapping[str, Any] = who["profile"]
     return found
 
 
 def prompt_for(condition: Condition, sample: Sample, session: int | None) -> str | None:
-    """The condition's system prompt as one participant reads it. Nothing is missing: `prompt_problems` was asked."""
+    """The condition's system prompt as one participant reads it. `prompt_problems` has made sure no name is missing."""
     prompt = condition.system_prompt
     return prompt if prompt is None or "study" not in sample.detail else persona(prompt, profile_of(sample, session))

@@ -1,4 +1,4 @@
-"""What a report says of a run over human studies: how far the agent does what people did."""
+"""The sections of a report about a run over human studies: how well the agent reproduces what people did."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ _SYMBOLS = {
 
 
 def statistic_of(kind: str, side: SideNumbers) -> str:
-    """A statistic with its sign, or counts of a table: `t 2.66`, `75 of 92`, `121/155 vs 43/152`."""
+    """A signed statistic, or the counts of a table: `t 2.66`, `75 of 92`, `121/155 vs 43/152`."""
     if side.table is not None:
         if all(len(row) == 2 for row in side.table):
             return " vs ".join(f"{formats.count(row[0])}/{formats.count(sum(row))}" for row in side.table)
@@ -76,35 +76,35 @@ def statistic_of(kind: str, side: SideNumbers) -> str:
     return f"{_SYMBOLS.get(kind, kind)} {formats.number(side.statistic, digits=digits)}"
 
 
-def _named(one: StudyCondition) -> str:
-    return f"{one.condition} (floor)" if one.floor else one.condition
+def _named(condition: StudyCondition) -> str:
+    return f"{condition.condition} (floor)" if condition.floor else condition.condition
 
 
 def _value(value: float | None) -> Number:
     return Number(value, digits=_DIGITS)
 
 
-def _pas(found: Estimate, color: int) -> blocks.Estimate:
-    return _estimate(found, Scale(0.0, 1.0), color)
+def _pas(estimate: Estimate, color: int) -> blocks.Estimate:
+    return _estimate(estimate, Scale(0.0, 1.0), color)
 
 
-def _ecs(found: Estimate, color: int) -> blocks.Estimate:
-    return _estimate(found, Scale(-1.0, 1.0, 0.0), color)
+def _ecs(estimate: Estimate, color: int) -> blocks.Estimate:
+    return _estimate(estimate, Scale(-1.0, 1.0, 0.0), color)
 
 
-def _estimate(found: Estimate, scale: Scale, color: int) -> blocks.Estimate:
-    return blocks.Estimate(found.value, found.low, found.high, digits=_DIGITS, scale=scale, color=color)
+def _estimate(estimate: Estimate, scale: Scale, color: int) -> blocks.Estimate:
+    return blocks.Estimate(estimate.value, estimate.low, estimate.high, digits=_DIGITS, scale=scale, color=color)
 
 
-def _people(found: Participants) -> tuple[Cell, ...]:
-    """Asked, answered, parsed; marked where somebody is missing."""
-    counts = (found.asked, found.answered, found.parsed)
-    before = (found.planned, found.asked, found.answered)
+def _people(participants: Participants) -> tuple[Cell, ...]:
+    """Asked, answered, parsed; marked if participants were lost on the way."""
+    counts = (participants.asked, participants.answered, participants.parsed)
+    before = (participants.planned, participants.asked, participants.answered)
     return tuple(Count(count, tone="bad" if count < more else "") for count, more in zip(counts, before, strict=True))
 
 
-def _took_part(found: Participants) -> str:
-    counts = zip((found.asked, found.answered, found.parsed), PEOPLE, strict=True)
+def _took_part(participants: Participants) -> str:
+    counts = zip((participants.asked, participants.answered, participants.parsed), PEOPLE, strict=True)
     return ", ".join(f"{formats.count(count)} {word}" for count, word in counts)
 
 
@@ -114,7 +114,7 @@ def _covered(coverage: float | None) -> Share:
 
 
 def sections(summary: Summary) -> KindBlocks:
-    """What human studies add to a document."""
+    """Everything that human studies add to a report."""
     part, settings = summary.part(StudySummary), summary.provenance.settings
     asked_with = [
         *([f"wording {settings['dataset.wording']}"] if settings.get("dataset.wording") else []),
@@ -143,26 +143,26 @@ def sections(summary: Summary) -> KindBlocks:
 
 
 def _beside_people(part: StudySummary) -> Section:
-    """By study and finding, effects beside those of people, who took part."""
+    """Effects beside those of people, by study and finding, and who took part."""
     parts: list[Block] = [*_levels(part)]
     floor = part.floor if part.floor is not None and part.floor.benchmark.pas.value is not None else None
-    for at, one in enumerate(part.conditions):
-        figures = (*condition_charts(one, floor=floor), *participants_chart(one))
+    for at, condition in enumerate(part.conditions):
+        figures = (*condition_charts(condition, floor=floor), *participants_chart(condition))
         if at and figures:
-            parts.append(Fold(f"{one.condition}: {formats.plural(len(figures), 'chart')}", figures))
+            parts.append(Fold(f"{condition.condition}: {formats.plural(len(figures), 'chart')}", figures))
         else:
             parts += figures
-        parts += _findings(one, part, folded=bool(at))
+        parts += _findings(condition, part, folded=bool(at))
     parts += _auxiliary(part)
     return Section(id="study", title="Beside what people did", blocks=tuple(parts))
 
 
-def _heading(one: StudyCondition) -> Group:
-    return Group(_named(one), _took_part(one.participants))
+def _heading(condition: StudyCondition) -> Group:
+    return Group(_named(condition), _took_part(condition.participants))
 
 
 def _agreement(part: StudySummary) -> Iterator[Block]:
-    """PAS and ECS of each condition, the main numbers, and who took part."""
+    """PAS and ECS of each condition (the main numbers), and who took part."""
     rows = []
     for at, one in enumerate(part.conditions):
         whole = one.benchmark
@@ -186,15 +186,15 @@ def _agreement(part: StudySummary) -> Iterator[Block]:
         brief=True,
     )  # fmt: skip
     unknown = tuple(
-        f"{one.condition}: {one.benchmark.reason}" for one in part.conditions
-        if one.benchmark.pas.value is None and one.benchmark.reason
+        f"{condition.condition}: {condition.benchmark.reason}" for condition in part.conditions
+        if condition.benchmark.pas.value is None and condition.benchmark.reason
     )  # fmt: skip
     if unknown:
         yield Note(texts=unknown, tone="quiet", title="No score")
 
 
 def _floor_rows(part: StudySummary) -> list[Row]:
-    """Scores of simulated answers that use no knowledge, as a reference."""
+    """Scores of simulated answers without knowledge, as a reference."""
     nothing, color = Text(formats.UNKNOWN, tone="quiet"), len(part.conditions)
     return [
         Row(name=name, cells=(
@@ -221,22 +221,20 @@ def _legend(part: StudySummary) -> str:
         )
     elif part.floor is not None:
         parts.append(f"No {_FLOOR}: {formats.clean(part.floor.benchmark.pas.reason or 'not known')}.")
-    if any(one.floor for one in part.conditions):
+    if any(condition.floor for condition in part.conditions):
         parts.append("(floor): a condition whose agent answers at random.")
     if part.repetitions > 1:
-        parts.append(f"Means over {formats.plural(part.repetitions, 'repetition')}; participants are added up.")
+        parts.append(f"Means over {formats.plural(part.repetitions, 'repetition')}; participants are summed.")
     return " ".join(parts)
 
 
 def _differences(part: StudySummary) -> Iterator[Block]:
-    """Each condition and chance, then every two conditions, over the tests that have a score under both."""
+    """Each condition against chance, then each pair of conditions, over the tests that both have scores for."""
     yield from _above_floor(part)
     if not part.differences:
         return
-    paired, level = {one.paired for one in part.differences}, formats.level(part.level)
-    how = (
-        "The same participants, drawn together." if paired == {True} else "Participants of their own where not paired."
-    )
+    paired, level = {difference.paired for difference in part.differences}, formats.level(part.level)
+    how = "The same participants, drawn together." if paired == {True} else "Different participants where not paired."
     yield Table(
         caption="Differences between conditions",
         columns=columns("second − first", f"PAS [{level}]", f"ECS [{level}]", "tests"),
@@ -291,40 +289,40 @@ def _distance(name: str, pas: Estimate, ecs: Estimate, people: str) -> Row:
 
 
 def _repetitions(part: StudySummary) -> Iterator[Block]:
-    """Each repetition is the experiment once more; how far they lie apart."""
+    """The scores of each repetition of the experiment, and how much they vary."""
     if part.repetitions < 2:
         return
     rows: list[Row | Group] = []
-    for one in part.conditions:
-        whole = one.benchmark
-        rows.append(_heading(one))
-        for found in whole.repetitions:
-            values = map(_value, (found.pas, found.pas_se, found.pas_directional, found.ecs))
-            cells: tuple[Cell, ...] = (*values, Count(found.tests_used))
-            rows.append(Row(name=f"repetition {formats.count(found.repetition + 1)}", cells=cells))
+    for condition in part.conditions:
+        whole = condition.benchmark
+        rows.append(_heading(condition))
+        for repetition in whole.repetitions:
+            values = map(_value, (repetition.pas, repetition.pas_se, repetition.pas_directional, repetition.ecs))
+            cells: tuple[Cell, ...] = (*values, Count(repetition.tests_used))
+            rows.append(Row(name=f"repetition {formats.count(repetition.repetition + 1)}", cells=cells))
         spread = (_value(whole.pas_sd), Text(""), Text(""), _value(whole.ecs_sd), Text(""))
         rows.append(Row(name="± between them", cells=spread, total=True))
     heads = ("repetition", "PAS", "SE", "directional", "ECS", "tests")
     yield Table(caption="Repetitions", columns=columns(*heads), rows=tuple(rows),
-                legend="Each repetition is the experiment once more, with the same participants.")  # fmt: skip
+                legend="Each repetition runs the experiment again with the same participants.")  # fmt: skip
 
 
 def _levels(part: StudySummary) -> Iterator[Block]:
-    """By domain, where there are several, and by study."""
+    """By domain, if there are several, and by study."""
     domains: list[Row | Group] = []
     studies: list[Row | Group] = []
     floors = () if part.floor is None or part.floor.benchmark.pas.value is None else (part.floor,)
     for at, one in enumerate(part.conditions):
         heading = _heading(one)
-        domains += [heading, *(Row(name=found.name, cells=_domain(found, at)) for found in one.domains)]
+        domains += [heading, *(Row(name=domain.name, cells=_domain(domain, at)) for domain in one.domains)]
         studies += [heading, *(Row(name=each.study, cells=_study(each, at)) for each in one.studies)]
     for floor in floors:
         drawn = formats.plural(floor.repetitions, "repetition")
         heading = Group(_FLOOR, f"a reference, {drawn}; nobody was asked")
-        domains += [heading, *(Row(name=found.name, cells=_floor_domain(found)) for found in floor.domains)]
-        studies += [heading, *(Row(name=found.name, cells=_floor_study(found)) for found in floor.studies)]
+        domains += [heading, *(Row(name=domain.name, cells=_floor_domain(domain)) for domain in floor.domains)]
+        studies += [heading, *(Row(name=study.name, cells=_floor_study(study)) for study in floor.studies)]
     level = formats.level(part.level)
-    if any(len(one.domains) > 1 for one in part.conditions):
+    if any(len(condition.domains) > 1 for condition in part.conditions):
         heads = ("domain", f"PAS [{level}]", f"ECS [{level}]", Column("studies", rank=1), Column("tests", rank=2))
         yield Table(caption="By domain", columns=columns(*heads), rows=tuple(domains),
                     legend="Means of the studies of a domain.")  # fmt: skip
@@ -343,35 +341,35 @@ def _levels(part: StudySummary) -> Iterator[Block]:
     )  # fmt: skip
 
 
-def _domain(found: LevelScore, color: int) -> tuple[Cell, ...]:
-    counts = (Count(found.used, of=found.planned), Count(found.tests_used, of=found.tests_planned))
-    return (_pas(found.pas, color), _ecs(found.ecs, color), *counts)
+def _domain(score: LevelScore, color: int) -> tuple[Cell, ...]:
+    counts = (Count(score.used, of=score.planned), Count(score.tests_used, of=score.tests_planned))
+    return (_pas(score.pas, color), _ecs(score.ecs, color), *counts)
 
 
-def _floor_domain(found: FloorScore) -> tuple[Cell, ...]:
-    tests = Count(found.tests_used, of=found.tests_planned, tone="quiet")
-    return (_pas(found.pas, 0), _ecs(found.ecs, 0), Text(""), tests)
+def _floor_domain(score: FloorScore) -> tuple[Cell, ...]:
+    tests = Count(score.tests_used, of=score.tests_planned, tone="quiet")
+    return (_pas(score.pas, 0), _ecs(score.ecs, 0), Text(""), tests)
 
 
-def _study(each: StudyResult, color: int) -> tuple[Cell, ...]:
-    found = each.score
+def _study(study: StudyResult, color: int) -> tuple[Cell, ...]:
+    found = study.score
     return (
         _pas(found.pas, color), _value(found.ceiling), _ecs(found.ecs, color), _value(found.ecs_ceiling),
         Count(found.tests_agreeing, of=found.tests_directed), Count(found.tests_used, of=found.tests_planned),
-        _covered(found.coverage), *_people(each.participants),
+        _covered(found.coverage), *_people(study.participants),
     )  # fmt: skip
 
 
-def _floor_study(found: FloorScore) -> tuple[Cell, ...]:
+def _floor_study(score: FloorScore) -> tuple[Cell, ...]:
     blank = Text("")
-    tests = Count(found.tests_used, of=found.tests_planned, tone="quiet")
-    return (_pas(found.pas, 0), blank, _ecs(found.ecs, 0), blank, blank, tests, *[blank] * 4)
+    tests = Count(score.tests_used, of=score.tests_planned, tone="quiet")
+    return (_pas(score.pas, 0), blank, _ecs(score.ecs, 0), blank, blank, tests, *[blank] * 4)
 
 
-def _findings(one: StudyCondition, part: StudySummary, *, folded: bool) -> Iterator[Block]:
-    """Each finding of one condition: what people did beside what the agent did, test by test."""
+def _findings(condition: StudyCondition, part: StudySummary, *, folded: bool) -> Iterator[Block]:
+    """Each finding under one condition: people beside the agent, test by test."""
     rows: list[Row | Group] = []
-    for study in one.studies:
+    for study in condition.studies:
         for finding in study.findings:
             marks = [*(["few answers"] if finding.flagged else []), *(["opposed"] if finding.opposed else [])]
             rows.append(Group(f"{study.study} {finding.name}", finding.claim, ", ".join(marks)))
@@ -381,7 +379,7 @@ def _findings(one: StudyCondition, part: StudySummary, *, folded: bool) -> Itera
                 rows.append(Row(name="pooled", total=True, cells=(*cells, _covered(finding.coverage))))
     first = " Statistics are those of the first repetition." if part.repetitions > 1 else ""
     yield Table(
-        caption=f"Findings, {_named(one)}: {_took_part(one.participants)}",
+        caption=f"Findings, {_named(condition)}: {_took_part(condition.participants)}",
         columns=columns(
             "test", "people", "agent", f"PAS [{formats.level(part.level)}]", Column("d people", rank=2),
             Column("d agent", rank=2), "direction", Column("coverage", rank=1), text=("people", "agent", "direction"),
@@ -411,8 +409,8 @@ def _test(test: TestResult) -> Row:
 
 
 def _lost(part: StudySummary) -> Iterator[Block]:
-    """What failed: opposite directions, findings without a score, what could not be read."""
-    every = [(one, finding) for one in part.conditions for finding in one.findings]
+    """What went wrong: opposite directions, findings without a score, unreadable answers."""
+    every = [(condition, finding) for condition in part.conditions for finding in condition.findings]
     yield from _opposed([(one, finding, test) for one, finding in every for test in finding.tests if test.opposed])
     yield from _without([(one, finding) for one, finding in every if finding.pas.value is None])
     yield from _unread(part)
@@ -451,8 +449,7 @@ def _without(found: Sequence[tuple[StudyCondition, FindingResult]]) -> Iterator[
             caption="Findings without a score",
             columns=columns("finding", "coverage", "why", text=("why",)),
             rows=tuple(row for each in rows.values() for row in each),
-            legend="Missing data is not evidence of no effect: these count for nothing in the means."
-            + _left(len(found)),
+            legend="Missing data is not evidence of no effect: these are left out of the means." + _left(len(found)),
         )
 
 
@@ -462,7 +459,7 @@ def _left(many: int) -> str:
 
 def _unread(part: StudySummary) -> Iterator[Block]:
     found = sorted(
-        ((one, study.study, arm, field, kinds) for one in part.conditions for study in one.studies
+        ((condition, study.study, arm, field, kinds) for condition in part.conditions for study in condition.studies
          for arm in study.arms for field, kinds in arm.unread.items() if sum(kinds.values())),
         key=lambda row: -sum(row[-1].values()),
     )  # fmt: skip
@@ -479,7 +476,7 @@ def _unread(part: StudySummary) -> Iterator[Block]:
             caption="What could not be read", columns=heads, rows=rows,
             legend=f"Answers, by field of an arm; none was turned into another answer.{_left(len(found))}",
         )  # fmt: skip
-    missing = tuple(line for one in part.conditions for line in _missing(one))
+    missing = tuple(line for condition in part.conditions for line in _missing(condition))
     if missing:
         yield Note(texts=missing, title="No answer")
 
@@ -498,7 +495,7 @@ def _missing(one: StudyCondition) -> Iterator[str]:
 
 
 def _auxiliary(part: StudySummary) -> Iterator[Block]:
-    """Numbers that help to read the two main ones."""
+    """Numbers that help to interpret the two main ones."""
     legends = {
         "directional": "Directional: PAS that counts opposite effects as different.",
         "normalised": "Normalised: on the scale from chance to a perfect copy.",
@@ -524,23 +521,23 @@ def _auxiliary(part: StudySummary) -> Iterator[Block]:
     )  # fmt: skip
 
 
-def _auxiliary_cells(one: StudyCondition) -> tuple[Cell, ...]:
-    whole, new = one.benchmark, one.benchmark.ecs_new
-    values = (whole.pas_directional, whole.normalized, whole.ecs_strict, one.caricature.slope,
-              whole.concordance.pearson, whole.concordance.bias, one.noise_ceiling.value)  # fmt: skip
+def _auxiliary_cells(condition: StudyCondition) -> tuple[Cell, ...]:
+    whole, new = condition.benchmark, condition.benchmark.ecs_new
+    values = (whole.pas_directional, whole.normalized, whole.ecs_strict, condition.caricature.slope,
+              whole.concordance.pearson, whole.concordance.bias, condition.noise_ceiling.value)  # fmt: skip
     anew = formats.UNKNOWN
     if new is not None:
         anew = formats.interval(new.low, new.high, digits=_DIGITS) or new.reason or formats.UNKNOWN
     same = Count(whole.tests_agreeing, of=whole.tests_directed)
-    return (*map(_value, values), same, Text(anew), _value(one.ecs_other.value))
+    return (*map(_value, values), same, Text(anew), _value(condition.ecs_other.value))
 
 
 def _used(part: StudySummary) -> Iterator[Block]:
     """What the answers of each study cost."""
     rows: list[Row | Group] = []
-    for one in part.conditions:
-        rows += [Group(_named(one))] if len(part.conditions) > 1 else []
-        for study in one.studies:
+    for condition in part.conditions:
+        rows += [Group(_named(condition))] if len(part.conditions) > 1 else []
+        for study in condition.studies:
             usage = study.usage
             counts = map(Count, (usage.calls, usage.input_tokens, usage.output_tokens))
             rows.append(Row(name=study.study, cells=(*counts, Money(usage.dollars, usage.dollars_unknown))))
@@ -553,16 +550,16 @@ def _sources(part: StudySummary) -> Iterator[Block]:
     """The studies as they were run."""
     rows = tuple(
         Row(
-            name=one.study,
+            name=study.study,
             cells=(
-                Text(one.title, below="; ".join(filter(None, (one.source, one.caveat)))),
-                Text(one.domain),
-                Text(f"{one.design}, {blocks.plain(Count(len(one.arms), of=one.arms_in_file))} arms"),
-                Text(one.wording or "original"),
-                Text(one.sha256[:16], code=True),
+                Text(study.title, below="; ".join(filter(None, (study.source, study.caveat)))),
+                Text(study.domain),
+                Text(f"{study.design}, {blocks.plain(Count(len(study.arms), of=study.arms_in_file))} arms"),
+                Text(study.wording or "original"),
+                Text(study.sha256[:16], code=True),
             ),
         )
-        for one in part.studies
+        for study in part.studies
     )
     heads = ("study", "what it is", "domain", "design", "wording", "sha256")
     yield Table(caption="Studies", columns=columns(*heads, text=heads), rows=rows)

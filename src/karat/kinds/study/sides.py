@@ -1,4 +1,4 @@
-"""The two sides of one test: people's, from what was published, and the agent's, from rows of `data`."""
+"""The two sides of a test: that of people, from published numbers, and the agent's, from rows of `data`."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from karat.kinds.study.format import Arm, Level, Test, level_name
 from karat.replication import Side, d_from_t_df, ties_merged
+from karat.sums import exact_sum
 
 __all__ = [
     "PAIRED",
@@ -33,7 +34,7 @@ _STATISTIC = {"anova": "F", "interaction": "F",
 
 
 def levels_of(test: Test, arms: Mapping[str, Arm]) -> list[Level]:
-    """The groups of the test in their order; an n that is not given is the arm's, where groups are arms."""
+    """The groups of the test, in order. If groups are arms, a missing n is taken from the arm."""
     if test.groups is None:
         return []
     found = []
@@ -46,7 +47,7 @@ def levels_of(test: Test, arms: Mapping[str, Arm]) -> list[Level]:
 
 
 def human_side(test: Test, arms: Mapping[str, Arm]) -> Side:
-    """The human side. What was not published is NaN; with nothing that can be used, the reason is given."""
+    """The human side. What was not published is NaN; if nothing is usable, `missing` says why."""
     human, levels = test.human, levels_of(test, arms)
     known: dict[str, Any] = {"p0": test.p0, **_sizes(test, levels)}
     statistic = published(test, known) if uses_statistic(test, arms) else described(test, arms)
@@ -54,7 +55,9 @@ def human_side(test: Test, arms: Mapping[str, Arm]) -> Side:
         table = table_of(test, levels)
         return Side(table=table) if table is not None else Side(missing="no counts of people were published")
     if math.isnan(statistic):
-        return Side(missing=f"no {_STATISTIC.get(test.kind, 't')} of people was published, nor what it follows from")
+        return Side(
+            missing=f"no {_STATISTIC.get(test.kind, 't')} of people was published, nor anything to compute it from"
+        )
     known["statistic"] = statistic
     if test.statistic_kind == "anova":
         known |= _of_anova(test, levels)
@@ -68,14 +71,14 @@ def human_side(test: Test, arms: Mapping[str, Arm]) -> Side:
 
 
 def uses_statistic(test: Test, arms: Mapping[str, Arm]) -> bool:
-    """Whether the published statistic is what counts, and not the means or counts."""
+    """Whether the published statistic is used, rather than the means or counts."""
     if test.use is not None:
         return test.use == "statistic"
     return not math.isnan(published(test, _sizes(test, levels_of(test, arms))))
 
 
 def published(test: Test, sizes: Mapping[str, Any]) -> float:
-    """The statistic as it was published; NaN where there is none."""
+    """The published statistic; NaN if there is none."""
     human = test.human
     if test.kind in {"contingency", "binomial", "proportion"}:
         return NAN
@@ -87,7 +90,7 @@ def published(test: Test, sizes: Mapping[str, Any]) -> float:
 
 
 def described(test: Test, arms: Mapping[str, Arm]) -> float:
-    """The statistic that follows from means, standard deviations or counts; NaN where they are not all there."""
+    """The statistic that follows from means, standard deviations or counts; NaN if any of them is missing."""
     human, levels = test.human, levels_of(test, arms)
     if test.kind in {"binomial", "proportion"}:
         k = human.k if human.k is not None else levels[0].k if len(levels) == 1 else None
@@ -101,38 +104,38 @@ def described(test: Test, arms: Mapping[str, Arm]) -> float:
         return (levels[0].sd / levels[1].sd) ** 2
     if test.kind not in {"ttest_ind", "welch", "anova"} or len(levels) < 2 or test.factors:
         return NAN
-    given = [(one.n, one.mean, one.sd) for one in levels]
+    given = [(level.n, level.mean, level.sd) for level in levels]
     if any(part is None for one in given for part in one):
         return NAN
     return statistic_of_means(test.kind, [(float(n or 0), float(mean or 0), float(sd or 0)) for n, mean, sd in given])
 
 
 def reference_of(test: Test) -> float:
-    """The number that one sample, or the difference of pairs, is compared with."""
+    """The number that one sample, or the difference within pairs, is compared with."""
     return float(test.against) if isinstance(test.against, (int, float)) else 0.0
 
 
 def statistic_of_means(kind: str, groups: Sequence[tuple[float, float, float]]) -> float:
-    """t, Welch's t or a one-way F of (n, mean, sd) a group; NaN without any spread."""
+    """t, Welch's t or a one-way F from (n, mean, sd) of each group; NaN without any spread."""
     total = sum(n for n, _, _ in groups)
     if kind == "welch":
         (n1, m1, s1), (n2, m2, s2) = groups
         error = s1 * s1 / n1 + s2 * s2 / n2
         return (m1 - m2) / math.sqrt(error) if error > 0 else NAN
-    within = sum((n - 1) * sd * sd for n, _, sd in groups) / (total - len(groups)) if total > len(groups) else 0.0
+    within = exact_sum((n - 1) * sd * sd for n, _, sd in groups) / (total - len(groups)) if total > len(groups) else 0.0
     if within <= 0:
         return NAN
     if kind == "ttest_ind":
         (n1, m1, _), (n2, m2, _) = groups
         return (m1 - m2) / math.sqrt(within * (1 / n1 + 1 / n2))
     first = groups[0][1]  # equal means then give exactly 0
-    grand = sum(n * (mean - first) for n, mean, _ in groups) / total
-    between = sum(n * (mean - first - grand) ** 2 for n, mean, _ in groups) / (len(groups) - 1)
+    grand = exact_sum(n * (mean - first) for n, mean, _ in groups) / total
+    between = exact_sum(n * (mean - first - grand) ** 2 for n, mean, _ in groups) / (len(groups) - 1)
     return between / within
 
 
 def table_of(test: Test, levels: Sequence[Level]) -> tuple[tuple[int, ...], ...] | None:
-    """Counts: rows are levels, columns true and false or the outcomes. None where some are not known."""
+    """Counts: rows are levels; columns are true and false, or the outcomes. None if any is unknown."""
     rows = []
     for level in levels:
         if test.outcomes is not None:
@@ -149,32 +152,32 @@ def table_of(test: Test, levels: Sequence[Level]) -> tuple[tuple[int, ...], ...]
 
 
 def f_of_cells(cells: Sequence[tuple[float, float, float]], means: Sequence[float]) -> tuple[float, list[float]]:
-    """F of a factorial design, and the effective size of each compared group: its cells as if they were equally large.
+    """F of a factorial design, and the effective size of each compared group, as if its cells were equally large.
 
-    `cells`: (n, mean, sd) of each, those of a group side by side; `means`: of each group, every cell counting alike.
-    So the effects of the other factors, and of unequal cells, are no part of it: the sum of squares is of type III.
+    `cells`: (n, mean, sd) of each, with those of a group adjacent; `means`: of each group, cells weighted equally.
+    This excludes the effects of the other factors and of unequal cells: the sum of squares is of type III.
 
     Yates (1934), J. Am. Stat. Assoc. 29:51, weighted squares of means.
     """
     each = len(cells) // len(means)
     sizes = [each**2 / sum(1 / n for n, _, _ in cells[at : at + each]) for at in range(0, len(cells), each)]
     free = sum(n for n, _, _ in cells) - len(cells)
-    within = sum((n - 1) * sd * sd for n, _, sd in cells) / free if free > 0 else 0.0
+    within = exact_sum((n - 1) * sd * sd for n, _, sd in cells) / free if free > 0 else 0.0
     if within <= 0:
         return NAN, sizes
     first = means[0]  # equal means then give exactly 0
-    grand = sum(size * (mean - first) for size, mean in zip(sizes, means, strict=True)) / sum(sizes)
-    between = sum(size * (mean - first - grand) ** 2 for size, mean in zip(sizes, means, strict=True))
+    grand = exact_sum(size * (mean - first) for size, mean in zip(sizes, means, strict=True)) / sum(sizes)
+    between = exact_sum(size * (mean - first - grand) ** 2 for size, mean in zip(sizes, means, strict=True))
     return between / (len(means) - 1) / within, sizes
 
 
 def cell_sizes(test: Test, levels: Sequence[Level]) -> list[int] | None:
-    """People in each cell of a factorial design, in the order of `test.cells`; None where no n is known.
+    """People in each cell of a factorial design, in the order of `test.cells`; None if no n is known.
 
-    Papers give the n of a level, or of all: they are divided as evenly as they can be.
+    Papers give the n of a level, or of all people: it is divided as evenly as possible.
     """
-    each = math.prod(len(one) for one in (test.factors or {}).values())
-    totals = [one.n for one in levels if one.n is not None]
+    each = math.prod(len(factor) for factor in (test.factors or {}).values())
+    totals = [level.n for level in levels if level.n is not None]
     if len(totals) < len(levels):
         if test.human.n is None:
             return None
@@ -186,7 +189,7 @@ def cell_sizes(test: Test, levels: Sequence[Level]) -> list[int] | None:
 
 
 def _grouped(test: Test, cells: Sequence[int]) -> list[Sequence[int]]:
-    """The same, by compared groups; none where they are not known."""
+    """The same, by compared group; empty if unknown."""
     each = len(test.cells[0]) if test.cells else 1
     return [cells[at : at + each] for at in range(0, len(cells), each)]
 
@@ -196,19 +199,19 @@ def _divided(n: int, parts: int) -> list[int]:
 
 
 def _sizes(test: Test, levels: Sequence[Level]) -> dict[str, Any]:
-    """n1 and n2 as `Side` has them."""
+    """n1 and n2, as arguments of `Side`."""
     if test.factors:
         pair = [float(sum(group)) for group in _grouped(test, cell_sizes(test, levels) or [])]
         return {"n1": pair[0], "n2": pair[1]} if len(pair) == 2 else {}
     if test.kind in TWO_GROUPS:
         if len(levels) != 2:
             return {}
-        pair = [NAN if one.n is None else float(one.n) for one in levels]
+        pair = [NAN if level.n is None else float(level.n) for level in levels]
         return {"n1": pair[0], "n2": pair[1]}
     n = test.human.n
     if n is None:
-        sizes = [one.n for one in levels]
-        n = sum(one or 0 for one in sizes) if sizes and None not in sizes else None
+        sizes = [level.n for level in levels]
+        n = sum(size or 0 for size in sizes) if sizes and None not in sizes else None
     if n is None and test.kind in PAIRED and test.human.df1 is not None:
         n = round(test.human.df1) + 1
     return {} if n is None else {"n1": float(n)}
@@ -219,7 +222,7 @@ def _of_anova(test: Test, levels: Sequence[Level]) -> dict[str, Any]:
     human = test.human
     known: dict[str, Any] = {}
     groups, cells = test.cells, len(levels)
-    sizes = tuple(float(one.n) for one in levels if one.n is not None)
+    sizes = tuple(float(level.n) for level in levels if level.n is not None)
     if test.factors:
         split = _grouped(test, cell_sizes(test, levels) or [])
         cells = sum(map(len, groups))
@@ -230,7 +233,7 @@ def _of_anova(test: Test, levels: Sequence[Level]) -> dict[str, Any]:
     df1 = human.df1 if human.df1 is not None else len(groups) - 1.0 if len(groups) > 1 else NAN
     df2 = human.df2 if human.df2 is not None else sum(sizes) - cells if "sizes" in known else NAN
     known |= {"df1": df1, "df2": df2}
-    means = [] if test.kind == "interaction" else [one.mean for one in levels]
+    means = [] if test.kind == "interaction" else [level.mean for level in levels]
     if df1 == 1 and human.sign is not None:
         known["sign"] = human.sign
     elif df1 == 1 and len(means) == 2 and means[0] is not None and means[1] is not None and means[0] != means[1]:
@@ -241,13 +244,13 @@ def _of_anova(test: Test, levels: Sequence[Level]) -> dict[str, Any]:
 Floats = NDArray[np.float64]
 Columns = Mapping[str, Sequence[Any]]
 
-ROUNDING = 1e-12  # of the largest number: what differs by less differs by rounding
+ROUNDING = 1e-12  # relative to the largest number: smaller differences are rounding errors
 
 
 def agent_side(test: Test, data: Columns) -> Side:
-    """The agent's side of a test. What is missing in a row is left out; what cannot be computed says why.
+    """The agent's side of a test. Missing values are left out; if nothing can be computed, `missing` says why.
 
-    `data`: column → values, as `derive` gives them; a test takes the rows of its groups' levels.
+    `data`: column → values, as `derive` returns them; a test uses the rows of its groups' levels.
     """
     absent = [name for name in columns_of(test) if name not in data]
     if absent:
@@ -269,7 +272,7 @@ def columns_of(test: Test) -> list[str]:
 
 
 def group_rows(test: Test, data: Columns) -> list[NDArray[np.intp]]:
-    """The rows of each level, in a factorial design of each cell; without groups there are none."""
+    """The rows of each level, or of each cell in a factorial design; empty without groups."""
     if test.groups is None:
         return []
     names = {
@@ -286,8 +289,8 @@ def group_rows(test: Test, data: Columns) -> list[NDArray[np.intp]]:
 
 
 def numbers_of(values: Sequence[Any]) -> Floats:
-    """Numbers and truths as floats; whatever else is missing."""
-    good = (float(one) if isinstance(one, (bool, int, float)) else NAN for one in values)
+    """Numbers and booleans as floats; anything else becomes NaN."""
+    good = (float(value) if isinstance(value, (bool, int, float)) else NAN for value in values)
     return np.fromiter(good, dtype=np.float64, count=len(values))
 
 
@@ -296,7 +299,7 @@ def _known(values: Floats) -> Floats:
 
 
 def _table(test: Test, data: Columns, groups: Sequence[NDArray[np.intp]]) -> Side:
-    names = [level_name(one) for one in test.outcomes or (True, False)]
+    names = [level_name(outcome) for outcome in test.outcomes or (True, False)]
     values = data[test.measure]
     truth = test.outcomes is None
     rows = []
@@ -361,7 +364,7 @@ def _correlation(first: Floats, second: Floats) -> Side:
 
 
 def _signed_ranks(apart: Floats, *, largest: float) -> Side:
-    """Z of W+, without the zeros, its spread corrected for ties; `largest`: of the numbers that were subtracted."""
+    """Z of W+, with zeros left out and the variance corrected for ties; `largest`: of the numbers subtracted."""
     apart = ties_merged(apart, largest=largest)
     apart = apart[apart != 0]
     n = len(apart)
@@ -375,10 +378,10 @@ def _signed_ranks(apart: Floats, *, largest: float) -> Side:
 def _several_groups(test: Test, samples: Sequence[Floats]) -> Side:
     least = 1 if test.kind == "mannwhitney" else 2
     cells = [" ".join(map(level_name, cell.values())) for group in test.cells for cell in group]
-    few = [name for name, one in zip(cells, samples, strict=True) if len(one) < least]
+    few = [name for name, sample in zip(cells, samples, strict=True) if len(sample) < least]
     if few or len(samples) < 2:
         return Side(missing=f"too few answers in {_named(few)}" if few else "there are no groups")
-    sizes = [float(len(one)) for one in samples]
+    sizes = [float(len(sample)) for sample in samples]
     pair: dict[str, Any] = {"n1": sizes[0], "n2": sizes[1]} if len(sizes) == 2 else {}
     if test.kind == "mannwhitney":
         together = ties_merged(np.concatenate(samples))
@@ -388,9 +391,9 @@ def _several_groups(test: Test, samples: Sequence[Floats]) -> Side:
         one, two = (_sd(sample) ** 2 for sample in samples)
         return Side(statistic=one / two, **pair) if two > 0 and one > 0 else Side(missing="no spread in a group")
     means = ties_merged(
-        np.array([_mean(one) for one in samples]), largest=max(float(np.abs(one).max()) for one in samples)
+        np.array([_mean(sample) for sample in samples]), largest=max(float(np.abs(sample).max()) for sample in samples)
     )
-    described = [(len(one), float(mean), _sd(one)) for one, mean in zip(samples, means, strict=True)]
+    described = [(len(sample), float(mean), _sd(sample)) for sample, mean in zip(samples, means, strict=True)]
     if test.factors:
         return _factorial(test, described)
     statistic = statistic_of_means(test.kind, [(float(n), mean, sd) for n, mean, sd in described])
@@ -421,14 +424,14 @@ def _factorial(test: Test, cells: Sequence[tuple[int, float, float]]) -> Side:
 
 
 def _mean(values: Floats) -> float:
-    """Rounded once: the same numbers in another order have the same mean."""
-    return math.fsum(values.tolist()) / len(values) if len(values) else NAN
+    """The mean, rounded only once, so that it does not depend on the order of the numbers."""
+    return exact_sum(values.tolist()) / len(values) if len(values) else NAN
 
 
 def _sd(values: Floats, *, of: Floats | None = None) -> float:
-    """The standard deviation; 0 where the values differ by no more than rounding of the numbers they come from.
+    """The standard deviation; 0 if the values differ only by rounding errors of the numbers they come from.
 
-    The sum of squares of three times 0.1 is 6e-34, and a t of it would be 10¹⁶.
+    The sum of squares of 0.1, 0.1 and 0.1 is 6e-34, which would give a t of 10¹⁶.
     """
     if len(values) < 2:
         return 0.0
@@ -437,14 +440,14 @@ def _sd(values: Floats, *, of: Floats | None = None) -> float:
 
 
 def _ranks(values: Floats) -> Floats:
-    """From 1; equal values share the mean of theirs."""
+    """Ranks from 1; tied values get the mean of their ranks."""
     _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
     last = np.cumsum(counts)
     return np.asarray((last - (counts - 1) / 2)[inverse], dtype=np.float64)
 
 
 def _tie_term(values: Floats) -> float:
-    """Σ(t³ − t) over groups of t equal values."""
+    """Σ(t³ − t) over groups of t tied values."""
     _, counts = np.unique(values, return_counts=True)
     return float((counts.astype(np.float64) ** 3 - counts).sum())
 

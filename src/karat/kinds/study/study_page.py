@@ -1,4 +1,4 @@
-"""The viewer's page of one study: people beside the agent, who took part, what could not be read."""
+"""The viewer's page about one study: people beside the agent, who took part, what could not be read."""
 
 from __future__ import annotations
 
@@ -46,11 +46,11 @@ _HEADS = ("test", "statistic", "ln BF", "P(effect)", "d", "PAS", "direction", "c
 
 
 def study_page(part: StudySummary, run: str, name: str) -> KindPage | None:
-    """One study of a run; None where the run has no study of this name."""
+    """The page of one study; None if the run has no study of this name."""
     info = part.info(name)
     if info is None:
         return None
-    results = [(one, result) for one in part.conditions if (result := one.study(name)) is not None]
+    results = [(condition, result) for condition in part.conditions if (result := condition.study(name)) is not None]
     sections = (
         Section(id="agreement", title="Agreement with people", blocks=(_scores(part, results),)),
         Section(id="findings", title="Findings", blocks=tuple(_findings(part, name)), lead=_legend(part)),
@@ -78,10 +78,10 @@ def _about(info: StudyInfo) -> Iterator[tuple[str, str]]:
         yield "License", info.license
     changes = [f"wording {info.wording}" if info.wording else "", "options reversed" if info.reorder else "",
             "other names and amounts" if info.relabel else ""]  # fmt: skip
-    yield "Shown", ", ".join(filter(None, changes)) or "as it stands"
+    yield "Shown", ", ".join(filter(None, changes)) or "as written"
     yield "Least coverage for a score", formats.share(info.min_coverage)
     if info.reducer:
-        yield "Code of its own", f"{info.reducer}{'' if info.reduced else ', which was not allowed to run'}"
+        yield "Own code", f"{info.reducer}{'' if info.reduced else ', which was not allowed to run'}"
     yield "sha256", info.sha256[:16]
 
 
@@ -105,10 +105,10 @@ def _scores(part: StudySummary, results: Sequence[tuple[StudyCondition, StudyRes
 
 
 def _findings(part: StudySummary, name: str) -> Iterator[Block]:
-    """Each finding with what every condition made of it."""
+    """Each finding, with its results under every condition."""
     findings: dict[str, list[tuple[int, FindingResult]]] = {}
-    for color, one in enumerate(part.conditions):
-        study = one.study(name)
+    for color, condition in enumerate(part.conditions):
+        study = condition.study(name)
         for finding in study.findings if study is not None else ():
             findings.setdefault(finding.name, []).append((color, finding))
     for own, sides in list(findings.items())[:_MOST_FINDINGS]:
@@ -190,7 +190,7 @@ def _pooled(part: StudySummary, sides: Sequence[tuple[int, FindingResult]]) -> I
 
 
 def _side(kind: str, side: SideNumbers | None) -> tuple[Cell, Cell, Cell, Cell]:
-    """Statistic, evidence for an effect, its probability, and its size."""
+    """The statistic, the evidence for an effect, its probability, and its size."""
     if side is None:
         unknown = Text(formats.UNKNOWN)
         return unknown, unknown, unknown, unknown
@@ -216,7 +216,7 @@ def _covered(coverage: float | None) -> Share:
 
 
 def _arms(run: str, results: Sequence[tuple[StudyCondition, StudyResult]]) -> Table:
-    """Who took part: a row an arm and condition."""
+    """Who took part: one row per arm and condition."""
     rows = []
     for color, (one, study) in enumerate(results):
         for arm in study.arms:
@@ -232,13 +232,13 @@ def _arms(run: str, results: Sequence[tuple[StudyCondition, StudyResult]]) -> Ta
     return Table(
         caption="Participants by arm", columns=columns(*heads, text=("condition",)),
         rows=tuple(sorted(rows, key=lambda row: order[row.name])),
-        legend="Asked: at least one reply of a session that was scored. Answered: a reply to everything. Parsed: and "
-        "every needed field read. People: those of the study.",
+        legend="Asked: at least one reply in a session that was scored. Answered: a reply to everything. Parsed: also "
+        "with every needed field read. People: in the study.",
     )  # fmt: skip
 
 
 def _unread(run: str, results: Sequence[tuple[StudyCondition, StudyResult]]) -> Iterator[Block]:
-    """What could not be read, by field of an arm and condition: kind → how many, and who."""
+    """What could not be read: how many answers of each kind, by field, arm and condition, with links to them."""
     fields = [
         (color, one, study, arm, field, kinds)
         for color, (one, study) in enumerate(results) for arm in study.arms
@@ -260,13 +260,13 @@ def _unread(run: str, results: Sequence[tuple[StudyCondition, StudyResult]]) -> 
         yield Table(
             caption="Answers that could not be read", columns=columns(*heads, text=("arm", "condition")),
             rows=tuple(rows),
-            legend="None was turned into another answer. A number leads to those who gave them."
+            legend="None was replaced by another answer. Each number links to those who gave them."
             + (f" {formats.plural(left, 'further row')} left out." if left > 0 else ""),
         )  # fmt: skip
 
 
 def _lost(run: str, results: Sequence[tuple[StudyCondition, StudyResult]]) -> Iterator[Block]:
-    """Participants without a score, with the way to them."""
+    """Participants without a score, with links to them."""
     rows = []
     for color, (one, study) in enumerate(results):
         parts = [f"{kind} {formats.count(many)}" for kind, many in study.failures.items()]
@@ -283,8 +283,8 @@ def _listed(run: str, study: str, arm: str, condition: str, **query: str) -> str
     return address("runs", run, "samples", study=study, arm=arm, condition=condition, **query)
 
 
-def _named(one: StudyCondition) -> str:
-    return f"{one.condition} (floor)" if one.floor else one.condition
+def _named(condition: StudyCondition) -> str:
+    return f"{condition.condition} (floor)" if condition.floor else condition.condition
 
 
 def _value(value: float | None) -> Number:
@@ -296,6 +296,6 @@ def _legend(part: StudySummary) -> str:
     return (
         "ln BF: logarithm of the Bayes factor for an effect; above 6.9 it is decisive. d: Cohen's d "
         f"({part.convention}). PAS: the probability that agent and people are in the same state. Few answers: coverage "
-        f"below {formats.share(_FLAGGED)}, so that the number may be one of those who answered."
+        f"below {formats.share(_FLAGGED)}, so the number may only reflect those who answered."
         f"{again if part.repetitions > 1 else ''}"
     )

@@ -1,7 +1,7 @@
-"""One answer as text → an option, a number, a ranking or words; or why it is none.
+"""Reads the text of one answer as an option, a number, a ranking or words; or says why it is not an answer.
 
-Words around an option decide: only what can mean nothing else is an answer. A bound, a range, a sum or a number in
-another unit is not the number that is asked for.
+The words around it decide: a text counts as an answer only if it cannot mean anything else. A bound, a range, a sum
+or a number in another unit is not the number that was asked for.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ TAKEN_BACK = (
     r"\b(?:no|wait|actually|sorry|correction|or|hmm|second thought|my mind|kidding|but|though|although|however|then|now"
     r"|finally|final|revised|reflection|reconsidering|corrected|updated|instead(?! of)|rather(?! than))\b"
 )
-"""Words behind an answer that lead to another one."""
+"""Words after an answer that introduce a different one."""
 
 
 class Value(msgspec.Struct, frozen=True, kw_only=True):
-    """An answer, or the kind of thing that stands in its place."""
+    """An answer, or the kind of text that is there instead."""
 
     answer: float | str | list[str] | None = None
     kind: str | None = None  # None: there is an answer
@@ -38,7 +38,7 @@ LEAD = (
     r"(?:(?:my|the|an?|option|choice|answer|programme|program|plan|number|i(?:['’]d| would| will)?|choose|pick|prefer"
     r"|say|go|with|is)\s+){0,6}"
 )
-_BEFORE = re.compile(  # what may stand before an option in a sentence that chooses it
+_BEFORE = re.compile(  # may precede an option in a sentence that chooses it
     r"[\s\"'*`(\[]*(?:(?:i|i['’](?:d|ll|m|ve)|would|will|have|to|choose|chose|chosen|pick|picked|select|prefer|take|go"
     r"|going|for|with|opt|say|think|believe|that|it|it['’]s|is|was|the|an?|my|so|answer|choice|option|programme|program"
     r"|plan|definitely|probably|clearly|certainly|therefore|thus|hence|final|play|me|personally|honestly"
@@ -50,15 +50,15 @@ _AFTER = re.compile(
     r"\s*(?:$|[.,;:!?)\]}(—–]|-\s|because\b|since\b|as\b|rather\b|over\b|instead\b|for sure\b)", re.IGNORECASE
 )
 _AND = re.compile(r"[\s.,;:!?)(]*(?:and|or|/|&|\+)\s*", re.IGNORECASE)
-_SAYS_OF_IT = re.compile(  # `(A) is the worse one`: the option is spoken of, not chosen
+_SAYS_OF_IT = re.compile(  # `(A) is the worse one`: about the option, not a choice
     r"\s*(?:is|are|was|were|will|would|could|should|can|has|had|does|did|seems?|looks?|sounds?|feels?|may|might|must|not"
     r"|\w{1,8}n['’]t)\b",
     re.IGNORECASE,
 )
-_OPTION_REASON = re.compile(  # options named behind it are not meant as answers
+_OPTION_REASON = re.compile(  # options named after it are not meant as answers
     r"\b(?:because|since|as|given|rather than|instead of|over|unlike|than|not)\b", re.IGNORECASE
 )
-_SENTENCE_GOES_ON = re.compile(  # `Yes! Let me think`: words that are no reason, and no `I think`
+_SENTENCE_GOES_ON = re.compile(  # `Yes! Let me think`: words that are neither a reason nor `I think`
     r"\W{0,6}(?!(?:because|since|as|for sure|over|rather|not)\b|(?:i|he|she|it|they|we)\s\w{1,8}\W*$)\w", re.IGNORECASE
 )
 _LEFT_OPEN = re.compile(  # `A, wait no`, `A? Hmm`, `A - rejected`, `A vs B`
@@ -67,7 +67,7 @@ _LEFT_OPEN = re.compile(  # `A, wait no`, `A? Hmm`, `A - rejected`, `A vs B`
     re.IGNORECASE,
 )
 _DENIED = re.compile(r"\W{0,4}(?:no|not|nope|never)\b\s{0,3}", re.IGNORECASE)
-_DENIALS = {"no", "not", "never"}  # labels that `no, not on purpose` says again
+_DENIALS = {"no", "not", "never"}  # labels that `no, not on purpose` repeats
 _ORDINALS = {"first", "second", "third", "fourth", "last"}
 _NO_DENIAL = re.compile(r"(?:doubt|question|matter|hesitation|only|because)\b", re.IGNORECASE)
 _UNDECIDED = re.compile(
@@ -77,14 +77,14 @@ _UNDECIDED = re.compile(
 )
 
 
-def option_of(text: str, one: Answered, *, whole: bool) -> Value:
-    """The option that a text chooses. `whole`: nothing but the option may be there."""
-    labels = one.labels
-    exact = label_of(text.rstrip(".!"), one)
+def option_of(text: str, field: Answered, *, whole: bool) -> Value:
+    """The option that a text chooses. `whole`: the text may contain nothing else."""
+    labels = field.labels
+    exact = label_of(text.rstrip(".!"), field)
     if exact is not None:
         return Value(answer=exact)
     lead = _leading(labels).match(text)
-    if lead is not None and (found := _led(text[lead.end() :], lead, one)) is not None:
+    if lead is not None and (found := _led(text[lead.end() :], lead, field)) is not None:
         if whole and found.answer is not None and _SENTENCE_GOES_ON.match(text[lead.end() :]):
             return Value(kind=INVALID)
         return found
@@ -97,13 +97,13 @@ def option_of(text: str, one: Answered, *, whole: bool) -> Value:
         rest = text[marks[0].end() :].lstrip("\"'*`)]")
         label = _spelled(marks[0][1], labels)
         if _AFTER.match(rest):
-            return _doubted(rest, label, one) or Value(answer=label)
+            return _doubted(rest, label, field) or Value(answer=label)
     return Value(kind=INVALID)
 
 
-def _led(rest: str, lead: re.Match[str], one: Answered) -> Value | None:
-    """The option at the head of a text, by what follows it; None where it may be a word of a sentence."""
-    labels = one.labels
+def _led(rest: str, lead: re.Match[str], field: Answered) -> Value | None:
+    """The option at the start of a text, judged by what follows; None if it may just be a word of a sentence."""
+    labels = field.labels
     label = _spelled(lead["label"], labels)
     also = _AND.match(rest)
     other = _leading(labels).match(rest[also.end() :]) if also is not None else None
@@ -116,12 +116,12 @@ def _led(rest: str, lead: re.Match[str], one: Answered) -> Value | None:
         return Value(kind=INVALID)  # the pronoun
     if label.casefold() in _ORDINALS and not marked and re.match(r"\s*,(?!\s*(?:because|since|as)\b)\s*\w", rest):
         return Value(kind=INVALID)  # `First, an even split is rare`
-    return _doubted(rest, label, one) or Value(answer=label)
+    return _doubted(rest, label, field) or Value(answer=label)
 
 
-def _doubted(rest: str, label: str, one: Answered) -> Value | None:
-    """What is wrong with an answer, by the text behind it: another option beside it, or the answer taken back."""
-    labels = one.labels
+def _doubted(rest: str, label: str, field: Answered) -> Value | None:
+    """What is wrong with an answer, given the text after it: it names another option, or takes the answer back."""
+    labels = field.labels
     if any(_spelled(match["label"], labels) != label for match in _correcting(labels).finditer(rest)):
         return Value(kind=CONTRADICTORY)
     denied = _DENIED.match(rest)
@@ -136,22 +136,22 @@ def _doubted(rest: str, label: str, one: Answered) -> Value | None:
     if any(_spelled(match[1], labels) != label for match in _beside(labels).finditer(plain)):
         return Value(kind=CONTRADICTORY)
     folded = " ".join(plain.casefold().split())
-    if any(meaning.casefold() in folded for name, meaning in one.meanings.items() if name != label):
+    if any(meaning.casefold() in folded for name, meaning in field.meanings.items() if name != label):
         return Value(kind=CONTRADICTORY)
     return Value(kind=INVALID) if _UNDECIDED.search(plain) else None
 
 
-def names_option(text: str, one: Answered) -> bool:
-    """Whether an option stands in a text as such: a word at the end of a clause, a letter as it is written."""
-    labels = [label for label in one.labels if not label[:1].isdigit()]
+def names_option(text: str, field: Answered) -> bool:
+    """Whether a text names an option as such: a word at the end of a clause, or a letter in the option's own case."""
+    labels = [label for label in field.labels if not label[:1].isdigit()]
     return bool(labels) and _beside(tuple(labels)).search(text) is not None
 
 
-def label_of(text: str, one: Answered) -> str | None:
-    """The option that a text is, by label or by meaning."""
+def label_of(text: str, field: Answered) -> str | None:
+    """The option whose label or meaning the text equals."""
     folded = " ".join(text.casefold().split())
-    for label in one.labels:
-        meaning = one.meanings.get(label)
+    for label in field.labels:
+        meaning = field.meanings.get(label)
         known = [label, *([meaning, f"{label}: {meaning}", f"{label} ({meaning})"] if meaning else [])]
         if folded in {" ".join(name.casefold().split()) for name in known}:
             return label
@@ -174,7 +174,7 @@ def _correcting(labels: Sequence[str]) -> re.Pattern[str]:
 
 @lru_cache(maxsize=512)
 def _standing(labels: Sequence[str]) -> re.Pattern[str]:
-    """Labels within a sentence. `A` and `I` are words there: letters count only as they are written, and marked."""
+    """Matches labels within a sentence. `A` and `I` are also words: letters must be in their own case, and marked."""
     words = [label for label in labels if len(label) > 2]
     letters = [label for label in labels if len(label) <= 2]
     parts = [rf"(?i:{_any_of(words)})"] if words else []
@@ -185,7 +185,7 @@ def _standing(labels: Sequence[str]) -> re.Pattern[str]:
 
 @lru_cache(maxsize=512)
 def _beside(labels: Sequence[str]) -> re.Pattern[str]:
-    """Labels beside an answer: letters as they are written, but not `A gamble`; words where a clause ends with them."""
+    """Matches labels after an answer: letters in their own case, but not `A gamble`; words at the end of a clause."""
     words = [label for label in labels if len(label) > 2 or label.islower()]
     letters = [label for label in labels if label not in words]
     parts = [rf"(?i:{_any_of(words)})(?=\W*$|[\"'*`)\]]{{0,4}}[.,;:!?])"] if words else []
@@ -218,7 +218,7 @@ _COUNTED = (
 )
 _WORD = re.compile(rf"(?P<sign>{_SIGN}?)\s?(?P<word>{'|'.join(_WORDS)})(?:\s{_COUNTED})?\W{{0,6}}", re.IGNORECASE)
 _ABOUT = r"(?:(?:about|around|roughly|approximately|approx\.|circa|nearly|almost|some)\s+)?"
-_MEASURES = (  # of length, weight, time: a unit of another size is another number
+_MEASURES = (  # of length, weight, time: in another unit it is another number
     r"m|met(?:er|re)s?", r"km|kms|kilomet(?:er|re)s?", r"cm|centimet(?:er|re)s?", r"mm|millimet(?:er|re)s?",
     r"mi|miles?", r"ft|feet|foot", r"inch|inches", r"yards?|yd", r"g|grams?", r"kg|kgs|kilos?|kilograms?",
     r"tons?|tonnes?", r"lbs?", r"ounces?|oz", r"seconds?|secs?", r"minutes?|mins?", r"hours?|hrs?", r"days?",
@@ -245,51 +245,51 @@ _NUMBER_GOES_ON = re.compile(  # `12,5`, `1_000`, `1.234.567`, `5:30`, `5½`, `2
     r"|hundred|hundreds|thousands|millions|mio|mn|bn|trillion|lakh|crore|dozen|dozens|score)\b",
     re.IGNORECASE,
 )
-_THIN = re.compile(r"(?<=\d)[\u00a0\u2009\u202f](?=\d{3}(?!\d))")  # thousands, as they are set apart in print
+_THIN = re.compile(r"(?<=\d)[\u00a0\u2009\u202f](?=\d{3}(?!\d))")  # thousands separators, as printed
 _METRES = re.compile(r"\b(?:m|met(?:er|re)s?)\b")
 _CENTS = re.compile(r"\s*(?:cents?\b|¢|pence\b)", re.IGNORECASE)
 _MONEY_BEHIND = re.compile(r"\s?(?:[€¥₹]|(?:eur|euros?|chf|francs?|kr|yen)\b)", re.IGNORECASE)
 _MONEY_BEFORE = re.compile(r"(?:[¥₹₩₽₺]|\b(?:chf|eur|usd|gbp|jpy|inr|kr|rs|fr)\.?)\s?\Z", re.IGNORECASE)
 _ASIDE = re.compile(r"\([^()]{0,200}\)")
-_NUMBER_REASON = re.compile(  # numbers behind it are not meant as answers
+_NUMBER_REASON = re.compile(  # numbers after it are not meant as answers
     r"\b(?:because|since|as|given|rather than|instead of|not(?= \d)"
     r"|on an? (?:\S{1,12} )?scale|on the scale)\b|[.;!]\s+(?=[A-Z])",
     re.IGNORECASE,
 )
 
 
-def number_of(text: str, one: Answered, *, whole: bool) -> Value:
-    """The number that a text says. `whole`: it is all there is, and must be nothing but the number."""
+def number_of(text: str, field: Answered, *, whole: bool) -> Value:
+    """The number that a text gives. `whole`: the text may contain nothing else."""
     text = _THIN.sub(",", text[:_LOOKED_AT])
     found = list(_NUMBER.finditer(text))
     if not found:
         word = _WORD.fullmatch(text)
         if word is None:
             return Value(kind=INVALID)
-        return _in_range(_signed(float(_WORDS.index(word["word"].casefold())), word["sign"]), one)
+        return _in_range(_signed(float(_WORDS.index(word["word"].casefold())), word["sign"]), field)
     first = found[0]
     head, rest = text[: first.start()], text[first.end() :]
-    value = _valued(first, one)
+    value = _valued(first, field)
     out_of = _OUT_OF.match(rest)
     if out_of is not None:
-        whole_scale = one.range is not None and one.range[1] == float(out_of[1]) and not first["unit"]
+        whole_scale = field.range is not None and field.range[1] == float(out_of[1]) and not first["unit"]
         good = whole_scale and not _BOUND.search(head)
-        return _in_range(value, one) if good else Value(kind=CONTRADICTORY if rest[:1] == "/" else INVALID)
+        return _in_range(value, field) if good else Value(kind=CONTRADICTORY if rest[:1] == "/" else INVALID)
     if _RANGE.match(rest):
         return Value(kind=CONTRADICTORY)
     leads = re.fullmatch(rf"\s*{LEAD}{_ABOUT}", head, re.IGNORECASE) is not None
     if whole and (not leads or re.search(r"\w{12,}|\d", rest) or len(rest) > 40 or len(rest.split()) > 2):
         return Value(kind=INVALID)
-    others = {_valued(match, one) for match in found[1:]} - {value}
+    others = {_valued(match, field) for match in found[1:]} - {value}
     if others and not (leads and _explained(rest, value)):
         return Value(kind=CONTRADICTORY)
-    if _BOUND.search(head) or _NUMBER_GOES_ON.match(rest) or not _in_its_unit(first, rest, one):
+    if _BOUND.search(head) or _NUMBER_GOES_ON.match(rest) or not _in_its_unit(first, rest, field):
         return Value(kind=INVALID)
-    return _in_range(value, one)
+    return _in_range(value, field)
 
 
 def _explained(rest: str, value: float) -> bool:
-    """Whether further numbers belong to a reason, an aside or a sentence of their own, and take nothing back."""
+    """Whether further numbers belong to a reason, an aside or a separate sentence that does not correct the answer."""
     if re.search(TAKEN_BACK, rest, re.IGNORECASE):
         return bool(_in_asides(rest, value))
     return _in_asides(rest, value) or bool(
@@ -304,17 +304,17 @@ def _in_asides(rest: str, value: float) -> bool:
     return not others and re.search(TAKEN_BACK, asides, re.IGNORECASE) is None
 
 
-def _in_its_unit(number: re.Match[str], rest: str, one: Answered) -> bool:
-    """Percent only where a share is asked for, cents only where cents are, and `5 m` may be metres or millions."""
-    unit, hint = (number["unit"] or "").strip().casefold(), (one.hint or "").casefold()
+def _in_its_unit(number: re.Match[str], rest: str, field: Answered) -> bool:
+    """Allows percent only if a share is asked for, and cents only if cents are; `5 m` may be metres or millions."""
+    unit, hint = (number["unit"] or "").strip().casefold(), (field.hint or "").casefold()
     before = number.string[: number.start("digits")]
     money = number["money"] or _MONEY_BEHIND.match(rest) or _MONEY_BEFORE.search(before)
-    if (money or one.whole) and re.fullmatch(r"[1-9]\d{0,2}\.\d{3}", number["digits"]):
+    if (money or field.whole) and re.fullmatch(r"[1-9]\d{0,2}\.\d{3}", number["digits"]):
         return False  # `€1.500`: thousands, in most of Europe
     if _other_measure(unit + rest, hint):
         return False
     if unit in {"%", "％", "percent", "per cent"}:
-        high = one.range[1] if one.range is not None else None
+        high = field.range[1] if field.range is not None else None
         return high is None or high == 100 or "percent" in hint or "%" in hint
     if _CENTS.match(rest):
         return "cent" in hint or "pence" in hint
@@ -322,16 +322,16 @@ def _in_its_unit(number: re.Match[str], rest: str, one: Answered) -> bool:
 
 
 def _other_measure(behind: str, hint: str) -> bool:
-    """Whether the hint asks for metres, say, and the number is one of kilometres."""
+    """Whether the number has another unit than the hint asks for, e.g. kilometres instead of metres."""
     behind_word = re.match(r"\s?([A-Za-z]{1,12})\b", behind)
     given = _MEASURE.fullmatch(behind_word[1]) if behind_word is not None else None
     asked = {found.lastgroup for word in re.findall(r"[a-z]+", hint) if (found := _MEASURE.fullmatch(word))}
     return given is not None and bool(asked) and given.lastgroup not in asked
 
 
-def _valued(match: re.Match[str], one: Answered | None = None) -> float:
+def _valued(match: re.Match[str], field: Answered | None = None) -> float:
     unit = (match["unit"] or "").strip().casefold()
-    if unit == "m" and not match["money"] and one is not None and _METRES.search((one.hint or "").casefold()):
+    if unit == "m" and not match["money"] and field is not None and _METRES.search((field.hint or "").casefold()):
         unit = ""
     value = float(match["digits"].replace(",", "")) * 10.0 ** int(match["power"] or 0)
     return _signed(value * _UNITS.get(unit, 1.0), match["sign"])
@@ -341,11 +341,11 @@ def _signed(value: float, sign: str) -> float:
     return -value if sign and sign != "+" and value else value
 
 
-def _in_range(value: float, one: Answered) -> Value:
-    low, high = one.range or (None, None)
+def _in_range(value: float, field: Answered) -> Value:
+    low, high = field.range or (None, None)
     if (low is not None and value < low) or (high is not None and value > high):
         return Value(kind=OUT_OF_RANGE)
-    if (one.whole or one.type == "likert") and value != int(value):
+    if (field.whole or field.type == "likert") and value != int(value):
         return Value(kind=OUT_OF_RANGE)
     return Value(answer=value)
 
@@ -362,7 +362,7 @@ _REFUSAL = re.compile(
     r"|^[^\w\n]{0,9}(?:n/?a|none|no answer|no comment|refused?|declined?)[^\w\n]{0,9}$",
     re.IGNORECASE | re.MULTILINE,
 )
-_UNFILLED = re.compile(  # a form's own words: `[your answer]`, `...`
+_UNFILLED = re.compile(  # placeholders of the form: `[your answer]`, `...`
     r"[\W_]*|[\[<(]*(?:insert |enter |write |put |type )?(?:your|the|my|an) (?:own )?(?:short |brief |final )?"
     r"(?:answer|text|reasons?|reasoning|response|words|explanation)(?: here)?[\])>.]*",
     re.IGNORECASE,
@@ -371,7 +371,7 @@ _PLACE = re.compile(r"\W{0,4}(?P<place>\d{0,2})\W{0,4}(?P<name>.*)", re.DOTALL)
 _MARKS = "*_`\"'[] ."
 _QUOTES = "*_`\"' \t|“”„‘’«»"
 _AROUND = re.compile(r"<([^<>]+)>|\{([^{}]+)\}|\\boxed\s?\{(?:\\text\s?\{)?([^{}]+)\}{1,2}")
-_APART = tuple(  # what stands between ranked options; never two of a kind at once: `a/b > c` has a tie
+_APART = tuple(  # separators of ranked options; never two kinds at once: `a/b > c` is a tie
     re.compile(apart, re.IGNORECASE)
     for apart in (
         r"[,;>\n]",
@@ -385,37 +385,37 @@ _APART = tuple(  # what stands between ranked options; never two of a kind at on
 
 
 def refuses(text: str) -> bool:
-    """Whether a text says that there will be no answer."""
+    """Whether a text refuses to answer."""
     return _REFUSAL.search(text[:_LONGEST]) is not None or _REFUSAL.search(text[-_LONGEST:]) is not None
 
 
 def unfilled(text: str) -> bool:
-    """Whether words that are asked for are left as the form has them."""
+    """Whether a text answer is still the form's placeholder."""
     return _UNFILLED.fullmatch(text[:_LONGEST]) is not None
 
 
-def value_of(text: str, one: Answered, *, whole: bool = False) -> Value:
-    """What the text behind a key says. `whole`: it is all there is, and must be nothing but the answer."""
+def value_of(text: str, field: Answered, *, whole: bool = False) -> Value:
+    """The answer in the text after a key. `whole`: the text may contain nothing else."""
     plain = _bare(text[:_LONGEST])
     if plain.endswith((",", "}", '"')):
         plain = plain.rstrip(',}" ')
     if not plain:
         return Value(kind=MISSING)
-    if one.type == "text":
+    if field.type == "text":
         if unfilled(plain):
             return Value(kind=MISSING)
         return Value(kind=REFUSED) if refuses(plain) and len(plain) < 400 else Value(answer=plain)
-    if one.type == "rank":
-        found = _ranking(plain, one)
-    elif one.type == "choice":
-        found = option_of(plain, one, whole=whole)
+    if field.type == "rank":
+        found = _ranking(plain, field)
+    elif field.type == "choice":
+        found = option_of(plain, field, whole=whole)
     else:
-        found = number_of(plain, one, whole=whole)
+        found = number_of(plain, field, whole=whole)
     return Value(kind=REFUSED) if found.kind == INVALID and refuses(plain) else found
 
 
 def _bare(text: str) -> str:
-    """An answer without quotes, brackets of a form, and pictures around it."""
+    """The answer without quotes, placeholder brackets and emoji around it."""
     plain = text.strip().strip(_QUOTES)
     around = _AROUND.fullmatch(plain)
     plain = plain if around is None else next(part for part in around.groups() if part is not None)
@@ -423,21 +423,21 @@ def _bare(text: str) -> str:
     return plain[ends[0] if ends else 0 :].strip(_QUOTES).strip()
 
 
-def _ranking(text: str, one: Answered) -> Value:
-    """Every option once, the first first; behind commas, `>`, or in numbered lines; else behind other marks."""
+def _ranking(text: str, field: Answered) -> Value:
+    """A ranking of all options, each once; separated by commas, `>` or numbered lines, else by other marks."""
     usual, *others = (apart for apart in _APART if "and" not in apart.pattern or "," in text or "then" in text)
-    found = _ranked(usual.split(text), one)
+    found = _ranked(usual.split(text), field)
     if found.kind != INVALID:
         return found
-    return next((other for apart in others if (other := _ranked(apart.split(text), one)).answer is not None), found)
+    return next((other for apart in others if (other := _ranked(apart.split(text), field)).answer is not None), found)
 
 
-def _ranked(texts: Sequence[str], one: Answered) -> Value:
+def _ranked(texts: Sequence[str], field: Answered) -> Value:
     parts = [match for part in texts if (match := _PLACE.match(part)) and match["name"].strip(_MARKS)]
-    order = [label for part in parts if (label := label_of(part["name"].strip(_MARKS), one)) is not None]
+    order = [label for part in parts if (label := label_of(part["name"].strip(_MARKS), field)) is not None]
     if len(order) < len(parts):
         return Value(kind=INVALID)
     places = [int(part["place"]) for part in parts if part["place"]]
     if len(set(order)) < len(order) or places != sorted(set(places)):
         return Value(kind=CONTRADICTORY)  # also `2. warm, 1. cold`: which of the two is first?
-    return Value(answer=order) if len(order) == len(one.labels) else Value(kind=INVALID)
+    return Value(answer=order) if len(order) == len(field.labels) else Value(kind=INVALID)

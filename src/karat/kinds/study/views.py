@@ -48,14 +48,14 @@ _LONG = 300  # characters of one answer, or of a profile
 _LONGEST_NAME = 200
 _LONGEST_READING = 10_000  # characters of an answer as JSON that a form sends back
 _LONGEST_TEMPLATE = 100_000  # characters of a system prompt that is filled
-_MOST_FILLED = 10_000_000  # characters that can come of it, at most: its fields times the whole profile
-_MOST = 60  # tasks of a page, fields of a task, options, attributes
+_MOST_FILLED = 10_000_000  # upper bound of the filled prompt's characters: fields times the whole profile
+_MOST = 60  # tasks on a page, fields of a task, options, attributes
 _MOST_ARMS = 100  # of one participant
 _MOST_CELLS = 400  # of one table: members × rounds
 _MOST_CONDITIONS = 50
 _MOST_LINKS = 100
 _MOST_IN_CELL = 40  # values in a cell
-_MOST_TURNS = 1_000  # of a sample whose texts are filled: each looks at those of a whole group
+_MOST_TURNS = 1_000  # of a sample whose texts are filled, as each depends on the texts of a whole group
 _NAMED = 60  # characters of an answer in a list of choices
 _WITHOUT = {"stopped": "not asked any more", "unrecorded": "not recorded"}
 
@@ -83,9 +83,9 @@ class StudyViews(Views):
         head="what",
         reviewed="replies",
         empty="Nobody has reviewed yet how an answer is read: open a session, and “Review” below one of its replies.",
-        legend="Over what both say. Kappa is the agreement beyond what the habits of both would give by chance; a "
-        "reading is an answer, or why there is none; its interval is clustered by session. karat is compared as it "
-        "scored last.",
+        legend="Over what both read. Kappa is the agreement beyond chance, given how often each gives each reading; a "
+        "reading is an answer, or why there is none; its interval is clustered by session. karat's latest "
+        "scores are used.",
     )
 
     def listing(self, samples: Iterable[tuple[int, Sample]]) -> SampleList:
@@ -95,7 +95,7 @@ class StudyViews(Views):
             try:
                 detail = msgspec.convert(sample.detail, _Detail)
             except msgspec.ValidationError:
-                continue  # no participant: the run folder may come from anywhere
+                continue  # not a participant: the run folder may come from anywhere
             names = (str(turn.detail.get("arm", ""))[:_LONGEST_NAME] for turn in sample.turns)
             arms, study = list(dict.fromkeys(names))[:_MOST_ARMS], detail.study[:_LONGEST_NAME]
             members = len(detail.members)
@@ -121,14 +121,14 @@ class StudyViews(Views):
         return [profile_text(detail.profile), *members]
 
     def label_choices(self, labels: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
-        """Every kind of any field, then each field's own."""
+        """Each kind for any field, then the kinds of each field."""
         of_fields = dict.fromkeys(value for name, value in labels if name != "turn")
         choices = [(f"={kind}", f"any field: {kind}") for kind in of_fields]
         choices += [(f"{name}={value}", f"{name}: {value}") for name, value in labels]
         return [(value, words.replace("_", " ")) for value, words in choices]
 
     def sample_page(self, page: SamplePage) -> tuple[str, dict[str, object]]:
-        """The session of a participant, or of the member that is asked for; else a group's game."""
+        """The session of a participant, or of the member asked for; otherwise the game of a group."""
         members = _members(page.sample)
         seat = int(page.seat) if page.seat.isascii() and page.seat.isdigit() and len(page.seat) < 6 else -1
         if members and not 0 <= seat < len(members):
@@ -201,12 +201,12 @@ class _Turns:
         self.rows = _reading_rows(trial.scores)
 
     def reply(self, turn: int) -> Reply | None:
-        """What came back; None where nothing did."""
+        """The reply; None if there is none."""
         replies = self.trial.replies
         return replies[turn] if turn < len(replies) and not replies[turn].absent else None
 
     def why_missing(self, turn: int) -> str:
-        """Why there is no reply; empty where there is one."""
+        """Why there is no reply; empty if there is one."""
         if self.reply(turn) is not None:
             return ""
         why = self.rows[turn].labels.get("turn") if turn in self.rows else None
@@ -216,7 +216,7 @@ class _Turns:
         return self.trial.why_missing() if why is None else _WITHOUT.get(why, why)
 
     def shown(self, sample: Sample, turn: int) -> str | None:
-        """What the participant was shown; None where they were not asked, or that cannot be known."""
+        """What the participant was shown; None if they were not asked, or if it is unknown."""
         if not sample.turns[turn].open:
             return sample.turns[turn].question
         if turn > len(self.texts) or len(sample.turns) > _MOST_TURNS:
@@ -224,10 +224,10 @@ class _Turns:
         try:
             return of_sample(sample).next_turn(sample, turn, self.texts)
         except (AttributeError, ArithmeticError, KaratError, LookupError, TypeError, ValueError):
-            return None  # samples that no study made
+            return None  # not a sample of a study
 
     def fields(self, sample: Sample, turn: int) -> list[dict[str, str | None]]:
-        """Each field of a turn with its answer, or with why there is none."""
+        """Each field of a turn with its answer, or why there is none."""
         row = self.rows.get(turn)
         values = _mapping(None if row is None else row.detail.get("answers"))
         labels = {} if row is None else {name: why for name, why in row.labels.items() if name != "turn"}
@@ -243,13 +243,13 @@ class _Turns:
         ]
 
     def head(self, page: SamplePage) -> dict[str, object]:
-        """Which trial it is."""
+        """Identifies the trial."""
         trial = self.trial
         return {"n": trial.n, "condition": trial.condition, "repetition": trial.repetition, "name": page.name_of(trial)}
 
 
 def _session(page: SamplePage, seat: int | None) -> dict[str, object]:
-    """Who it is, and each task with what every trial made of it, and what people said."""
+    """The participant, and each task with the replies of every trial and how reviewers read them."""
     sample, trials = page.sample, [_Turns(trial) for trial in page.trials]
     turns = [at for at, turn in enumerate(sample.turns) if seat is None or turn.seat == seat]
     who = sample.detail if seat is None else _members(sample)[seat]
@@ -291,7 +291,7 @@ def _task(page: SamplePage, at: int, trials: Sequence[_Turns]) -> dict[str, obje
 
 
 def _reply(page: SamplePage, turn: int, trial: _Turns) -> dict[str, object]:
-    """A reply, how karat and people read it, and what the form asks; nothing before the trial came to its end."""
+    """A reply, how karat and reviewers read it, and what the review form asks, once the trial has ended."""
     record, row, reply = trial.trial, trial.rows.get(turn), trial.reply(turn)
     text = "" if reply is None else reply.text or reply.answer or ""
     people: dict[str, list[tuple[str, str, bool]]] = {}
@@ -334,7 +334,7 @@ def _game(page: SamplePage) -> dict[str, object]:
         }
         for seat in seats
     ]
-    asks: dict[str, list[int]] = {}  # each text once: as the first member is asked, with answers still open
+    asks: dict[str, list[int]] = {}  # each text once, as the first member gets it, with {{ … }} not filled
     for number in rounds:
         at = next((places[seat, number] for seat in seats if (seat, number) in places), None)
         if at is not None:
@@ -357,7 +357,7 @@ def _game(page: SamplePage) -> dict[str, object]:
 
 
 def _cell(sample: Sample, turn: int | None, trial: _Turns) -> dict[str, object]:
-    """What a member said in a round, and the values that they saw."""
+    """What a member answered in a round, and the values they were shown."""
     if turn is None:
         return {"answers": [], "missing": "", "saw": []}
     missing, fields = trial.why_missing(turn), trial.fields(sample, turn)
@@ -373,14 +373,14 @@ def _path(page: SamplePage, **query: str) -> str:
 class Prompt(msgspec.Struct, frozen=True, kw_only=True):
     """The system prompt that a participant read before the first task."""
 
-    conditions: list[tuple[int, str]]  # place in the plan, and name
-    what: Literal["read", "none", "template", "unknown"]  # as read; none; not to be filled; not kept in the run folder
+    conditions: list[tuple[int, str]]  # position in the plan, and name
+    what: Literal["read", "none", "template", "unknown"]  # as read; none; could not be filled; not in the run folder
     text: str = ""
-    other: bool = False  # whether the run notes the digest of another text: secrets stand in it as ${NAME}
+    other: bool = False  # whether the run recorded another text's digest: here secrets are replaced by ${NAME}
 
 
 def prompts(info: RunInfo, sample: Sample, seat: int | None) -> list[Prompt]:
-    """One a text, with the conditions under which it was read, in the plan's order. `seat`: of a group, from 0."""
+    """One per text, with the conditions under which it was read, in the plan's order. `seat`: in a group, from 0."""
     merged: list[Prompt] = []
     for at, name in enumerate(info.plan.conditions[:_MOST_CONDITIONS]):
         prompt = _prompt(info, name, sample, seat)
@@ -411,12 +411,12 @@ def _prompt(info: RunInfo, name: str, sample: Sample, seat: int | None) -> Promp
     try:
         text = of_sample(sample).prompt(condition, sample, seat) or ""
     except (AttributeError, KaratError, LookupError, TypeError, ValueError):
-        return unfilled  # samples that no study made
+        return unfilled  # not a sample of a study
     return Prompt(conditions=[], what="read", text=text, other=other)
 
 
 def reading_choices(sample: Sample, turn: int, row: Score | None, own: Label | None) -> list[dict[str, object]]:
-    """What the form of a turn asks of each field: choices as JSON with their names, and the reviewer's label.
+    """For each field of a turn's review form: the choices as JSON with their names, and the reviewer's label.
 
     `row`: how karat read the turn.
     """
@@ -440,15 +440,15 @@ def reading_choices(sample: Sample, turn: int, row: Score | None, own: Label | N
 def checked_reading(
     sample: Sample, turn: int, row: Score | None, place: str, given: tuple[Reading | None, str]
 ) -> tuple[str, Reading | None, str]:
-    """Field, answer and why there is none, as a form gave them. Raises ValueError, with a sentence, for a wrong one.
+    """Field, answer and why there is none, from a review form. Raises ValueError with a sentence if it is wrong.
 
-    An answer is read as the study reads those of participants, but for one that karat itself had read.
+    The answer is read as the study reads those of participants, unless it is the one that karat had read.
     """
     names = list(_fields_of(sample, turn))[:_MOST]
     at = int(place) if place.isascii() and place.isdigit() and len(place) < 6 else len(names)
     value, kind = given
     if at >= len(names) or (value is None) == (not kind):
-        raise ValueError("a reading is of one of the turn's fields: an answer, or why there is none")
+        raise ValueError("a reading needs one of the turn's fields, and an answer or why there is none")
     name = names[at]
     if value is None:
         if kind not in KINDS:
@@ -472,14 +472,14 @@ def _choice(value: Reading | None, kind: str, karat: tuple[Reading | None, str])
 
 
 def _sent(value: Reading | None, kind: str) -> str:
-    """As a form sends it: ASCII, so that nothing in it can be taken for something else."""
+    """The value of a form field: ASCII, so that no character can be mistaken for another."""
     if isinstance(value, float) and abs(value) < 1e15 and value == int(value):
         value = int(value)
     return json.dumps({"kind": kind} if value is None else {"value": value})
 
 
 def _options(field: object) -> list[Reading]:
-    """What can be chosen from, where that is few."""
+    """The values to choose from, if they are few."""
     asked = _mapping(field)
     options, ends = asked.get("options"), asked.get("range")
     if asked.get("type") == "choice" and isinstance(options, dict | list):
@@ -499,14 +499,14 @@ def _is_step(end: object) -> bool:
 def _reading_rows(scores: Iterable[Score]) -> dict[int, Score]:
     """Turn → the row that says how it was read: with the answers, or with why there are none.
 
-    A run may have further scorers, whose rows say neither.
+    Rows of other scorers, which say neither, are skipped.
     """
     rows = ((score.turn, score) for score in scores if score.labels or "answers" in score.detail)
     return {turn: score for turn, score in rows if turn is not None}
 
 
 def _read_by_karat(row: Score | None, name: str) -> tuple[Reading | None, str]:
-    """The answer that karat read in a field, or why there is none; neither, where it has not read the turn."""
+    """The answer that karat read in a field, or why there is none; neither if it has not read the turn."""
     if row is None:
         return None, ""
     value = _mapping(row.detail.get("answers")).get(name)
@@ -518,7 +518,7 @@ def _read_by_karat(row: Score | None, name: str) -> tuple[Reading | None, str]:
 
 
 def _read_by(label: Label, name: str) -> tuple[Reading | None, str]:
-    """The same of a person."""
+    """The same for a reviewer."""
     return label.answers.get(name), label.unread.get(name, "")
 
 
@@ -532,7 +532,7 @@ def _hashable(reading: tuple[Reading | None, str]) -> tuple[float | str | tuple[
 
 
 def _fields_of(sample: Sample, turn: int) -> Object:
-    """Field → what it asks for, as the study says."""
+    """Field → what it asks for, according to the study."""
     fields = sample.detail.get("fields")
     return _mapping(fields[turn]) if isinstance(fields, list) and turn < len(fields) else {}
 
@@ -554,7 +554,7 @@ def _field_text(field: object) -> str:
 
 
 def _value_text(value: object) -> str:
-    """An answer, written.
+    """An answer as text.
 
     >>> _value_text(40.0), _value_text(["a", "b"])
     ('40', 'a, b')
@@ -569,15 +569,15 @@ def _value_text(value: object) -> str:
 
 
 def _meaning(value: object, field: object) -> str:
-    """What a chosen option says, where the study has words for it."""
+    """The meaning of a chosen option, if the study gives one."""
     words = _mapping(_mapping(field).get("options")).get(value) if isinstance(value, str) else None
     return _cut(words) if isinstance(words, str) and words != value else ""
 
 
 def filled_values(template: str, filled: str | None) -> list[tuple[str, str]]:
-    """The values that stand in a text where its template has {{ names }}, each name once.
+    """The values that a text has in place of the template's {{ names }}, each name once.
 
-    Nothing where the two do not fit together.
+    Empty if the text does not match the template.
 
     >>> filled_values("You said {{ last.number }}, others {{ others.mean }}.", "You said 3, others 41.5.")
     [('last.number', '3'), ('others.mean', '41.5')]
@@ -612,7 +612,7 @@ def profile_text(profile: Object, *, longest: int = _LONG) -> str:
 
 
 def _members(sample: Sample) -> list[Object]:
-    """Of a group that plays a game; empty for a participant."""
+    """The members of a group in a game; empty for a single participant."""
     members = sample.detail.get("members")
     return members if isinstance(members, list) and all(isinstance(member, dict) for member in members) else []
 

@@ -1,4 +1,4 @@
-"""`python -m karat.testing.models`: the server as a program, until it is ended."""
+"""`python -m karat.testing.models`: the server as a program that runs until it is ended."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--log", type=Path, help="gets a line of JSON for each request")
     chosen = parser.parse_args(arguments)
     ending = {signal.SIGINT, signal.SIGTERM}
-    signal.pthread_sigmask(signal.SIG_BLOCK, ending)  # before there is another thread that could get one
+    signal.pthread_sigmask(signal.SIG_BLOCK, ending)  # before another thread exists that could receive one
     try:
         with serve(chosen.script, port=chosen.port, log=chosen.log, keep=1) as server:
             urls = {name: getattr(server, name) for name in ("openai_url", "anthropic_url", "gemini_url")}

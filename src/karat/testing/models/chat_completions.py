@@ -17,7 +17,7 @@ def whole(output: ModelOutput) -> dict[str, object]:
     if say.stop == "refusal":
         message |= {"content": None, "refusal": say.text}
     if say.reasoning:
-        message["reasoning_content"] = say.reasoning  # as vLLM and DeepSeek call it; OpenAI itself keeps it back
+        message["reasoning_content"] = say.reasoning  # the name that vLLM and DeepSeek use; OpenAI does not return it
     if say.tool_calls:
         message["tool_calls"] = [_call(output, number) for number in range(len(say.tool_calls))]
     choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": _finish(output)}
@@ -25,7 +25,7 @@ def whole(output: ModelOutput) -> dict[str, object]:
 
 
 def events(output: ModelOutput) -> Iterator[Event]:
-    """The answer in parts; after them comes `[DONE]`."""
+    """The answer in parts, followed by `[DONE]`."""
     say = output.say
     yield _chunk(output, {"role": "assistant", "content": "", "refusal": None})
     for piece in pieces(say.reasoning):

@@ -1,4 +1,4 @@
-"""The response where no script rule matches: plausible enough to rehearse an experiment, the same each time."""
+"""The response if no rule matches: plausible enough to rehearse an experiment, and the same each time."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ __all__ = ["default_response", "filled_form", "value_of"]
 
 _SEARCH_WORDS = re.compile(r"search|find|query|look|retriev|ask", re.IGNORECASE)
 _QUERY_NAMES = ("query", "q", "question", "search", "search_query", "keywords", "terms", "text", "input", "prompt")
-# Arguments that are run, and others that take no question: nothing that a dataset says may be run as a command.
+# Arguments that are executed, and others that take no question: a dataset's text must never run as a command.
 _RUN = re.compile(r"command|cmd|code|script", re.IGNORECASE)
 _NO_QUERY = re.compile(r"path|file|url|skill", re.IGNORECASE)
-# pydantic-ai's, Claude Code's, and that of karat's judge: some models cannot be forced to call a tool.
+# Tools of pydantic-ai, Claude Code and karat's judge: some models cannot be forced to call a tool.
 _OUTPUT_TOOL = re.compile(r"^(?:final_result|StructuredOutput$|record_judgement$)")
 _SKILL = re.compile(r"skills are available for use with the Skill tool:[\\n]+- ([\w.:-]+)(?::| \()")
 _LOADED = "Base directory for this skill: "
@@ -31,8 +31,8 @@ _LONGEST_LIST = 3
 
 
 def default_response(request: Request) -> ScriptedResponse:
-    """Structured output where it is asked for; else a skill and a search, then the form of the question, or what
-    was found.
+    """Structured output if it is requested; else a skill and a search, then the filled-in form of the question, or
+    the search result.
     """
     output = _output_tool(request)
     results = _results(request)
@@ -55,7 +55,7 @@ def default_response(request: Request) -> ScriptedResponse:
         return ScriptedResponse(text=form)
     if results:
         return ScriptedResponse(text=results[-1].strip() or "Nothing was found.")
-    return ScriptedResponse(text="This is a rehearsal: no model was asked, and I know nothing by myself.")
+    return ScriptedResponse(text="This is a rehearsal: no model was asked, and I know nothing myself.")
 
 
 def _output_tool(request: Request) -> OfferedTool | None:
@@ -69,20 +69,20 @@ def _output_tool(request: Request) -> OfferedTool | None:
 
 
 def _results(request: Request) -> tuple[str, ...]:
-    """Of tools since the last question; the text of a skill that was loaded follows them as a message of the user."""
+    """Results of tools since the last question; a loaded skill's text follows them as a user message."""
     if request.question.startswith(_LOADED):
         return tuple(message.text for message in request.messages if message.role == "tool")
     return request.tool_results
 
 
 def _skill(request: Request) -> list[ToolUse]:
-    """A call of Claude Code's tool that loads a skill, of the first one that the request lists."""
+    """A call of Claude Code's skill tool for the first skill that the request lists."""
     listed = _SKILL.search(json.dumps(request.body.get("messages"))) if request.offered("Skill") else None
     return [ToolUse(name="Skill", arguments={"skill": listed[1]})] if listed else []
 
 
 def _search_tool(request: Request, *, but: OfferedTool | None) -> tuple[OfferedTool, str] | None:
-    """The tool to search with and the argument that takes the question: by its name first, then by its description."""
+    """The tool to search with and its argument for the question, chosen by name first, then by description."""
     if request.forced not in (None, "*"):
         return None
     usable = [(tool, _query_name(tool.schema)) for tool in request.tools if tool is not but]
@@ -112,7 +112,7 @@ def _arguments(tool: OfferedTool, request: Request, *, query: str) -> dict[str, 
 
 
 def _schema_in(text: str) -> dict[str, object] | None:
-    """The JSON schema that a prompt quotes, as pydantic-ai does where a model knows no structured output."""
+    """The JSON schema in a prompt, where pydantic-ai puts it for models without structured output."""
     for found in re.finditer(r"schema[^{]{0,80}(\{)", text, re.IGNORECASE):
         try:
             value, _ = json.JSONDecoder().raw_decode(text, found.start(1))
@@ -124,14 +124,14 @@ def _schema_in(text: str) -> dict[str, object] | None:
 
 
 def value_of(schema: Mapping[str, Any], seed: str, *, root: Mapping[str, Any] | None = None, depth: int = 0) -> Any:
-    """A value that the JSON schema allows, drawn by a hash of `seed`: the same each time.
+    """A value that fits the JSON schema, drawn by a hash of `seed`, so the same each time.
 
     >>> value_of({"type": "object", "properties": {"score": {"type": "integer", "minimum": 1, "maximum": 5}}}, "x")
     {'score': 1}
     """
     root = schema if root is None else root
     schema = _resolved(schema, root)
-    # A client writes limits into the description for APIs that refuse them in the schema.
+    # Clients put limits into the description for APIs that refuse them in the schema.
     noted = {name: float(number) for name, number in _NOTE.findall(str(schema.get("description", "")))}
     schema = {**noted, **schema}
     draw = int.from_bytes(hashlib.blake2b(seed.encode(), digest_size=8).digest())
@@ -165,7 +165,7 @@ def value_of(schema: Mapping[str, Any], seed: str, *, root: Mapping[str, Any] | 
 
 
 def _resolved(schema: Mapping[str, Any], root: Mapping[str, Any]) -> JsonObject:
-    """Without references and alternatives: the first that is not null."""
+    """The schema with references resolved, and the first alternative that is not null."""
     for _ in range(_DEPTH):
         if "$ref" in schema:
             here: Any = root
@@ -176,7 +176,7 @@ def _resolved(schema: Mapping[str, Any], root: Mapping[str, Any]) -> JsonObject:
         choices = next((schema[key] for key in ("anyOf", "oneOf", "allOf") if schema.get(key)), None)
         if choices is None:
             break
-        chosen = next((one for one in choices if one.get("type") != "null"), choices[0])
+        chosen = next((choice for choice in choices if choice.get("type") != "null"), choices[0])
         rest = {key: value for key, value in schema.items() if key not in ("anyOf", "oneOf", "allOf")}
         schema = {**rest, **chosen}
     return dict(schema)
@@ -185,7 +185,7 @@ def _resolved(schema: Mapping[str, Any], root: Mapping[str, Any]) -> JsonObject:
 def _kind(schema: Mapping[str, object]) -> str:
     kind = schema.get("type")
     if isinstance(kind, list):
-        kind = next((one for one in kind if one != "null"), "null")
+        kind = next((name for name in kind if name != "null"), "null")
     if isinstance(kind, str):
         return kind
     return "object" if "properties" in schema else "string"
@@ -216,11 +216,11 @@ _FORM = re.compile(
 _FROM_TO = re.compile(r"(?P<low>-?\d+(?:\.\d+)?) to \D?(?P<high>-?\d+(?:\.\d+)?)")
 _LEAST = re.compile(r"(?P<low>-?\d+(?:\.\d+)?) or more\b")
 _MOST = re.compile(r"(?P<high>-?\d+(?:\.\d+)?) or less\b")
-_SPAN = 100.0  # of a number whose range has no end
+_SPAN = 100.0  # for a number whose range has no end
 
 
 def filled_form(question: str, seed: str) -> str | None:
-    """One line for each of the form's, drawn by a hash of `seed`: the same each time. None: there is no form.
+    """The form in a question, filled in by a hash of `seed`, so the same each time. None: there is no form.
 
     >>> filled_form("A or B? End your answer with one line in this form:\\nchoice: A", "x")
     'choice: A'
@@ -240,13 +240,13 @@ def _answer(wanted: str, dice: random.Random) -> str:
         return ", ".join(dice.sample(ranked, len(ranked)))
     if (span := _span(wanted)) is not None:
         return _between(*span, dice)
-    options = [one for part in wanted.split(", ") for one in part.split(" or ") if one]
+    options = [option for part in wanted.split(", ") for option in part.split(" or ") if option]
     return dice.choice(options) if len(options) > 1 or len(wanted.split()) == 1 else "Rehearsed, in three words."
 
 
 def _span(wanted: str) -> tuple[float, float] | None:
-    """The range that a number may have, as far as the form says it; None where no number is asked for."""
-    found = next((one.groupdict() for pattern in (_FROM_TO, _LEAST, _MOST) if (one := pattern.search(wanted))), None)
+    """The range of a number, as far as the form states it; None if it does not ask for a number."""
+    found = next((hit.groupdict() for pattern in (_FROM_TO, _LEAST, _MOST) if (hit := pattern.search(wanted))), None)
     if found is None:
         return (1.0, _SPAN) if re.search(r"\bnumber\b", wanted) else None
     if "low" not in found:
@@ -256,6 +256,6 @@ def _span(wanted: str) -> tuple[float, float] | None:
 
 
 def _between(low: float, high: float, dice: random.Random) -> str:
-    """A whole number where the range has two of them: it is right wherever a number is."""
+    """A whole number if the range has two or more, because it is valid wherever a number is."""
     first, last = math.ceil(low), math.floor(high)
     return str(dice.randint(first, last)) if first < last else f"{(low + high) / 2:g}"

@@ -30,7 +30,7 @@ def events(output: ModelOutput) -> Iterator[Event]:
 
 
 def error(status: int, message: str) -> JsonObject:
-    """What the API answers instead."""
+    """An error response of the API."""
     kind = _STATUS.get(status, "UNAVAILABLE" if status >= 500 else "INVALID_ARGUMENT")
     return {"error": {"code": status, "message": message, "status": kind}}
 
@@ -50,9 +50,9 @@ def _chunk(output: ModelOutput, parts: list[JsonObject], *, last: bool = False) 
         candidate["finishReason"] = {None: "STOP", "length": "MAX_TOKENS", "refusal": "SAFETY"}[output.say.stop]
         spoken = output.output_tokens - output.reasoning_tokens
         chunk["usageMetadata"] = {
-            "promptTokenCount": output.input_tokens,  # what came from the cache included
+            "promptTokenCount": output.input_tokens,  # including cached ones
             "cachedContentTokenCount": output.parts[0],
-            "candidatesTokenCount": spoken,  # thoughts apart
+            "candidatesTokenCount": spoken,  # without thoughts
             "thoughtsTokenCount": output.reasoning_tokens,
             "totalTokenCount": output.input_tokens + output.output_tokens,
         }

@@ -79,7 +79,7 @@ def _blocks(output: ModelOutput) -> list[JsonObject]:
 
 
 def _input(arguments: JsonObject | str) -> Any:
-    """A JSON object if the text is one; else the text itself, as the script says."""
+    """A JSON object if the text is one; else the text itself, as in the script."""
     if not isinstance(arguments, str):
         return arguments
     try:
@@ -97,7 +97,7 @@ def _stop(output: ModelOutput) -> str:
 def _usage(output: ModelOutput) -> JsonObject:
     read, written = output.parts
     return {
-        # Anthropic counts what came from the cache, and what went to it, apart.
+        # Anthropic counts cache reads and cache writes separately.
         "input_tokens": max(0, output.input_tokens - read - written),
         "cache_creation_input_tokens": written,
         "cache_read_input_tokens": read,

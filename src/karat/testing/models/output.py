@@ -12,29 +12,29 @@ from karat.testing.models.script import ScriptedResponse
 
 __all__ = ["CREATED", "Event", "ModelOutput", "arguments_text", "model_output", "pieces", "tokens_in"]
 
-CREATED = 1_700_000_000  # every answer's time: the same answer, byte by byte, whenever it is asked for
+CREATED = 1_700_000_000  # the time in every response, so that equal responses are equal bytes at any time
 
 Event = tuple[str | None, dict[str, object]]
-"""One part of a stream: the event's name, where the API gives it one, and its data."""
+"""One part of a stream: the event's name, if the API has names, and its data."""
 
 _PIECES = 12  # of one text in a stream, at most
 _SHORTEST = 8  # characters
 
 
 class ModelOutput(msgspec.Struct, frozen=True, kw_only=True):
-    """One response to one request, with everything that the APIs report."""
+    """One response to one request, with everything the APIs report."""
 
     say: ScriptedResponse
     request: Request
-    id: str  # hex: the same for the same words in the same conversation
+    id: str  # hex: the same for the same text in the same conversation
     model: str
-    input_tokens: int  # the cached ones included
-    output_tokens: int  # the reasoning ones included
+    input_tokens: int  # including cached ones
+    output_tokens: int  # including reasoning
     reasoning_tokens: int
 
     @property
     def parts(self) -> tuple[int, int]:
-        """Tokens that were read from the cache and written to it."""
+        """Tokens read from the cache and written to it."""
         return self.say.usage.cache_read, self.say.usage.cache_write
 
     def call_id(self, prefix: str, number: int) -> str:
@@ -43,7 +43,7 @@ class ModelOutput(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def model_output(say: ScriptedResponse, request: Request) -> ModelOutput:
-    """What is not given is counted: four characters a token."""
+    """The response to send. Tokens that the script does not give are counted: four characters per token."""
     spoken = say.text + "".join(call.name + arguments_text(call.arguments) for call in say.tool_calls)
     reasoning = _tokens(say.reasoning) if say.usage.reasoning is None else say.usage.reasoning
     counted = max(tokens_in(request), say.usage.cache_read + say.usage.cache_write)
@@ -59,8 +59,8 @@ def model_output(say: ScriptedResponse, request: Request) -> ModelOutput:
 
 
 def tokens_in(request: Request) -> int:
-    """The tokens that are reported for a request: four characters a token, tools included."""
-    messages = sum(len(one.text) + sum(map(len, one.tool_calls)) for one in request.messages)
+    """The tokens reported for a request: four characters per token, including tools."""
+    messages = sum(len(message.text) + sum(map(len, message.tool_calls)) for message in request.messages)
     offered = sum(len(tool.name) + len(tool.description) + len(json.dumps(tool.schema)) for tool in request.tools)
     return max(1, (len(request.system) + messages + offered) // 4)
 
@@ -70,11 +70,11 @@ def _tokens(text: str) -> int:
 
 
 def arguments_text(arguments: dict[str, object] | str) -> str:
-    """As the model writes them: JSON, unless the script wants something else."""
+    """Arguments as the model would write them: JSON, unless the script gives a text."""
     return arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
 
 
 def pieces(text: str) -> list[str]:
-    """The text in a few parts; none of an empty one."""
+    """The text in a few parts; an empty text has none."""
     size = max(_SHORTEST, math.ceil(len(text) / _PIECES))
     return [text[start : start + size] for start in range(0, len(text), size)]

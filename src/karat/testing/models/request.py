@@ -1,4 +1,4 @@
-"""A request to a model, in one form for all four APIs."""
+"""A request to a model, in one format for all four APIs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Message(msgspec.Struct, frozen=True, kw_only=True):
     text: str = ""  # for "tool": the result
     tool_calls: tuple[str, ...] = ()  # the names that the assistant called
     tool_call_ids: tuple[str, ...] = ()  # of `tool_calls`; for "tool": of the call that it answers
-    error: bool = False  # for "tool": the client says that the call failed
+    error: bool = False  # for "tool": the client reports that the call failed
 
 
 class OfferedTool(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,36 +38,36 @@ class OfferedTool(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True, dict=True):
-    """One request to a model. `body` is what was sent, word for word."""
+    """One request to a model. `body` is exactly what was sent."""
 
     number: int  # from 1, in order of arrival
     api: Api
     path: str
-    headers: Mapping[str, str]  # lower case names; contains the key
+    headers: Mapping[str, str]  # lower-case names; includes the API key
     body: JsonObject
     model: str
     stream: bool
     system: str = ""
-    asides: tuple[str, ...] = ()  # system messages between the others, as Claude Code sends them
+    asides: tuple[str, ...] = ()  # system messages between other messages, as Claude Code sends them
     messages: tuple[Message, ...] = ()
     tools: tuple[OfferedTool, ...] = ()
-    forced: str | None = None  # a tool must be called: its name, or "*" for any. None: as the model likes
-    schema: JsonObject | None = None  # of the JSON that must be answered with, where it was asked for
+    forced: str | None = None  # the tool that must be called, or "*" for any; None: the model is free
+    schema: JsonObject | None = None  # of the requested structured output
 
     @property
     def key(self) -> str:
-        """The key that was sent; empty if there was none."""
+        """The API key that was sent; empty if there was none."""
         named = self.headers.get("x-api-key") or self.headers.get("x-goog-api-key")
         return named or self.headers.get("authorization", "").removeprefix("Bearer ")
 
     @property
     def question(self) -> str:
-        """The last message of the user."""
+        """The last user message."""
         return next((message.text for message in reversed(self.messages) if message.role == "user"), "")
 
     @property
     def tool_results(self) -> tuple[str, ...]:
-        """The results of tools since the last message of the user."""
+        """The results of tools since the last user message."""
         found = []
         for message in reversed(self.messages):
             if message.role == "user":
@@ -77,7 +77,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return tuple(reversed(found))
 
     def offered(self, name: str) -> OfferedTool | None:
-        """The tool of this name, or the one whose prefixed name (`mcp__docs__search`, `docs_search`) ends so."""
+        """The tool with this name, or whose prefixed name (`mcp__docs__search`, `docs_search`) ends with it."""
         for tool in self.tools:
             if tool.name == name:
                 return tool
@@ -85,12 +85,12 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def digest(self) -> str:
-        """Hex, over the conversation and the model: the same whenever the same is asked."""
-        messages = [[one.role, one.text, one.tool_calls] for one in self.messages]
+        """Hex digest of the conversation and the model."""
+        messages = [[message.role, message.text, message.tool_calls] for message in self.messages]
         return digest_of([self.model, self.system, messages])
 
     def as_json(self) -> dict[str, object]:
-        """For the log file: without the key."""
+        """The request for the log file, without the API key."""
         kept = {name: "***" if name in _KEYS else value for name, value in self.headers.items()}
         return {
             "number": self.number,
@@ -108,23 +108,23 @@ _KEYS = {"authorization", "x-api-key", "x-goog-api-key", "api-key", "cookie", "p
 
 
 def digest_of(value: object) -> str:
-    """24 hex digits over a value of JSON."""
+    """A digest of 24 hex digits of a JSON value."""
     text = json.dumps(value, sort_keys=True, ensure_ascii=True)
     return hashlib.blake2b(text.encode(), digest_size=12).hexdigest()
 
 
-# What Claude Code puts between the words of its user, and behind the results of tools.
+# What Claude Code inserts into its user's text and after the results of tools.
 _REMINDER = re.compile(r"\s*<system-reminder>.*?</system-reminder>\s*", re.DOTALL)
 
-_BILLING = re.compile(r"^x-anthropic-billing-header:.*\n?")  # which build of it asks
+_BILLING = re.compile(r"^x-anthropic-billing-header:.*\n?")  # which of its builds asks
 
 
 class BadRequest(Exception):
-    """What was sent is not a request of this API."""
+    """Not a valid request of this API."""
 
 
 def read_request(api: Api, *, number: int, path: str, headers: Mapping[str, str], body: JsonObject) -> Request:
-    """Raises BadRequest with what is missing or wrong."""
+    """The request. Raises BadRequest with what is missing or wrong."""
     model, stream = body.get("model"), body.get("stream") is True
     if api == "gemini":
         model, _, method = path.rpartition("/")[2].partition(":")
@@ -140,7 +140,7 @@ def read_request(api: Api, *, number: int, path: str, headers: Mapping[str, str]
 
 
 def _refuse_loose_ends(messages: Iterable[Message]) -> None:
-    """As the providers do: each call has its result right behind it, and each result has its call."""
+    """Checks what providers check: each call is directly followed by its result, and each result has its call."""
     open_calls: dict[str, None] = {}
     for message in messages:
         if message.role != "tool":
@@ -194,7 +194,7 @@ def _responses(body: JsonObject) -> JsonObject:
         elif role == "user":
             messages.append(Message(role="user", text=_text(one["content"])))
         else:
-            # One utterance of the model is several items here: its thoughts, its words, its calls.
+            # One response of the model is several items here: its thoughts, its text, its calls.
             before = messages.pop() if messages and messages[-1].role == "assistant" else Message(role="assistant")
             text = before.text + (_text(one["content"]) if kind == "message" else "")
             calls, ids = before.tool_calls, before.tool_call_ids
@@ -251,7 +251,7 @@ def _messages(body: JsonObject) -> JsonObject:
 
 def _gemini(body: JsonObject) -> JsonObject:
     messages: list[Message] = []
-    called: Counter[str] = Counter()  # ids may be left out: the n-th result of a name is of its n-th call
+    called: Counter[str] = Counter()  # ids are optional: the n-th result of a tool belongs to its n-th call
     returned: Counter[str] = Counter()
     for one in _listed(body, "contents"):
         text = "".join(part["text"] for part in one["parts"] if "text" in part and not part.get("thought"))
@@ -271,7 +271,7 @@ def _gemini(body: JsonObject) -> JsonObject:
     declared = [tool for group in body.get("tools") or [] for tool in group.get("functionDeclarations") or []]
     asked = body.get("generationConfig") or {}
     choice = (body.get("toolConfig") or {}).get("functionCallingConfig") or {}
-    schemas = ("parametersJsonSchema", "parameters_json_schema", "parameters")  # the second as Google's SDK writes it
+    schemas = ("parametersJsonSchema", "parameters_json_schema", "parameters")  # the second: Google's SDK
     return {
         "system": _text((body.get("systemInstruction") or {}).get("parts")),
         "messages": tuple(messages),
@@ -298,12 +298,12 @@ _READ = {
 def _listed(body: JsonObject, name: str) -> Iterable[JsonObject]:
     found = body.get(name)
     if not isinstance(found, list) or not found:
-        raise BadRequest(f"{name}: a list that is not empty is required")
+        raise BadRequest(f"{name}: a non-empty list is required")
     return found
 
 
 def _text(content: Any) -> str:
-    """The texts in a message, whether it is one text or a list of blocks."""
+    """The text of a message, which is one text or a list of blocks."""
     if isinstance(content, str) or content is None:
         return content or ""
     return "\n".join(block["text"] for block in content if isinstance(block.get("text"), str))

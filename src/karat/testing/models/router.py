@@ -1,6 +1,6 @@
-"""Answers HTTP requests: finds the API, takes the script's response, and sends it or breaks the connection.
+"""Answers HTTP requests: finds the API, gets the script's response, and sends it or breaks the connection.
 
-HTTP/1.1 is written by hand, because a server that is to break in the middle of a sentence must hold the connection.
+HTTP/1.1 is written by hand, because a server that breaks off in mid-sentence must control the connection itself.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _LARGEST_BODY = 256 * 1024 * 1024
 
 
 class ConnectionEnded(Exception):
-    """The client has closed the connection, or what it sent is not HTTP."""
+    """The client has closed the connection, or sent something that is not HTTP."""
 
 
 class HttpRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,14 +40,14 @@ class HttpRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Connection:
-    """One client's connection: requests in, answers out, one after the other."""
+    """One client's connection: requests in, answers out, one at a time."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader, self._writer = reader, writer
         self._method = ""
 
     async def next_request(self) -> HttpRequest:
-        """Raises ConnectionEnded when there are no more."""
+        """The next request. Raises ConnectionEnded if there is none."""
         try:
             head = await self._reader.readuntil(b"\r\n\r\n")
             first, *lines = head.decode("latin-1").removesuffix("\r\n\r\n").split("\r\n")
@@ -78,7 +78,7 @@ class Connection:
         return b"".join(parts)
 
     async def answer(self, status: int, body: bytes, headers: Mapping[str, str], *, cut: int | None = None) -> None:
-        """A whole answer; with `cut` only so many bytes of it, and the connection breaks."""
+        """Sends a whole answer; with `cut` only that many bytes, then breaks the connection."""
         length = {"content-length": str(len(body))}
         shown = b"" if self._method == "HEAD" else body
         await self._send(_head(status, {**headers, **length}) + (shown if cut is None else shown[:cut]))
@@ -86,7 +86,7 @@ class Connection:
             self.close()
 
     async def begin(self, headers: Mapping[str, str]) -> None:
-        """A stream, of which `send` gives the parts and `end` the end."""
+        """Starts a stream, which `send` continues and `end` ends."""
         await self._send(_head(200, {**headers, "transfer-encoding": "chunked"}))
 
     async def send(self, part: bytes) -> None:
@@ -103,9 +103,9 @@ class Connection:
             raise ConnectionEnded from error
 
     async def wait(self, seconds: float | None) -> None:
-        """Until the time is over (None: never); raises ConnectionEnded where the client does not wait so long."""
+        """Waits (None: forever). Raises ConnectionEnded if the client gives up first."""
         try:
-            # The request is complete: what comes now is the client's end, or a request that came too early.
+            # The request is complete, so what comes now is the client's end or a request that is too early.
             early = await asyncio.wait_for(self._reader.read(1), seconds)
         except TimeoutError:
             return
@@ -128,7 +128,7 @@ def _head(status: int, headers: Mapping[str, str]) -> bytes:
 
 
 class ScriptPlayer:
-    """One run of a script: it counts what was given. Not thread-safe."""
+    """Plays a script and counts its responses. Not thread-safe."""
 
     def __init__(self, script: Script, hook: Hook | None = None) -> None:
         self._script, self._hook = script, hook
@@ -137,13 +137,13 @@ class ScriptPlayer:
 
     @property
     def models(self) -> tuple[str, ...]:
-        """What a listing of models names."""
+        """The names in a list of models."""
         return self._script.models
 
     def respond(self, request: Request, *, busy: int) -> tuple[ScriptedResponse, int | None]:
-        """The response, and the number of its rule from 0 (None: no rule, or a hook).
+        """The response, and its rule's number from 0 (None: no rule, or a hook).
 
-        `busy`: how many requests are being answered, this one included.
+        `busy`: how many requests are being answered, including this one.
         """
         if self._hook is not None:
             chosen = self._hook(request)
@@ -161,7 +161,7 @@ class ScriptPlayer:
         return default_response(request), None
 
     def _step(self, number: int, rule: Rule, request: Request) -> ScriptedResponse:
-        # Each response with the faults that come before it; None: faults without end.
+        # Each response with the faults before it; None: endless faults.
         steps: list[tuple[list[ScriptedResponse], ScriptedResponse | None]] = []
         faults: list[ScriptedResponse] = []
         for response in rule.say:
@@ -188,7 +188,7 @@ class ScriptPlayer:
 
 
 def _filled(response: ScriptedResponse, request: Request) -> ScriptedResponse:
-    """With its templates filled, and its tools called by the names under which they are offered."""
+    """The response with its templates filled in, and its tool calls under the offered names."""
     if response.improvise:
         made = default_response(request)
         return response.model_copy(update={"text": made.text, "tool_calls": made.tool_calls})
@@ -235,15 +235,15 @@ class Router:
         self._busy = 0
         self.requests: deque[Request] = deque(maxlen=keep)
         self.others: deque[str] = deque(maxlen=keep)
-        self.asked = 0  # requests, also those that are no longer kept
+        self.asked = 0  # requests, including those no longer kept
         self.most_busy = 0
 
     async def serve(self, connection: Connection) -> None:
-        """Answer one request. Raises ConnectionEnded when the connection cannot be used any more."""
+        """Answers one request. Raises ConnectionEnded when the connection is no longer usable."""
         call = await connection.next_request()
         ending = next((end for end in sorted(_APIS, key=len, reverse=True) if call.path.endswith(end)), None)
         if ending is None or call.method != "POST":
-            # Listings of models, and whatever else a client requests before it begins.
+            # Lists of models, and other requests that a client sends before it starts.
             self.others.append(f"{call.method} {call.path}")
             head, _, name = call.path.rpartition("/models")
             if call.method in ("GET", "HEAD") and (head or call.path.startswith("/models")):
@@ -291,7 +291,7 @@ class Router:
 
 
 def _listed(model: str) -> dict[str, object]:
-    """A model in the words of both providers."""
+    """A model with the keys of both providers."""
     named = {"type": "model", "display_name": model, "created_at": "2023-11-14T22:13:20Z"}
     return {"id": model, "object": "model", "created": CREATED, "owned_by": "karat", **named}
 

@@ -1,4 +1,4 @@
-"""The script: which response answers which request."""
+"""The format of scripts: which response answers which request."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _Strictly = ConfigDict(extra="forbid", frozen=True)
 
 
 class ToolUse(BaseModel):
-    """One tool call of the model. Templates in the texts of `arguments` are filled; text is sent unchanged."""
+    """One tool call of the model. Templates in the values of `arguments` are filled in; a text is sent unchanged."""
 
     model_config = _Strictly
 
@@ -31,12 +31,12 @@ class ToolUse(BaseModel):
 
 
 class Tokens(BaseModel):
-    """The tokens that a response reports; those not given are counted, four characters a token."""
+    """The tokens that a response reports; those not given are counted, four characters per token."""
 
     model_config = _Strictly
 
-    input: int | None = None  # cache included, as karat counts
-    output: int | None = None  # reasoning included
+    input: int | None = None  # including cached ones, as karat counts
+    output: int | None = None  # including reasoning
     cache_read: int = 0
     cache_write: int = 0
     reasoning: int | None = None
@@ -54,10 +54,10 @@ class ScriptedResponse(BaseModel):
     text: str = ""
     reasoning: str = ""  # shown before the text
     tool_calls: tuple[ToolUse, ...] = ()
-    improvise: bool = False  # as where no rule matches
+    improvise: bool = False  # make up a response, as if no rule matched
     usage: Tokens = Tokens()
-    model: str | None = None  # the model that the response names; None: the one that was asked for
-    stop: Literal["length", "refusal"] | None = None  # None: as it should be
+    model: str | None = None  # the model that the response names; None: the requested one
+    stop: Literal["length", "refusal"] | None = None  # None: a normal stop
 
     delay: float = Field(default=0.0, ge=0)  # seconds before anything is sent
     chunk_seconds: float = Field(default=0.0, ge=0)  # between the events of a stream
@@ -65,17 +65,17 @@ class ScriptedResponse(BaseModel):
     status: int | None = Field(default=None, ge=400, le=599)  # an error instead of an answer: 429, 500, 529, …
     error: str = ""  # its message
     retry_after: float | str | None = None  # the header, with `status`
-    after: int | None = Field(default=None, ge=1)  # with `status`: in the stream, after so many events
-    hang: float | Literal[True] | None = None  # no answer for so many seconds, or until the client gives up
-    malformed: bool = False  # what is sent is not JSON
-    truncate: int | Literal[True] | None = None  # the connection breaks after so many events, or half way
+    after: int | None = Field(default=None, ge=1)  # with `status`: in the stream, after this many events
+    hang: float | Literal[True] | None = None  # no answer for this many seconds, or until the client gives up
+    malformed: bool = False  # send something that is not JSON
+    truncate: int | Literal[True] | None = None  # the connection breaks after this many events, or halfway
     disconnect: bool = False  # the connection breaks before anything is sent
-    body: str | None = None  # exactly this, as text/html, like an error page of a proxy
-    times: int = Field(default=1, ge=1)  # a fault: how often, before the next response comes
+    body: str | None = None  # sent as text/html, like a proxy's error page
+    times: int = Field(default=1, ge=1)  # for a fault: how often before the next response
 
     @property
     def fault(self) -> bool:
-        """Whether the client will ask again and get the next response."""
+        """Whether this is a fault, after which the client asks again and gets the next response."""
         wrong = (self.malformed, self.disconnect, self.truncate is not None, self.body is not None)
         return self.status is not None or self.hang is not None or any(wrong)
 
@@ -86,23 +86,23 @@ class ScriptedResponse(BaseModel):
 
 
 class When(BaseModel):
-    """Which requests a rule answers; everything that is given must hold."""
+    """Which requests a rule answers; all given conditions must hold."""
 
     model_config = _Strictly
 
     api: Api | None = None
     model: str | None = None  # a pattern: claude-*
-    contains: str | None = None  # in a message of the user
+    contains: str | None = None  # contained in a user message
     system: str | None = None  # contained in the system prompt
     tool: str | None = None  # offered under this name, prefixed or not
     tools: bool | None = None  # whether any tool is offered
-    structured: bool | None = None  # whether structured output is asked for
+    structured: bool | None = None  # whether structured output is requested
     stream: bool | None = None
-    busy: int | None = None  # more requests than this are being answered at the moment, this one included
-    times: int | None = Field(default=None, ge=1)  # only so many requests, then the rule is passed over
+    busy: int | None = None  # more requests than this are being answered now, including this one
+    times: int | None = Field(default=None, ge=1)  # only this many requests, then the rule is skipped
 
     def holds(self, request: Request, *, busy: int) -> bool:
-        """For this request; `times` aside."""
+        """Whether the rule matches this request, apart from `times`."""
         conditions = (
             self.api in (None, request.api),
             self.model is None or fnmatch.fnmatchcase(request.model, self.model),
@@ -139,7 +139,7 @@ class Script(BaseModel):
     model_config = _Strictly
 
     format: Literal[1] = 1
-    models: tuple[str, ...] = ("rehearsal",)  # what a listing of models names
+    models: tuple[str, ...] = ("rehearsal",)  # the names in a list of models
     rules: tuple[Rule, ...] = ()
 
     @model_validator(mode="before")
@@ -153,7 +153,7 @@ Hook = Callable[[Request], "str | ScriptedResponse | JsonObject | None"]
 
 
 def read_script(source: Script | Sequence[object] | Mapping[str, object] | Path | str | None) -> Script:
-    """The script in a file, or made of values; None is the empty one. Raises BadOption with every fault."""
+    """The script in a file or in Python values; None: an empty one. Raises BadOption with every fault."""
     import yaml
 
     if source is None or isinstance(source, Script):
@@ -170,17 +170,17 @@ def read_script(source: Script | Sequence[object] | Mapping[str, object] | Path 
     try:
         return Script.model_validate(source if source is not None else {})
     except ValidationError as error:
-        lines = [f"\n  {'.'.join(map(str, one['loc'])) or 'file'}: {one['msg']}" for one in error.errors()]
+        lines = [f"\n  {'.'.join(map(str, fault['loc'])) or 'file'}: {fault['msg']}" for fault in error.errors()]
         raise BadOption(where, "is not a script:" + "".join(lines)) from error
 
 
 def filled(value: object, request: Request) -> object:
-    """The value with the templates in its texts filled; what is put in is not looked at again."""
+    """The value with the templates in its texts filled in; the inserted texts are not searched for templates."""
     if isinstance(value, str):
         return _SLOT.sub(lambda found: _put(found[1], request), value) if "{{" in value else value
     if isinstance(value, Mapping):
-        return {key: filled(one, request) for key, one in value.items()}
-    return [filled(one, request) for one in value] if isinstance(value, list | tuple) else value
+        return {key: filled(item, request) for key, item in value.items()}
+    return [filled(item, request) for item in value] if isinstance(value, list | tuple) else value
 
 
 _SLOT = re.compile(r"\{\{\s*(question|tool_result|system|model)\s*\}\}")

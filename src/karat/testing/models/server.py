@@ -1,4 +1,4 @@
-"""The server: on a separate thread, on this machine only."""
+"""The server: runs on a thread of its own and listens on this machine only."""
 
 from __future__ import annotations
 
@@ -50,17 +50,17 @@ class ModelServer:
 
     @property
     def requests(self) -> list[Request]:
-        """What models were asked so far, in order of arrival; counts of tokens too."""
+        """The requests to models so far, in order of arrival, including token counts."""
         return list(self._router.requests)
 
     @property
     def others(self) -> list[str]:
-        """Everything else that was called, e.g. `HEAD /`."""
+        """All other requests, e.g. `HEAD /`."""
         return list(self._router.others)
 
     @property
     def most_busy(self) -> int:
-        """The most requests that were being answered at a time."""
+        """The largest number of requests answered at the same time."""
         return self._router.most_busy
 
 
@@ -72,11 +72,11 @@ def serve(
     log: Path | str | None = None,
     keep: int | None = None,
 ) -> Iterator[ModelServer]:
-    """A server for the length of the block; `port` 0 is a free one, `log` gets a line of JSON for each request.
+    """A server that runs during the block. `port` 0: a free one. `log` gets a line of JSON per request.
 
     `keep` is how many of the newest requests are kept in memory; None keeps all.
 
-    A script in Python that raises ends its call without an answer, and the block with its exception.
+    If a script in Python raises, its request gets no answer and the block raises the exception at its end.
     """
     hook: Hook | None = script if callable(script) else None
     player = ScriptPlayer(Script() if callable(script) else read_script(script), hook)
@@ -116,7 +116,7 @@ class _Thread(threading.Thread):
         self.crashes: list[BaseException] = []
 
     def port(self) -> int:
-        """Where it listens, once it does. Raises BadOption: the port is taken."""
+        """The port it listens on, once it does. Raises BadOption if the port is taken."""
         self._ready.wait()
         if self._refused is not None:
             raise BadOption("port", f"{self._wanted} cannot be used: {self._refused.strerror}") from self._refused

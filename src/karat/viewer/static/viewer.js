@@ -1,4 +1,4 @@
-// Keys, news of a run that goes on, and reviews. Every page can be read, filtered and followed without it.
+// Keys, new results of a running run, and reviews. Every page can be read, filtered and followed without this script.
 (() => {
   "use strict";
   const body = document.body;
@@ -106,7 +106,7 @@
           const begun = performance.now();
           if (body.dataset.renew === "whole") await renew();
           else if (now.stamp !== stamp) tell();
-          // A large page must not keep the machine busy that is to carry out the run.
+          // A large page must not take time from the run on the same machine.
           const took = performance.now() - begun;
           quiet = Math.max(10 * took, now.going || waiting || !stamp ? 2000 : 5000);
         } else if (answer.status === 304) quiet = Math.min(10000, quiet + 500);
@@ -132,7 +132,7 @@
       if (name.startsWith("score:") && value !== "") review.scores[name.slice(6)] = Number(String(value).replace(",", "."));
       if (name.startsWith("verdict:") && value !== "") review.claims[name.slice(8)] = value;
     }
-    if (review.verdict !== "wrong") delete review.diagnosis;  // what was chosen before the verdict became another one
+    if (review.verdict !== "wrong") delete review.diagnosis;  // chosen before the verdict changed
     return review;
   }
 
@@ -149,7 +149,7 @@
         body: JSON.stringify(read(form)),
       });
       const said = (answer.headers.get("content-type") ?? "").startsWith("application/json") ? await answer.json() : {};
-      const saved = answer.status === 201;  // a page that waits for the index is an answer as well
+      const saved = answer.status === 201;  // a page that waits for the index is a response too
       if (saved) stamp = said.stamp;
       told.textContent = saved ? "Saved." : `Not saved: ${said.problem ?? (answer.ok ? "the run is being read; try again" : "the server refused it")}`;
     } catch { told.textContent = "Not saved: the viewer does not answer. Is it still running?"; }
@@ -160,7 +160,7 @@
       if (form.dataset.ready) continue;
       form.dataset.ready = "yes";
       form.addEventListener("submit", (event) => { event.preventDefault(); save(form); });
-      form.addEventListener("input", (event) => {  // whoever types an answer means it
+      form.addEventListener("input", (event) => {  // typing an answer selects it
         const place = /^typed:(\d+)$/.exec(event.target.name ?? "")?.[1];
         if (place) form.elements.namedItem(`read:${place}`).value = "typed";
       });

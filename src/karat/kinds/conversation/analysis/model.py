@@ -2,7 +2,7 @@
 
 Every rate is over declared turns (all of them, unless its field says over which): a turn that was
 never reached is wrong, and counted. Intervals are clustered by conversation. None is "not
-known" and has a reason beside it where it could surprise; it is never 0.
+known" and comes with a reason where it could surprise; it is never 0.
 """
 
 from __future__ import annotations
@@ -39,25 +39,25 @@ __all__ = [
 class Rate(msgspec.Struct, frozen=True, kw_only=True):
     """A share of turns (or of conversations), or a mean over turns, with its interval clustered by conversation.
 
-    `estimate.n` counts conversations, `n` what the rate is over. Design effect: how many times the
-    variance is that of independent turns; its root is how many times as wide the interval is.
+    `estimate.n` counts conversations, `n` the units of the rate. Design effect: the variance relative
+    to that of independent turns; its root is the relative width of the interval.
     """
 
     name: str  # as in `statistics.json`: numerical_accuracy, …
     metric: str  # as in the score rows: numerical, …
     estimate: Estimate
     n: int  # turns; of conversation_accuracy: conversations × repetitions
-    total: float | None  # what was added up, without weights: the right ones, where it is a share; None without any
+    total: float | None  # the unweighted sum: the right ones, if it is a share; None without any
     naive_se: float | None  # as if turns were independent
-    design_effect: float | None  # estimate.se² / naive_se²; None where one of them is 0 or not known
+    design_effect: float | None  # estimate.se² / naive_se²; None if either is 0 or unknown
     nulls: dict[str, float | None] = {}  # trivial answerer → its rate by the same rule on the same turns
 
 
 class Rung(msgspec.Struct, frozen=True, kw_only=True):
-    """One step of the ladder of matches, from the strictest to the most forgiving."""
+    """One of the matches, ordered from the strictest to the most lenient."""
 
     metric: str  # exact, numerical, declared, unit_agnostic, sign_agnostic, scale_and_sign
-    forgives: str  # in words: what it passes over
+    forgives: str  # a description of what it ignores
     rate: float | None
     right: int  # turns
     forgiven: int  # turns that are right here and not numerical; negative: numerical, and not right here
@@ -72,7 +72,7 @@ class Stratum(msgspec.Struct, frozen=True, kw_only=True):
     n: int  # turns
     right: int  # turns, without weights
     golden_operations: float | None  # of the golden program, mean over the turns that have one
-    agent_operations: float | None = None  # that the agent's program attempts, mean over the turns with a readable one
+    agent_operations: float | None = None  # attempted by the agent's program, mean over the turns with a readable one
 
 
 class Feature(msgspec.Struct, frozen=True, kw_only=True):
@@ -81,7 +81,7 @@ class Feature(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     strata: tuple[Stratum, ...]  # false before true; numbers and texts in order
     correlation: float | None  # Pearson's, over turns, of the feature and being right; None: one of them is constant
-    difference: Estimate | None = None  # with it minus without it; None where it is no yes or no
+    difference: Estimate | None = None  # with it minus without it; None if it is not a yes or no
 
 
 class Example(msgspec.Struct, frozen=True, kw_only=True):
@@ -102,29 +102,29 @@ class Diagnosed(msgspec.Struct, frozen=True, kw_only=True):
 
     label: str
     turns: int
-    share: float | None  # of all failed turns that were answered
+    share: float | None  # of all failed but answered turns
     examples: tuple[Example, ...] = ()
 
 
 class Propagation(msgspec.Struct, frozen=True, kw_only=True):
-    """How errors go on from turn to turn, by the match that makes a turn right."""
+    """How errors propagate from turn to turn, by the match that makes a turn right."""
 
     first_wrong: dict[str, int]  # zero-based turn → conversations whose first wrong turn it is
     never_wrong: int  # conversations
     after_right: Rate  # accuracy of turns whose turn before was right
     after_wrong: Rate
     cascades: int  # wrong turns right after a wrong one
-    propagated: int  # turns of this diagnosis: proved to be right but for an earlier wrong answer
-    had_earlier_been_right: Rate  # accuracy with every turn of which that is proved as right, whatever its diagnosis
+    propagated: int  # turns with this diagnosis: proved to be right except for an earlier wrong answer
+    had_earlier_been_right: Rate  # accuracy if every turn that is proved so counted as right, whatever its diagnosis
 
 
 class Cost(msgspec.Struct, frozen=True, kw_only=True):
-    """What right answers cost: everything spent on all conversations, over what came out right. None: nothing did."""
+    """The cost of right answers: everything spent on all conversations, divided by the right ones. None: none."""
 
     right_conversations: int
     right_turns: int
     tokens: int | None  # in and out, of the agent, failed attempts included; None: not reported
-    tokens_unknown: int  # calls that did not tell
+    tokens_unknown: int  # calls that did not report them
     dollars: float | None  # None: no price is known
     dollars_unknown: int  # calls without a known price, not in `dollars`
     tokens_per_right_conversation: float | None  # `cost_per_correct_answer`
@@ -156,12 +156,12 @@ class Quarantine(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Verdicts(msgspec.Struct, frozen=True, kw_only=True):
-    """The verdicts that stand in the file itself beside ours."""
+    """The verdicts in the file itself compared with ours."""
 
     n: int  # turns with a verdict of the file
     right: int  # by the file
-    agreement: dict[str, float | None]  # our metric → share of these turns on which both say the same
-    only_theirs: dict[str, int]  # our metric → turns right by the file alone
+    agreement: dict[str, float | None]  # our metric → share of these turns on which both agree
+    only_theirs: dict[str, int]  # our metric → turns right only according to the file
     only_ours: dict[str, int]
 
 
@@ -172,7 +172,7 @@ class ConversationResult(msgspec.Struct, frozen=True, kw_only=True):
     conversations: int  # × repetitions: those that ended, with an answer or without
     turns: int  # declared in them
     unreached: int  # of `turns`: without an answer, and counted as wrong
-    not_run: int  # further turns, of conversations that were not begun or not scored; they count nowhere
+    not_run: int  # further turns, in conversations not begun or not scored; they do not count
     accuracies: tuple[Rate, ...]  # numerical first
     conversation_accuracy: Rate  # every turn right
     reasoning: tuple[Rate, ...]  # avg_logic_recall, …, then the same as step_…, over the turns where it exists
@@ -192,36 +192,36 @@ class ConversationResult(msgspec.Struct, frozen=True, kw_only=True):
     unreadable_programs: int = 0  # turns whose predicted program cannot be read: they are in no rate of `reasoning`
 
     def rate(self, name: str) -> Rate | None:
-        """By its name or its metric; None where there is none."""
+        """By its name or its metric; None if there is none."""
         listed = (*self.accuracies, self.conversation_accuracy, *self.reasoning)
         return next((one for one in listed if name in (one.name, one.metric)), None)
 
 
 class NullAnswerer(msgspec.Struct, frozen=True, kw_only=True):
-    """Somebody who knows nothing: what a rule gives them is what it gives away."""
+    """A trivial answerer without knowledge: its score shows how much a rule gives away for free."""
 
     name: str  # as in `Rate.nulls`
     meaning: str
 
 
 class ConversationSummary(Part, frozen=True, kw_only=True):
-    """What `Summary` has besides for a run over conversations."""
+    """The part of `Summary` for a run over conversations."""
 
     scorer: str
     scoring: str  # digest
-    rules: tuple[str, ...]  # versions of the rules met in the score rows: one, unless a run was pieced together
+    rules: tuple[str, ...]  # versions of the rules in the score rows: one, unless a run was merged
     conversations: int  # planned
-    turns: int  # declared in them, once, whose golden answer is a number, yes or no
-    texts: int = 0  # further turns, whose golden answer is text: numbers say nothing of them
-    right: str = "numerical"  # by which match a turn is right; the same yes or no is right by each of them
+    turns: int  # their declared turns (one repetition) whose golden answer is a number, yes or no
+    texts: int = 0  # further turns, whose golden answer is text: not scored as numbers
+    right: str = "numerical"  # the match that counts as right; for yes or no every match requires the same word
     tested: tuple[str, ...] = ()  # the metrics that two conditions are tested on
-    weighted: bool  # whether samples stand for unequal numbers of others, and rates are weighted so
+    weighted: bool  # whether samples represent unequal numbers of others, and rates are weighted accordingly
     level: float
     nulls: tuple[NullAnswerer, ...]
     conditions: tuple[ConversationResult, ...]  # in the order of the file
 
     def unreadable_programs(self) -> str:
-        """Of each condition how many predicted programs cannot be read, in a sentence; empty where all can."""
+        """A sentence with each condition's number of unreadable predicted programs; empty if there are none."""
         counts = []
         for result in self.conditions:
             if result.unreadable_programs:
@@ -232,7 +232,7 @@ class ConversationSummary(Part, frozen=True, kw_only=True):
         return f"Programs that cannot be read, so not available here: {', '.join(counts)}." if counts else ""
 
     def of(self, condition: str) -> ConversationResult | None:
-        """One condition; None where there is none."""
+        """One condition; None if there is none."""
         return next((one for one in self.conditions if one.condition == condition), None)
 
     @property
@@ -243,13 +243,13 @@ class ConversationSummary(Part, frozen=True, kw_only=True):
         return metric.scorer != self.scorer or metric.name in self.tested
 
     def condition_scores(self) -> Iterator[ConditionScore]:
-        for one in self.conditions:
-            rate = one.conversation_accuracy
+        for condition in self.conditions:
+            rate = condition.conversation_accuracy
             yield ConditionScore(
-                condition=one.condition, key=f"{self.scorer}.{rate.name}",
+                condition=condition.condition, key=f"{self.scorer}.{rate.name}",
                 meaning="conversations with every turn right",
                 estimate=rate.estimate, low=0.0, high=1.0, unit="conversations", scorer=self.scorer,
-                scoring=self.scoring, kind="share", details={"conversations": str(one.conversations)},
+                scoring=self.scoring, kind="share", details={"conversations": str(condition.conversations)},
             )  # fmt: skip
 
     def show(self, tree: dict[str, Any]) -> None:
@@ -263,10 +263,10 @@ class ConversationSummary(Part, frozen=True, kw_only=True):
         return {"rates": (_RATES, self._rates())}
 
     def _rates(self) -> Iterator[dict[str, object]]:
-        for one in self.conditions:
-            for rate in (*one.accuracies, one.conversation_accuracy, *one.reasoning):
+        for condition in self.conditions:
+            for rate in (*condition.accuracies, condition.conversation_accuracy, *condition.reasoning):
                 yield {
-                    "condition": one.condition,
+                    "condition": condition.condition,
                     **msgspec.structs.asdict(rate.estimate),
                     **msgspec.structs.asdict(rate),
                     "conversations": rate.estimate.n,
@@ -274,7 +274,7 @@ class ConversationSummary(Part, frozen=True, kw_only=True):
                 }
 
     def headline(self) -> str:
-        """The answer of a run under one condition; nothing for several."""
+        """The answer of a run under one condition; empty for several."""
         if len(self.conditions) != 1:
             return ""
         only = self.conditions[0]
@@ -293,26 +293,26 @@ class ConversationSummary(Part, frozen=True, kw_only=True):
         )
 
     def extraction(self) -> str:
-        """How the answers were found in what the agents said, as one sentence; "" where it is not known."""
+        """How the answers were found in the agents' replies, as one sentence; "" if unknown."""
         turns: dict[str, int] = {}
-        for one in self.conditions:
-            for how, count in one.extraction.items():
+        for condition in self.conditions:
+            for how, count in condition.extraction.items():
                 turns[how] = turns.get(how, 0) + count
         listed = sorted(turns.items(), key=lambda item: -item[1])
         counts = (f"{formats.count(count)} {_FOUND.get(how, f'by {how}')}" for how, count in listed)
         return f"Answers: {', '.join(counts)}." if turns else ""
 
     def warning_lines(self) -> list[str]:
-        """What counts as wrong without having been answered, and numbers that do not belong together."""
+        """Turns that count as wrong without an answer, and numbers that are not comparable."""
         found = []
         if self.texts:
             turns = formats.plural(self.texts, "turn")
-            found.append(f"{turns} with a golden text: numbers say nothing of them; judge them, e.g. with `overlap`")
+            found.append(f"{turns} with a golden text, not scored as numbers: judge them, e.g. with `overlap`")
         for one in self.conditions:
             if one.unreached:
                 counts = f"{formats.count(one.unreached)} of {formats.plural(one.turns, 'turn')}"
                 why = ", ".join(f"{kind} {formats.count(count)}" for kind, count in one.failures.items())
-                found.append(f"{one.condition}: {counts} never reached, and wrong by that{f' ({why})' if why else ''}")
+                found.append(f"{one.condition}: {counts} never reached, so wrong{f' ({why})' if why else ''}")
         if len(self.rules) > 1:
             found.append(f"scores by several versions of the rules ({', '.join(self.rules)}): score the run again")
         return found
@@ -330,7 +330,7 @@ _RIGHT = {
 
 
 def right_in_words(rule: str) -> str:
-    """What a turn is called that is right by this match.
+    """The description of a turn that is right by this match.
 
     >>> right_in_words("declared")
     'right in the unit the agent declared'

@@ -1,4 +1,4 @@
-"""Rates over turns with intervals clustered by conversation; errors and how they go on; cost, pace, verdicts."""
+"""Rates over turns with intervals clustered by conversation; errors and how they propagate; cost, pace, verdicts."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ _RUNGS = {
 
 
 class Nulls(msgspec.Struct, frozen=True):
-    """What trivial answerers get: name → metric → 1, 0 or NaN for each declared turn, once."""
+    """The scores of trivial answerers: name → metric → 1, 0 or NaN for each declared turn, once."""
 
     rates: Mapping[str, Mapping[str, Floats]]
 
@@ -92,7 +92,7 @@ class Nulls(msgspec.Struct, frozen=True):
 
 
 def accuracies(part: Turns, nulls: Nulls, *, kept: Flags | None = None, level: float) -> tuple[Rate, ...]:
-    """The readings of one answer against the golden one. `kept`: of which turns; None: of all that count."""
+    """The accuracy by each match. `kept`: the turns to include; None: all that count."""
     found = []
     for metric, name in ACCURACIES.items():
         values = part.rate(metric) if kept is None else np.where(kept, part.rate(metric), np.nan)
@@ -138,7 +138,7 @@ def _wholly(right: Floats, part: Turns, kept: Flags | None) -> Floats:
 
 
 def reasoning(part: Turns, *, level: float) -> tuple[Rate, ...]:
-    """How good the programs are, over the turns where it can be said; the `step` readings after the `chain` ones."""
+    """The quality of the programs, over the turns where it is known; the `step` metrics after the `chain` ones."""
     found = []
     for prefix in ("", "step_"):
         for reading in _READINGS:
@@ -150,7 +150,7 @@ def reasoning(part: Turns, *, level: float) -> tuple[Rate, ...]:
 
 
 def ladder(part: Turns) -> tuple[Rung, ...]:
-    """From the strictest match to the most forgiving one."""
+    """From the strictest match to the most lenient one."""
     numerical = part.rate("numerical")
     found = []
     for metric, forgives in _RUNGS.items():
@@ -171,7 +171,7 @@ def ladder(part: Turns) -> tuple[Rung, ...]:
 
 
 def strata(part: Turns, keys: Floats, *, level: float) -> tuple[Stratum, ...]:
-    """Accuracy for each whole number in `keys` (one a slot; NaN: of none)."""
+    """Accuracy for each whole number in `keys` (one per slot; NaN: none)."""
     right = part.rate("right")
     there = ~np.isnan(keys) & ~np.isnan(right)
     return tuple(
@@ -203,7 +203,7 @@ def features(part: Turns, *, level: float) -> tuple[Feature, ...]:
     return tuple(one for name in listed if (one := _feature(part, name, level)) is not None)
 
 
-_MOST_VALUES = 12  # of a feature; an id or a free text is none
+_MOST_VALUES = 12  # of a feature; not an id or free text
 
 
 def _feature(part: Turns, name: str, level: float) -> Feature | None:
@@ -241,7 +241,7 @@ def _correlation(part: Turns, one: Floats, two: Floats) -> float | None:
     if not weights.sum() > 0:
         return None
     x, y = (column[there] - np.average(column[there], weights=weights) for column in (one, two))
-    # Sums of products, no matrix products: those differ in the last digit from one processor to another.
+    # Sums of products, not matrix products, whose last digit differs between processors.
     scale = math.sqrt(float((weights * x**2).sum()) * float((weights * y**2).sum()))
     return known(float((weights * (x * y)).sum()) / scale) if scale > 1e-12 else None
 
@@ -299,7 +299,7 @@ _LONGEST = 160  # columns of an excerpt
 
 
 def diagnosed(part: Turns) -> tuple[Diagnosed, ...]:
-    """Answered turns that failed by diagnosis, the most frequent first, with the first few of each as examples."""
+    """Answered turns that failed, by diagnosis, the most frequent first, with the first few of each as examples."""
     slots: dict[str, list[int]] = {}
     wrong = part.value("right") == 0
     for slot in sorted(part.failed_turns):
@@ -317,12 +317,12 @@ def diagnosed(part: Turns) -> tuple[Diagnosed, ...]:
         )
         for label, there in ordered
     ]
-    # Only a turn that is not numerical has a diagnosis; stricter matches call others wrong, too.
+    # Only a turn that is not numerical has a diagnosis; stricter matches count others as wrong, too.
     return (*found, *([Diagnosed(label="within_1_percent", turns=strict, share=strict / failed)] if strict else []))
 
 
 def _of_different_conversations(part: Turns, slots: Sequence[int]) -> list[int]:
-    """The first few, of different conversations where there are enough."""
+    """The first few, of different conversations if there are enough."""
     seen: set[int] = set()
     first: list[int] = []
     rest: list[int] = []
@@ -360,9 +360,9 @@ def extraction(part: Turns) -> dict[str, int]:
 
 
 def propagation(part: Turns, *, level: float) -> Propagation:
-    """Over the turns that were answered: of those that never came, nothing is known but that."""
+    """Over the answered turns: nothing else is known about the others."""
     right = np.where(part.scored, part.value("right"), np.nan)
-    # The number of the turn before, in the same conversation; NaN for first turns
+    # The value of the turn before, in the same conversation; NaN for first turns
     earlier = np.concatenate(([np.nan], right[:-1])) if right.size else right
     before = np.where(part.number > 0, earlier, np.nan)
     wrong = right == 0
@@ -388,7 +388,7 @@ def propagation(part: Turns, *, level: float) -> Propagation:
 
 
 def cost(part: Turns, account: Account, right_conversations: int) -> Cost:
-    """What was spent on all conversations, over what came out right."""
+    """The cost of all conversations, divided by the right answers."""
     right_turns = int(np.nansum(part.rate("right")))
     usage = account.tokens
     known = [count for count in (usage.input, usage.output) if count is not None]
@@ -438,9 +438,9 @@ def _mean_of(values: Floats) -> float | None:
 def quarantine(part: Turns, nulls: Nulls, *, level: float) -> Quarantine | None:
     """The accuracies without the turns that a quarantine file names; None without one."""
     marks = part.base.quarantined
-    if not any(one is not None for one in marks):
+    if not any(mark is not None for mark in marks):
         return None
-    out: Flags = np.tile(np.array([bool(one) for one in marks], dtype=bool), part.repetitions)
+    out: Flags = np.tile(np.array([bool(mark) for mark in marks], dtype=bool), part.repetitions)
     reasons = Counter(
         reason for slot in np.flatnonzero(out & part.counted).tolist() for reason in marks[slot % part.base.size] or ()
     )
@@ -453,7 +453,7 @@ def quarantine(part: Turns, nulls: Nulls, *, level: float) -> Quarantine | None:
 
 
 def verdicts(part: Turns) -> Verdicts | None:
-    """The file's own verdicts beside ours; None where it has none."""
+    """The file's own verdicts compared with ours; None if it has none."""
     theirs = part.verdicts
     there = ~np.isnan(theirs) & part.scored
     if not there.any():

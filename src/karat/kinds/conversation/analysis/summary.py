@@ -1,4 +1,4 @@
-"""What a run over conversations has besides: everything that is known turn by turn. Pure; see `model`."""
+"""The additional results of a run over conversations: everything known turn by turn. Pure; see `model`."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ _MEANINGS = {
 
 
 def conversation(given: AnalysisInput) -> ConversationSummary | None:
-    """None where the scorer `numeric` is not shown, or no golden answer is a number."""
+    """None if the scorer `numeric` is not shown, or no golden answer is a number."""
     index, right, level = given.index, given.rule, given.level
-    info = next((one for one in given.scorers if one.type == "numeric" and given.shows(one)), None)
+    info = next((scorer for scorer in given.scorers if scorer.type == "numeric" and given.shows(scorer)), None)
     if info is None:
         return None
     base = declarations(index)
@@ -91,7 +91,7 @@ def _failures(index: RunIndex, failed: Mapping[int, str], column: int) -> dict[s
 
 
 def _null_rates(base: Declarations, answers: Sequence[Any], right: str) -> dict[str, Floats]:
-    """Metric → 1 or 0 for each declared turn, NaN where there is no golden answer."""
+    """Metric → 1 or 0 for each declared turn, NaN if there is no golden answer."""
     found = match_many(base.golden, answers, printed=base.printed)
     found["right"] = (
         right_by({name: found[name].astype(np.float64) for name in (right, "right", "numerical")}, right) == 1

@@ -1,7 +1,7 @@
-"""Every declared turn of a run over conversations, as columns: what was scored, said, spent.
+"""Every declared turn of a run over conversations, as columns: scores, replies, cost.
 
 A *slot* is a declared turn of one repetition: repetition · declared turns + the turn's place among them, so that
-columns of all conditions are alike. What the index passes over is read again, by the bytes of the lines that count."""
+columns of all conditions line up. What the index does not hold is read again from the lines that count."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ __all__ = [
 
 
 def in_order(values: Sequence[float]) -> float:
-    """The sum from left to right: from Python 3.12 on, `sum` rounds in another way, and old runs keep their digits."""
+    """The sum from left to right: `sum` rounds differently from Python 3.12 on, and would change digits of old runs."""
     return reduce(add, values, 0)  # 0: one bool is a number, too
 
 
@@ -49,7 +49,7 @@ class _AnyReply(Protocol):
 
 
 class HeardReply(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """What is needed of a reply."""
+    """The needed fields of a reply."""
 
     text: str
     answer: str | None = None
@@ -76,7 +76,7 @@ class Matcher(msgspec.Struct, frozen=True, kw_only=True):
 def matcher_of(run: RunFolder, scorer: str, scoring: str) -> Matcher | None:
     """With the options of that scoring.
 
-    None where they ask for a regular expression: one that a run folder names is not run.
+    None if they use a regular expression: one from a run folder is not run.
     """
     options: Mapping[str, object] = next(
         (one.options for one in run.scorers() if (one.name, one.scoring) == (scorer, scoring)), {}
@@ -105,7 +105,7 @@ _STEP = "step_"
 
 
 class Declarations(msgspec.Struct):
-    """What the samples declare, turn by turn, in the order of the run's samples."""
+    """The declared turns of the samples, in the order of the run's samples."""
 
     ids: list[str]
     weights: Floats  # of the samples
@@ -116,7 +116,7 @@ class Declarations(msgspec.Struct):
     questions: list[str]
     golden: list[str | None]  # None: there is none, or it is text
     printed: list[str | None]
-    operations: Floats  # golden compute operations; NaN where no program is known
+    operations: Floats  # golden compute operations; NaN if no program is known
     texts: int  # turns whose golden answer is text
     quarantined: list[tuple[str, ...] | None]  # reasons; None: no quarantine file was given
 
@@ -164,25 +164,25 @@ def _quarantined(samples: Sequence[Sample]) -> list[tuple[str, ...] | None]:
 
 
 class FailedTurn(msgspec.Struct, frozen=True, kw_only=True):
-    """What a failed turn's score says of it, in words."""
+    """What the score of a failed turn says about it, in words."""
 
     trial: str
     diagnosis: str
     expected: str | None = None
     actual: str | None = None
     evidence: str = ""
-    carried: bool = False  # proved: right, had earlier turns been right
+    carried: bool = False  # proved to be right if earlier turns had been right
 
 
 class Turns(msgspec.Struct):
-    """One condition's turns; each column has one number a slot."""
+    """One condition's turns; each column has one number per slot."""
 
     base: Declarations
     repetitions: int
     counted: Flags  # of trials that were scored, or ended without an answer
-    scored: Flags  # the matches are there
-    reached: Flags  # a reply came
-    values: dict[str, Floats] = {}  # metric → NaN where there is none
+    scored: Flags  # has matches
+    reached: Flags  # has a reply
+    values: dict[str, Floats] = {}  # metric → NaN if there is none
     failed_turns: dict[int, FailedTurn] = {}  # by slot
     unreadable: dict[int, str] = {}  # slot → side
     extractors: dict[int, str] = {}  # slot → how the answer was found in the reply
@@ -191,7 +191,7 @@ class Turns(msgspec.Struct):
     prompt_tokens: Floats = msgspec.field(default_factory=lambda: np.empty(0))
     completion_tokens: Floats = msgspec.field(default_factory=lambda: np.empty(0))
     verdicts: Floats = msgspec.field(default_factory=lambda: np.empty(0))  # of the file of answers: 1, 0; NaN without
-    scoring_tokens: int = 0  # of judges, which are no part of what the answers cost
+    scoring_tokens: int = 0  # of judges, not part of the answers' cost
 
     @property
     def sample(self) -> Ints:
@@ -203,11 +203,11 @@ class Turns(msgspec.Struct):
 
     @property
     def conversation(self) -> Ints:
-        """Sample and repetition in one: which trial a slot is of."""
+        """The trial of each slot: sample and repetition as one number."""
         return self.sample + np.repeat(np.arange(self.repetitions) * len(self.base.ids), self.base.size)
 
     def value(self, metric: str) -> Floats:
-        """The metric of the turns that count; NaN elsewhere, and everywhere where there is no such metric."""
+        """The metric of the turns that count; NaN elsewhere, and everywhere if there is no such metric."""
         nothing = np.full(self.counted.size, np.nan)
         return np.where(self.counted & self.asked, self.values.get(metric, nothing), np.nan)
 
@@ -217,7 +217,7 @@ class Turns(msgspec.Struct):
         return np.tile(np.array([golden is not None for golden in self.base.golden], dtype=bool), self.repetitions)
 
     def rate(self, metric: str) -> Floats:
-        """As `value`, and 0 for turns that were never reached; NaN where the dataset has no golden answer."""
+        """Like `value`, but 0 for turns that were never reached; NaN if the dataset has no golden answer."""
         wrong = self.counted & ~self.scored & self.asked
         return np.where(wrong, 0.0, self.value(metric))
 
@@ -262,9 +262,9 @@ _score = msgspec.json.Decoder(_Score).decode
 def read_turns(
     index: RunIndex, base: Declarations, scoring: tuple[str, str], failed: Collection[int], *, right: str
 ) -> tuple[list[Turns], set[str]]:
-    """Each condition's turns, and the versions of the rules that their scores name.
+    """Each condition's turns, and the versions of the rules in their scores.
 
-    `scoring`: scorer and digest. `failed`: cells that ended without an answer. `right`: by which match a turn is right.
+    `scoring`: scorer and digest. `failed`: cells without an answer. `right`: the match that makes a turn right.
     """
     rows = index.scores.get(scoring)
     parts = [_empty(base, index.repetitions) for _ in index.conditions]
@@ -295,7 +295,7 @@ def read_turns(
 
 
 class _Places:
-    """Where a cell's turns stand."""
+    """The indices of a cell's turns."""
 
     def __init__(self, index: RunIndex, base: Declarations) -> None:
         self._index, self._repetitions, self._conditions = index, index.repetitions, len(index.conditions)
@@ -344,7 +344,7 @@ def _fill(parts: Sequence[Turns], places: _Places, layout: Layout, metrics: Sequ
 
 
 def _hear(part: Turns, slots: slice, replies: Sequence[HeardReply], matcher: Matcher) -> None:
-    """The turns that were answered before a conversation broke off."""
+    """The turns answered before a conversation failed."""
     for slot, reply in zip(range(slots.start, slots.stop), replies, strict=False):
         place = slot % part.base.size
         part.scored[slot] = part.reached[slot] = True
@@ -368,7 +368,7 @@ def _meter(part: Turns, slots: slice, replies: Sequence[_Reply | HeardReply]) ->
 
 
 def _note(part: Turns, slots: slice, score: _Score) -> str:
-    """Keeps what a score row says besides its values; returns the version of its rules."""
+    """Keeps the details of a score row; returns the version of its rules."""
     slot = slots.start + (score.turn or 0)
     if score.turn is None or not slots.start <= slot < slots.stop:
         return ""
@@ -397,7 +397,7 @@ def _note(part: Turns, slots: slice, score: _Score) -> str:
     if score.labels.get("program") == "unreadable":
         part.unreadable_programs.add(slot)
     if detail.program:
-        # The readings by step, and what the program attempts: older scores do not say it
+        # Step metrics, and the operations that the program attempts: missing in older scores
         step = detail.reasoning.step if detail.reasoning is not None else {}
         values = {_STEP + name: value for name, value in step.items()}
         attempted = part.values.get("agent_operations")
@@ -417,7 +417,7 @@ def _written(value: Any) -> str:
 
 
 def _proof(evidence: Any) -> str:
-    """That an error was carried on; the whole proof stands in the score row."""
+    """A short proof that an error was carried over; the full proof is in the score row."""
     if not isinstance(evidence, dict):
         return _written(evidence)
     swaps = evidence.get("substitutions")

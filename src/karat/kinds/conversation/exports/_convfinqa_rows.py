@@ -33,7 +33,7 @@ __all__ = [
 Row = dict[str, Any]
 
 _FEATURES = ("has_type2_question", "has_duplicate_columns", "has_non_numeric_values")
-# First the columns of the original system, in its order, which its readers know; then karat's own.
+# First the columns of the original system, in the order that its readers expect; then karat's own.
 SUMMARY = (
     "trace_id", "conversation_id", "conversation_type", "num_turns", "total_tokens", "prompt_tokens",
     "completion_tokens", "total_llm_calls", "total_tool_calls", "total_latency_ms", "avg_plan_steps",
@@ -64,7 +64,7 @@ VALIDATION = (
 
 _MATCHES = {
     "numerical_match": "numerical",
-    "financial_match": "soft",  # both are 1 % relative
+    "financial_match": "soft",  # both allow 1 % relative error
     "soft_match": "soft",
     "unit_agnostic_match": "unit_agnostic",
     "sign_agnostic_match": "sign_agnostic",
@@ -96,25 +96,25 @@ _ADDED = {
 
 
 class Shown(NamedTuple):
-    """The scoring that is shown, and what compares the turns that it never saw."""
+    """The shown scoring, and the comparison for turns that it did not score."""
 
     scorer: str
     scoring: str
     matcher: Matcher | None
-    right: str = "numerical"  # by which match a turn is right
+    right: str = "numerical"  # the match that makes a turn right
 
 
 class _Place(msgspec.Struct, frozen=True):
-    """A turn, and what is known of it."""
+    """A turn, and what is known about it."""
 
     trial: TrialRecord
     number: int
     turn: Turn
     reply: Reply | None  # None: never reached
     score: Score | None
-    values: Mapping[str, Any]  # of the score, or the matches of a turn that was answered before the conversation broke
-    broke: bool  # whether the conversation broke off here
-    rule: str  # by which match it is right
+    values: Mapping[str, Any]  # of the score, or the matches of a turn answered before the conversation failed
+    broke: bool  # whether the conversation failed here
+    rule: str  # the match that makes it right
 
     @property
     def right(self) -> bool | None:
@@ -145,7 +145,7 @@ def _text(value: Any) -> str | None:
 
 
 def turn_rows(trial: TrialRecord, trace: str, shown: Shown) -> list[Row]:
-    """One row a declared turn, in order."""
+    """One row per declared turn, in order."""
     return [_turn_row(place, trace) for place in _places(trial, shown)]
 
 
@@ -153,7 +153,7 @@ def _turn_row(place: _Place, trace: str) -> Row:
     score, reply, failure = place.score, place.reply, place.trial.failure
     detail = score.detail if score is not None else {}
     values, golden = place.values, place.turn.golden
-    # A turn that was never reached is wrong; an answer without a score is not known to be.
+    # A turn that was never reached is wrong; for an answer without a score it is unknown.
     unscored: bool | None = None if place.trial.answer is not None or golden is None else False
     actual = (
         detail.get("actual")
@@ -192,7 +192,7 @@ def _turn_row(place: _Place, trace: str) -> Row:
 
 
 def in_numbers(text: Any) -> str | None:
-    """An answer as data frames read it: `-7.4%` is -0.074, `1,234.5` is 1234.5; what is no number stays as it is."""
+    """An answer in a form for data frames: `-7.4%` is -0.074, `1,234.5` is 1234.5; other text is unchanged."""
     value = parse_value(text) if isinstance(text, str) else None
     if value is None or value.boolean is not None or plain(str(text)) == value.number:
         return _text(text)
@@ -200,7 +200,7 @@ def in_numbers(text: Any) -> str | None:
 
 
 def _plan(predicted: Any) -> Row:
-    """What the agent's program says of its plan; nothing where there is none that can be read."""
+    """The plan in the agent's program; empty if there is none that can be read."""
     program = parse_program(predicted) if predicted else None
     attempted = operations_attempted(program) if program is not None else None
     if program is None or attempted is None:
@@ -213,7 +213,7 @@ def _plan(predicted: Any) -> Row:
 
 
 def _validated(reply: Reply | None) -> Row:
-    """The last word of the agent's validator; nothing where it has none."""
+    """The final verdict of the agent's validator; empty if it has none."""
     if reply is None:
         return {}
     row: Row = {"recorded_verdict": reply.verdict}
@@ -245,7 +245,7 @@ def _spent(reply: Reply | None) -> Row:
 
 
 def _total(parts: Sequence[float | None]) -> float | None:
-    """Of what is known; None where nothing is."""
+    """Of the known values; None if there are none."""
     there = [part for part in parts if part is not None]
     return in_order(there) if there else None
 
@@ -288,7 +288,7 @@ def _ended(started: str | None, seconds: float | None) -> str | None:
 
 
 def error_rows(trial: TrialRecord, turns: Sequence[Row], shown: Shown) -> Iterator[Row]:
-    """Every turn that is wrong, broke off, or was never reached."""
+    """Every turn that is wrong, failed, or was never reached."""
     for place, row in zip(_places(trial, shown), turns, strict=True):
         right = place.right
         known = place.score is not None or trial.answer is None
@@ -316,22 +316,22 @@ def error_rows(trial: TrialRecord, turns: Sequence[Row], shown: Shown) -> Iterat
 
 
 def validation_rows(trial: TrialRecord, trace: str) -> Iterator[Row]:
-    """What the agent's own validator said of each attempt at each turn."""
+    """The agent's own validator's verdict on each attempt at each turn."""
     for number, reply in enumerate(trial.answer.replies if trial.answer is not None else trial.heard):
-        for one in reply.validations:
+        for validation in reply.validations:
             yield {
                 "trace_id": trace,
                 "conversation_id": trial.sample.id,
                 "turn_idx": number,
-                "retry_number": one.retry_number,
-                "valid": one.valid,
-                "confidence": one.confidence,
-                "failed_steps": ";".join(one.failed_steps) or None,
-                "issues": "; ".join(one.issues) or None,
+                "retry_number": validation.retry_number,
+                "valid": validation.valid,
+                "confidence": validation.confidence,
+                "failed_steps": ";".join(validation.failed_steps) or None,
+                "issues": "; ".join(validation.issues) or None,
             }
 
 
-# What stands for a value that is not known where the original's type has no null.
+# Values for unknown fields whose type in the original does not allow null.
 _TRACE: Row = {
     "trace_id": "", "conversation_id": "", "conversation_type": "unknown", "num_turns": 0, "total_tokens": 0,
     "total_prompt_tokens": 0, "total_completion_tokens": 0, "total_llm_calls": 0, "total_tool_calls": 0,
@@ -368,7 +368,7 @@ def trace_of(
 ) -> dict[str, Any]:
     """The whole conversation. `row`, `turns`, `errors`: its rows in the tables. `began`: when the run did.
 
-    A conversation that broke off has no times of its own in the journal: it has `began`.
+    A failed conversation has no times in the journal and gets `began`.
     """
     answer = trial.answer
     values = {
@@ -459,7 +459,7 @@ def _llm_calls(cells: Row, reply: Reply | None) -> list[Row]:
 
 
 def _number(text: str | None) -> float | int | str | None:
-    """A number where the text is one."""
+    """A number if the text is one."""
     value = float("nan") if text is None else plain(text)
     if value != value or text is None:
         return text

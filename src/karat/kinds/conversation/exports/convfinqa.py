@@ -50,11 +50,11 @@ _SUMMARY: dict[str, Any] = {
     "avg_latency_per_turn": 0.0, "avg_llm_calls_per_turn": 0.0, "avg_tool_calls_per_turn": 0.0, "avg_plan_steps": 0.0,
     "error_rate": 0.0, "avg_validator_retries": 0.0, "avg_validator_confidence": 0.0,
 }  # fmt: skip
-"""The original system's fields that are one number, and what stands for a number that is not known."""
+"""The original system's single-number fields, with the value written for an unknown number."""
 
 
 class Totals:
-    """What all conversations come to, added up while their rows are written."""
+    """Totals over all conversations, summed while their rows are written."""
 
     def __init__(self) -> None:
         self.conversations = self.broken = self.turns = 0
@@ -96,7 +96,7 @@ class Totals:
             found[1] += 1
 
     def fields(self) -> dict[str, Any]:
-        """By the original's names; what is not known is not there."""
+        """By the original's names; unknown values are omitted."""
         groups = {
             name: {key: total / n for key, (total, n) in sorted(self._groups.get(name, {}).items())}
             for name in ("accuracy_by_turn_number", "avg_operations_by_turn", "accuracy_by_type")
@@ -128,10 +128,10 @@ _OF_TURNS = {
 
 
 def statistics(summary: Summary, totals: Totals) -> dict[str, Any]:
-    """The original system's fields over everything; then, by condition, all that karat knows.
+    """The original system's fields over everything, followed by everything karat knows, by condition.
 
-    Where a run has one condition, its numbers are those at the top too. In `conditions` what does not exist is
-    None, with n, interval and design effect under `estimates` and what trivial answerers get under `null_rates`.
+    If a run has one condition, its numbers are also at the top. In `conditions` missing values are
+    None, with n, interval and design effect under `estimates` and scores of trivial answerers under `null_rates`.
     """
     part = summary.part(ConversationSummary)
     head = {"format": FORMAT_VERSION, "made_by": f"karat {__version__}", "run": summary.run, "name": summary.name}
@@ -153,15 +153,15 @@ def statistics(summary: Summary, totals: Totals) -> dict[str, Any]:
         "null_answerers": {one.name: one.meaning for one in part.nulls},
         "differences": [
             {
-                "metric": one.metric,
-                "a": one.a,
-                "b": one.b,
-                **msgspec.to_builtins(one.estimate),
-                "p": one.p,
-                "p_adjusted": one.p_adjusted,
-                "verdict": one.verdict,
+                "metric": difference.metric,
+                "a": difference.a,
+                "b": difference.b,
+                **msgspec.to_builtins(difference.estimate),
+                "p": difference.p,
+                "p_adjusted": difference.p_adjusted,
+                "verdict": difference.verdict,
             }
-            for one in summary.differences
+            for difference in summary.differences
         ],
         "conditions": found,
     }
@@ -172,7 +172,7 @@ def _original(summary: Summary, totals: Totals, only: Mapping[str, Any]) -> dict
     part = summary.part(ConversationSummary)
     conditions = part.conditions if part is not None else ()
     seed = summary.provenance.settings.get("dataset.seed")
-    same = {  # estimates of the summary, which weigh the conversations
+    same = {  # estimates of the summary, which weight the conversations
         "financial_accuracy": only.get("soft_match_accuracy"),
         "conversation_level_accuracy": only.get("conversation_accuracy"),
         "avg_latency_per_turn": only.get("avg_latency_ms_per_turn"),
@@ -192,8 +192,8 @@ def _original(summary: Summary, totals: Totals, only: Mapping[str, Any]) -> dict
         "random_seed": seed if isinstance(seed, int) else None,
     }
     errors: dict[str, int] = {}
-    for one in conditions:
-        for each in one.diagnoses:
+    for condition in conditions:
+        for each in condition.diagnoses:
             errors[each.label] = errors.get(each.label, 0) + each.turns
     filled = typed(values, _SUMMARY)
     cost, known = _cost(conditions)
@@ -207,75 +207,75 @@ def _original(summary: Summary, totals: Totals, only: Mapping[str, Any]) -> dict
 
 
 def _cost(conditions: Sequence[ConversationResult]) -> tuple[float | None, bool]:
-    """Tokens of each wholly right conversation, and whether it is known.
+    """Tokens per completely right conversation, and whether they are known.
 
-    None where no conversation is right: nothing can be said to have cost so much. 0.0 where tokens are not known.
+    None if no conversation is right. 0.0 if tokens are not known.
     """
-    right = sum(one.cost.right_conversations for one in conditions)
-    tokens = [one.cost.tokens for one in conditions if one.cost.tokens is not None]
+    right = sum(condition.cost.right_conversations for condition in conditions)
+    tokens = [condition.cost.tokens for condition in conditions if condition.cost.tokens is not None]
     if conditions and not right:
         return None, True
     return (sum(tokens) / right, True) if tokens and right else (0.0, False)
 
 
-def _condition(found: ConversationResult) -> dict[str, Any]:
-    rates = (*found.accuracies, found.conversation_accuracy, *found.reasoning)
-    spread = found.propagation
+def _condition(condition: ConversationResult) -> dict[str, Any]:
+    rates = (*condition.accuracies, condition.conversation_accuracy, *condition.reasoning)
+    spread = condition.propagation
     return {
-        "total_conversations": found.conversations,
-        "total_turns": found.turns,
-        "unreached": found.unreached,
-        "not_run": found.not_run,
-        **dict.fromkeys(_READINGS),  # what no turn has is there, and null
+        "total_conversations": condition.conversations,
+        "total_turns": condition.turns,
+        "unreached": condition.unreached,
+        "not_run": condition.not_run,
+        **dict.fromkeys(_READINGS),  # null unless some turn has the metric
         **{rate.name: rate.estimate.value for rate in rates},
-        **_groups(found),
-        "cost_per_correct_answer": found.cost.tokens_per_right_conversation,
-        "cost_per_correct_answer_dollars": found.cost.dollars_per_right_conversation,
-        "cost_per_right_turn": found.cost.tokens_per_right_turn,
-        "cost_per_right_turn_dollars": found.cost.dollars_per_right_turn,
-        "cost": msgspec.to_builtins(found.cost),
-        "error_types": {one.label: one.turns for one in found.diagnoses},
-        "failures": found.failures,
-        "unreadable": found.unreadable,
-        "unreadable_programs": found.unreadable_programs,
-        "avg_latency_ms_per_turn": found.pace.milliseconds_mean,
-        "avg_tokens_per_turn": found.pace.tokens_mean,
-        "pace": msgspec.to_builtins(found.pace),
+        **_groups(condition),
+        "cost_per_correct_answer": condition.cost.tokens_per_right_conversation,
+        "cost_per_correct_answer_dollars": condition.cost.dollars_per_right_conversation,
+        "cost_per_right_turn": condition.cost.tokens_per_right_turn,
+        "cost_per_right_turn_dollars": condition.cost.dollars_per_right_turn,
+        "cost": msgspec.to_builtins(condition.cost),
+        "error_types": {diagnosis.label: diagnosis.turns for diagnosis in condition.diagnoses},
+        "failures": condition.failures,
+        "unreadable": condition.unreadable,
+        "unreadable_programs": condition.unreadable_programs,
+        "avg_latency_ms_per_turn": condition.pace.milliseconds_mean,
+        "avg_tokens_per_turn": condition.pace.tokens_mean,
+        "pace": msgspec.to_builtins(condition.pace),
         "first_wrong_turn": spread.first_wrong,
         "never_wrong": spread.never_wrong,
         "cascades": spread.cascades,
         "propagated": spread.propagated,
-        **{rate.name: rate.estimate.value for rate in _after(found)},
-        "ladder": msgspec.to_builtins(found.ladder),
-        "estimates": {rate.name: _estimate(rate) for rate in (*rates, *_after(found))},
+        **{rate.name: rate.estimate.value for rate in _after(condition)},
+        "ladder": msgspec.to_builtins(condition.ladder),
+        "estimates": {rate.name: _estimate(rate) for rate in (*rates, *_after(condition))},
         "null_rates": {rate.name: rate.nulls for rate in rates if rate.nulls},
-        "without_quarantine": _quarantine(found),
-        "verdicts_of_the_file": msgspec.to_builtins(found.verdicts),
+        "without_quarantine": _quarantine(condition),
+        "verdicts_of_the_file": msgspec.to_builtins(condition.verdicts),
     }
 
 
-def _groups(found: ConversationResult) -> dict[str, Any]:
+def _groups(condition: ConversationResult) -> dict[str, Any]:
     """Accuracy of some of the turns: the numbers, then the same with n and interval."""
     return {
-        "accuracy_by_turn_number": _values(found.by_turn),
-        "avg_operations_by_turn": {one.key: one.agent_operations for one in found.by_turn},
-        "avg_golden_operations_by_turn": {one.key: one.golden_operations for one in found.by_turn},
-        "accuracy_by_operations": _values(found.by_operations),
-        "accuracy_by_feature": {one.name: _values(one.strata) for one in found.features},
-        "feature_correlations": {one.name: one.correlation for one in found.features},
-        "by_turn": msgspec.to_builtins(found.by_turn),
-        "by_operations": msgspec.to_builtins(found.by_operations),
-        "features": msgspec.to_builtins(found.features),
+        "accuracy_by_turn_number": _values(condition.by_turn),
+        "avg_operations_by_turn": {one.key: one.agent_operations for one in condition.by_turn},
+        "avg_golden_operations_by_turn": {one.key: one.golden_operations for one in condition.by_turn},
+        "accuracy_by_operations": _values(condition.by_operations),
+        "accuracy_by_feature": {feature.name: _values(feature.strata) for feature in condition.features},
+        "feature_correlations": {feature.name: feature.correlation for feature in condition.features},
+        "by_turn": msgspec.to_builtins(condition.by_turn),
+        "by_operations": msgspec.to_builtins(condition.by_operations),
+        "features": msgspec.to_builtins(condition.features),
     }
 
 
-def _after(found: ConversationResult) -> tuple[Rate, ...]:
-    spread = found.propagation
+def _after(condition: ConversationResult) -> tuple[Rate, ...]:
+    spread = condition.propagation
     return spread.after_right, spread.after_wrong, spread.had_earlier_been_right
 
 
 def _values(strata: Sequence[Stratum]) -> dict[str, float | None]:
-    return {one.key: one.estimate.value for one in strata}
+    return {stratum.key: stratum.estimate.value for stratum in strata}
 
 
 def _estimate(rate: Rate) -> dict[str, Any]:
@@ -295,8 +295,8 @@ def _estimate(rate: Rate) -> dict[str, Any]:
     }
 
 
-def _quarantine(found: ConversationResult) -> dict[str, Any] | None:
-    part = found.quarantine
+def _quarantine(condition: ConversationResult) -> dict[str, Any] | None:
+    part = condition.quarantine
     if part is None:
         return None
     rates = (*part.accuracies, part.conversation_accuracy)
@@ -310,18 +310,17 @@ def _quarantine(found: ConversationResult) -> dict[str, Any] | None:
 
 _TABLES = {"summary.csv": SUMMARY, "turns.csv": TURNS, "errors.csv": ERRORS}
 MOST_CHARACTERS = 32_000
-"""Of a cell: a spreadsheet takes 32,767. The traces hold everything."""
+"""Characters of a cell; a spreadsheet allows 32,767. The traces contain everything."""
 
 
 class Convfinqa:
-    """Tables of conversations, turns and errors, `statistics.json`, and each conversation whole, as JSON.
+    """Tables of conversations, turns and errors, `statistics.json`, and each complete conversation as JSON.
 
-    For a folder: `--out FOLDER`. Written while the run is read. Readers of the original system's files can read
-    these: its columns come first, in its order, and its fields have its types. What is not known is empty in a
-    table. In JSON it is null where the original allows that, else 0, an empty list, or true for
-    `validator_valid`, and `unknown` lists such fields. `validation.csv` is there where an agent
-    reports a validator. A cell that a spreadsheet would take for a formula begins with an apostrophe. Trials
-    that were not run have no rows. For runs over conversations.
+    For a folder: `--out FOLDER`. Readers of the original system's files can read these: its columns come first, in
+    its order, and its fields have its types. Unknown values are empty in a table. In JSON they are null if the
+    original allows that, else 0, an empty list, or true for `validator_valid`, and `unknown` lists such fields.
+    `validation.csv` exists if an agent reports a validator. Trials that were not run have no rows. For runs over
+    conversations.
     """
 
     kinds = ("conversation",)
@@ -339,7 +338,7 @@ def _pieces(summary: Summary, run: RunFolder) -> Iterator[tuple[str, str]]:
         yield name, _line(columns)
     totals, validated = Totals(), False
     for trial in trials(run, summary):
-        # The trial's id, as a file can be called; None where it was not run
+        # The trial's id, as a file name; None if it was not run
         found = (
             trial.answer.trial if trial.answer is not None else trial.failure.trial if trial.failure is not None else ""
         )

@@ -1,4 +1,4 @@
-"""`--to convfinqa-official`: execution and program accuracy as the official scorer of ConvFinQA counts them."""
+"""`--to convfinqa-official`: execution and program accuracy as counted by the official scorer of ConvFinQA."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ FORMAT_VERSION = 1
 class ConvfinqaOfficial:
     """Official execution and program accuracy by condition, as JSON, with intervals clustered by conversation.
 
-    For numbers that stand beside a leaderboard. Of each declared turn the agent's program is scored, not its
-    answer: `execution_accuracy` asks that it executes to the golden answer, to five decimals, `program_accuracy` that
-    it is the golden program's formula in the golden program's numbers. A turn without a program, or with one that the
-    official scorer refuses, is wrong, and counted. For runs over conversations.
+    For numbers comparable with a leaderboard. For each declared turn the agent's program is scored, not its
+    answer: `execution_accuracy` requires that it executes to the golden answer, to five decimals, `program_accuracy`
+    that it is the golden program's formula in the golden program's numbers. A turn without a program, or with one that
+    the official scorer refuses, is wrong, and counted. For runs over conversations.
     """
 
     kinds = ("conversation",)
@@ -101,7 +101,7 @@ class _Count:
 
 
 def _same(value: Any, program: str, executed: Any, table: Any) -> bool:
-    """Whether the value is the golden one: the dataset's, where it has one, else that of the golden program."""
+    """Whether the value is the golden one: the dataset's, if it has one, else that of the golden program."""
     golden = parse_value(executed)
     if golden is None:
         return bool(value == execute(program, table, rounding="official"))

@@ -1,7 +1,7 @@
-"""Two runs over human studies, or two conditions of one: PAS and ECS less PAS and ECS, and test by test.
+"""Two runs over human studies, or two conditions of one: differences of PAS and ECS, and test by test.
 
 Participants are paired by name: two runs of one study with one seed have the same ones, whatever
-words they were shown, so a relabelled study is compared with the original person by person."""
+the wording, so a relabelled study is compared with the original person by person."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def changes(first: Scored, second: Scored) -> list[TestChange]:
 
 
 def _test(first: Scored, second: Scored, here: int, there: int) -> TestChange:
-    sides = [[one.tests[at] for one in side.agreements] for side, at in ((first, here), (second, there))]
+    sides = [[agreement.tests[at] for agreement in side.agreements] for side, at in ((first, here), (second, there))]
     test = sides[0][0].test
     d_a, d_b = (mean(score.agent.d for score in side) for side in sides)
     pas_a, pas_b = (mean(score.pas for score in side) for side in sides)
@@ -108,9 +108,9 @@ def _moved(d_a: float | None, d_b: float | None, se: float | None, *, level: flo
 
 
 def _se(first: Scored, second: Scored, here: int, there: int) -> float | None:
-    """Of the difference of both means over repetitions, draw by draw."""
-    before = np.stack([one.d[:, here] for one in first.draws])
-    after = np.stack([one.d[:, there] for one in second.draws])
+    """For the difference of both means over repetitions, draw by draw."""
+    before = np.stack([draw.d[:, here] for draw in first.draws])
+    after = np.stack([draw.d[:, there] for draw in second.draws])
     if before.shape != after.shape:
         return None
     change = (after - before).mean(axis=0)
@@ -119,7 +119,7 @@ def _se(first: Scored, second: Scored, here: int, there: int) -> float | None:
 
 
 class _Study(msgspec.Struct, frozen=True, kw_only=True):
-    """One study of a run, everybody's answers in it, and what its own code may do."""
+    """One study of a run, all its answers, and the permissions of its own code."""
 
     file: StudyFile
     responses: Mapping[tuple[int, int], Sequence[Response]]  # by condition and repetition
@@ -149,7 +149,7 @@ def compare_studies(
     allow_code: AllowCode = False,
 ) -> Comparison:
     """Over the studies that both have, by name. Raises BadRun for a damaged run."""
-    first, second = (_part(one) for one in summaries)
+    first, second = (_part(summary) for summary in summaries)
     studies_a = _studies(runs[0], first, allow_code=allow_code)
     studies_b = studies_a if runs[0].path == runs[1].path else _studies(runs[1], second, allow_code=allow_code)
     shared = [name for name in studies_a if name in studies_b]
@@ -169,7 +169,7 @@ def compare_studies(
     )  # fmt: skip
 
 
-def _warnings(first: Summary, second: Summary, found: StudyComparison) -> Iterator[str]:
+def _warnings(first: Summary, second: Summary, comparison: StudyComparison) -> Iterator[str]:
     if REHEARSED in (*first.warnings, *second.warnings):
         yield REHEARSED
     for run, status in {first.run: first.status, second.run: second.status}.items():
@@ -179,7 +179,7 @@ def _warnings(first: Summary, second: Summary, found: StudyComparison) -> Iterat
         warning for one in (first, second) for info in _part(one).studies for warning in other_code(info)
     )
     yield from dict.fromkeys(warning for one in (first, second) for warning in narrow_warnings(_part(one)))
-    if any(not one.paired for one in found.pairings):
+    if any(not pairing.paired for pairing in comparison.pairings):
         yield "the two have other participants, or other tests: the difference is that of independent runs"
     if first.repetitions != second.repetitions:
         fewer = formats.plural(min(first.repetitions, second.repetitions), "repetition")
@@ -213,15 +213,15 @@ def _studies(run: RunFolder, part: StudySummary, *, allow_code: AllowCode) -> di
 
 
 def _plainly(study: str, rows: Iterable[Response]) -> list[Response]:
-    """Participants by their names in the study: in a run over several the study's stands before them."""
+    """Responses with the participants' names in the study: a run over several puts the study's name before them."""
     prefix = f"{study}/"
     return [
         replace(
-            one,
-            participant=one.participant.removeprefix(prefix),
-            group=None if one.group is None else one.group.removeprefix(prefix),
+            row,
+            participant=row.participant.removeprefix(prefix),
+            group=None if row.group is None else row.group.removeprefix(prefix),
         )
-        for one in rows
+        for row in rows
     ]
 
 
@@ -230,9 +230,9 @@ def _pairing(
     names: tuple[str, str],
     studies: Sequence[tuple[_Study, _Study]],
 ) -> StudyPairing:
-    parts = [_part(one) for one in summaries]
-    places = [one.conditions.index(name) for one, name in zip(summaries, names, strict=True)]
-    repetitions = min(one.repetitions for one in parts)
+    parts = [_part(summary) for summary in summaries]
+    places = [summary.conditions.index(name) for summary, name in zip(summaries, names, strict=True)]
+    repetitions = min(part.repetitions for part in parts)
     drawn = [_drawn(pair, places, repetitions=repetitions) for pair in studies]
     level = parts[0].level
     sides = [_joined([one.sides[at] for one in drawn], repetitions, level=level) for at in (0, 1)]
@@ -292,7 +292,7 @@ def _of_study(name: str, conditions: Sequence[StudyCondition | None]) -> StudyCh
 
 
 def _drawn(pair: tuple[_Study, _Study], places: Sequence[int], *, repetitions: int) -> _Drawn:
-    """Both sides of one study, drawn together where the same people did the same tests."""
+    """Both sides of one study, drawn together if the same people did the same tests."""
     one, two = (study.measured(place, repetitions) for study, place in zip(pair, places, strict=True))
     files = [study.file for study in pair]
     rng = np.random.default_rng(pair[0].seed)
@@ -322,7 +322,7 @@ def _drawn(pair: tuple[_Study, _Study], places: Sequence[int], *, repetitions: i
 def _people(found: Measured) -> set[tuple[str, str, str]]:
     """Who took part: name, arm and profile."""
     rows = found.runs[0].responses if found.runs else ()
-    return {(one.participant, one.arm, repr(sorted(one.profile.items()))) for one in rows}
+    return {(row.participant, row.arm, repr(sorted(row.profile.items()))) for row in rows}
 
 
 def _joined(parts: Sequence[tuple[Measured, Sequence[Draws]]], repetitions: int, *, level: float) -> Scored:

@@ -1,4 +1,4 @@
-"""What `compare` finds of two runs over human studies, as frozen values and plain text."""
+"""The comparison of two runs over human studies, as frozen values and plain text."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from karat.kinds.study.analysis.verdicts import beyond_chance
 
 __all__ = ["StudyChange", "StudyComparison", "StudyPairing", "StudySide", "TestChange"]
 
-LISTED = 12  # tests in the text; the values hold all
+LISTED = 12  # tests in the text; the values include all
 DIGITS = 3
 
 
@@ -22,7 +22,7 @@ class StudySide(msgspec.Struct, frozen=True, kw_only=True):
     """One side of a pairing, over everything it was asked."""
 
     label: str
-    form: str  # as the study was shown: "as written", "relabelled", "wording other", "options in reverse"
+    form: str  # the study's form: "as written", "relabelled", "wording other", "options in reverse"
     participants: Participants
     pas: Estimate  # benchmark
     pas_directional: float | None
@@ -44,7 +44,7 @@ class StudyChange(msgspec.Struct, frozen=True, kw_only=True):
 class TestChange(msgspec.Struct, frozen=True, kw_only=True):
     """One test on both sides: means over repetitions."""
 
-    __test__ = False  # no test class, whatever pytest thinks of the name
+    __test__ = False  # not a test class, despite the name
 
     study: str
     sub_study: str
@@ -54,11 +54,11 @@ class TestChange(msgspec.Struct, frozen=True, kw_only=True):
     d_human: float | None
     d_a: float | None
     d_b: float | None
-    change: Estimate  # d of the second less d of the first; ± z bootstrap SE
+    change: Estimate  # d of the second minus d of the first; ± z bootstrap SE
     pas_a: float | None
     pas_b: float | None
-    sign_changed: bool  # the agent's effect has the other sign: near 0 chance does that as well
-    flipped: bool  # it has, and the interval of the change leaves out 0
+    sign_changed: bool  # the agent's effect has the other sign: near 0 also by chance
+    flipped: bool  # it has, and the interval of the change excludes 0
 
     @property
     def name(self) -> str:
@@ -85,18 +85,18 @@ class StudyComparison(Part, frozen=True, kw_only=True):
     level: float
     convention: str  # of Cohen's d
     pairings: tuple[StudyPairing, ...]
-    only_a: tuple[str, ...]  # studies that one side alone has
+    only_a: tuple[str, ...]  # studies that only one side has
     only_b: tuple[str, ...]
 
     def lines(self) -> list[str]:
-        lines = [line for one in self.pairings for line in ("", *_pairing(one, self))]
+        lines = [line for pairing in self.pairings for line in ("", *_pairing(pairing, self))]
         for names, side in ((self.only_a, "first"), (self.only_b, "second")):
             lines += ["", f"only in the {side}: {', '.join(names)}"] if names else []
         return lines
 
     def headline(self) -> str:
-        """The clearest difference that is shown, of PAS and else of ECS, or that there is none."""
-        known = [one for one in self.pairings if one.pas.value is not None or one.ecs.value is not None]
+        """The clearest shown difference, of PAS or else of ECS, or that there is none."""
+        known = [pairing for pairing in self.pairings if pairing.pas.value is not None or pairing.ecs.value is not None]
         if not known:
             return "No test has a score on both sides: nothing can be compared"
         looked_at = [(one, name) for name in ("PAS", "ECS") for one in known]
@@ -115,56 +115,56 @@ class StudyComparison(Part, frozen=True, kw_only=True):
         )
 
 
-def _of(one: StudyPairing, name: str) -> Estimate:
-    return one.pas if name == "PAS" else one.ecs
+def _of(pairing: StudyPairing, name: str) -> Estimate:
+    return pairing.pas if name == "PAS" else pairing.ecs
 
 
-def _by(one: StudyPairing, name: str) -> str:
-    return f"{_signed(_of(one, name))} {name} over {formats.plural(_of(one, name).n, 'test')}"
+def _by(pairing: StudyPairing, name: str) -> str:
+    return f"{_signed(_of(pairing, name))} {name} over {formats.plural(_of(pairing, name).n, 'test')}"
 
 
-def _turned(one: StudyPairing) -> str:
-    flips = sum(test.flipped for test in one.tests)
+def _turned(pairing: StudyPairing) -> str:
+    flips = sum(test.flipped for test in pairing.tests)
     return f"; {formats.plural(flips, 'test')} in the other direction" if flips else ""
 
 
-def _pairing(one: StudyPairing, found: StudyComparison) -> Iterator[str]:
-    for side in (one.a, one.b):
+def _pairing(pairing: StudyPairing, comparison: StudyComparison) -> Iterator[str]:
+    for side in (pairing.a, pairing.b):
         yield f"{side.label}, {side.form}: {_people(side.participants)}"
         directional = formats.number(side.pas_directional, digits=DIGITS)
         yield f"  PAS {_estimate(side.pas)} (with direction {directional}), ECS {_estimate(side.ecs)}"
-    how = "paired: the same participants, drawn together" if one.paired else "other participants: drawn apart"
-    how = how if one.studies else "no study in common"
-    if one.studies and (found.only_a or found.only_b):
-        how += f"; over the {formats.plural(len(one.studies), 'study', 'studies')} that both have"
+    how = "paired: the same participants, drawn together" if pairing.paired else "other participants: drawn apart"
+    how = how if pairing.studies else "no study in common"
+    if pairing.studies and (comparison.only_a or comparison.only_b):
+        how += f"; over the {formats.plural(len(pairing.studies), 'study', 'studies')} that both have"
     yield f"second − first ({how})"
-    for name, difference in (("PAS", one.pas), ("ECS", one.ecs)):
+    for name, difference in (("PAS", pairing.pas), ("ECS", pairing.ecs)):
         reason = f": {difference.reason}" if difference.value is None and difference.reason else ""
         yield f"  {name} {_signed(difference)} over {formats.plural(difference.n, 'test')}{reason}"
     yield from ["", "  by study"]
-    for study in one.studies:
+    for study in pairing.studies:
         yield f"    {study.study}: PAS {_from_to(study.pas_a, study.pas_b)}, ECS {_from_to(study.ecs_a, study.ecs_b)}"
         people = (study.participants_a, study.participants_b)
         yield f"      {' | '.join(_people(side) for side in people)}"
-    yield from _tests(one, found)
+    yield from _tests(pairing, comparison)
 
 
-def _tests(one: StudyPairing, found: StudyComparison) -> Iterator[str]:
-    flips = sum(test.flipped for test in one.tests)
-    counted = f"{formats.count(flips)} of {formats.plural(len(one.tests), 'test')} in the other direction"
+def _tests(pairing: StudyPairing, found: StudyComparison) -> Iterator[str]:
+    flips = sum(test.flipped for test in pairing.tests)
+    counted = f"{formats.count(flips)} of {formats.plural(len(pairing.tests), 'test')} in the other direction"
     yield from ["", f"  by test: {counted}; effects as Cohen's d ({found.convention}), of the agent first → second"]
-    for test in one.tests[:LISTED]:
+    for test in pairing.tests[:LISTED]:
         mark = "FLIPPED " if test.flipped else "(sign changed) " if test.sign_changed else ""
         moved = f"{formats.signed(test.d_a)} → {formats.signed(test.d_b)}"
         change = _signed(test.change, digits=2)
         yield f"    {mark}{test.name}: {moved} ({change}), people {formats.signed(test.d_human)}"
         yield f"      PAS {_from_to(test.pas_a, test.pas_b)}"
-    if len(one.tests) > LISTED:
-        yield f"    {formats.count(len(one.tests) - LISTED)} more, which moved less; --json has them"
+    if len(pairing.tests) > LISTED:
+        yield f"    {formats.count(len(pairing.tests) - LISTED)} more, which moved less; --json has them"
     level = f"{formats.level(found.level)} interval"
     if flips:
         yield f"    FLIPPED: the sign is the other one, and the {level} of the change leaves out 0"
-    if any(test.sign_changed and not test.flipped for test in one.tests):
+    if any(test.sign_changed and not test.flipped for test in pairing.tests):
         why = "holds 0 or is not known: it may be chance, and is not counted"
         yield f"    (sign changed): the {level} of the change {why}"
 
@@ -174,13 +174,13 @@ def _people(people: Participants) -> str:
     return ", ".join(f"{formats.count(count)} {word}" for count, word in counts)
 
 
-def _estimate(found: Estimate) -> str:
-    return formats.estimate(found.value, found.low, found.high, digits=DIGITS)
+def _estimate(estimate: Estimate) -> str:
+    return formats.estimate(estimate.value, estimate.low, estimate.high, digits=DIGITS)
 
 
-def _signed(found: Estimate, *, digits: int = DIGITS) -> str:
-    span = formats.signed_interval(found.low, found.high, digits=digits)
-    return f"{formats.signed(found.value, digits=digits)} {span}".rstrip()
+def _signed(estimate: Estimate, *, digits: int = DIGITS) -> str:
+    span = formats.signed_interval(estimate.low, estimate.high, digits=digits)
+    return f"{formats.signed(estimate.value, digits=digits)} {span}".rstrip()
 
 
 def _from_to(a: float | None, b: float | None) -> str:

@@ -1,8 +1,8 @@
-"""The floors of a run over human studies: what answers without reading get, by the same tests and the same means.
+"""The floors of a run over human studies: what simulated participants who read nothing score in the same tests.
 
-Nobody is asked. Once the participants of the run answer at random, each for themselves; once all of an arm give one
-and the same random answer, as a model without knowledge does at temperature 0. Each time is an experiment of its own,
-so the spread between them says how sure their mean is, and no participant has to be drawn again.
+No calls are made. In one floor each participant of the run answers at random; in the other everyone in an arm gives
+the same random answer, like a model without knowledge at temperature 0. Each repetition is a separate experiment,
+so the spread between them gives the error of their mean, and participants need no resampling.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ Guesser = Callable[[Sample, int], Values]
 
 REPETITIONS = 5
 ONE_ANSWER = 9
-"""Repetitions of one answer an arm: they lie far apart, and how far is what an agent is held against."""
+"""Repetitions of one answer per arm: they vary widely, and agents are judged against that spread."""
 MOST = 200_000
-"""Random answers in all repetitions together: more would cost a summary longer than its run's own numbers."""
+"""Random answers in all repetitions together: more would take longer than the run's own numbers."""
 
 
 class Guesses(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,7 +47,7 @@ class Guesses(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def floor_repetitions(questions: int, wanted: int = REPETITIONS) -> int:
-    """How often answers are drawn for a run that asks so many questions.
+    """How often answers are drawn, given the run's number of questions.
 
     >>> floor_repetitions(6_500), floor_repetitions(70_000), floor_repetitions(1_000_000)
     (5, 2, 1)
@@ -56,7 +56,7 @@ def floor_repetitions(questions: int, wanted: int = REPETITIONS) -> int:
 
 
 def guessers_of(seed: int, *, repetitions: int, one_answer: int) -> list[Guesser]:
-    """Random answers for each participant, so many times; then one answer an arm. `seed`: of the study."""
+    """Random answers for each participant, repeatedly; then one answer per arm. `seed`: of the study."""
     each = [_each_alone(Random(f"{seed}/floor/{number}")) for number in range(repetitions)]
     return [*each, *(_one_an_arm(f"{seed}/one answer/{number}") for number in range(one_answer))]
 
@@ -66,7 +66,7 @@ def _each_alone(dice: Random) -> Guesser:
 
 
 def _one_an_arm(seed: str) -> Guesser:
-    """The same answer from everybody who is shown the same arm, in every round of it."""
+    """The same answer from everyone in an arm, in every round of it."""
 
     def guess(sample: Sample, turn: int) -> Values:
         fields = msgspec.json.encode(sample.detail["fields"][turn], order="deterministic").decode()
@@ -83,7 +83,7 @@ def floor_of(
     level: float = 0.95,
     wanted: int = REPETITIONS,
 ) -> StudyFloor:
-    """All studies together, and each condition less them. `wanted`: repetitions, where the run is not too large."""
+    """All studies together, and each condition minus the floor. `wanted`: repetitions, if the run is not too large."""
     repetitions = min((len(part.tests) for part in parts), default=0)
     agreements = [
         score_tests(
@@ -96,7 +96,7 @@ def floor_of(
         repetitions=repetitions,
         repetitions_wanted=wanted,
         questions=questions,
-        benchmark=_level("benchmark", [one.benchmark for one in agreements], first),
+        benchmark=_level("benchmark", [agreement.benchmark for agreement in agreements], first),
         domains=tuple(
             _level("domain", [one.domains[at] for one in agreements], first) for at in range(len(first.domains))
         ),
@@ -111,18 +111,18 @@ def floor_of(
 
 def _level(level: str, scores: Sequence[StudyScore], first: Agreement) -> FloorScore:
     name = scores[0].name if level != "benchmark" else ""
-    own = {"benchmark": first.tests, "domain": [one for one in first.tests if one.test.domain == name],
-           "study": [one for one in first.tests if one.test.study == name]}  # fmt: skip
+    own = {"benchmark": first.tests, "domain": [test for test in first.tests if test.test.domain == name],
+           "study": [test for test in first.tests if test.test.study == name]}  # fmt: skip
     reason = unscored(why for one in own[level] for why in (*one.human.reasons, *one.agent.reasons))
-    tests, effects = max(one.tests_used for one in scores), max(one.tests_with_effects for one in scores)
-    ecs_reason = next((one.ecs.reason for one in scores if math.isnan(one.ecs.value)), None)
-    pas_each, ecs_each = [known(one.pas) for one in scores], [known(one.ecs.value) for one in scores]
+    tests, effects = max(score.tests_used for score in scores), max(score.tests_with_effects for score in scores)
+    ecs_reason = next((score.ecs.reason for score in scores if math.isnan(score.ecs.value)), None)
+    pas_each, ecs_each = [known(score.pas) for score in scores], [known(score.ecs.value) for score in scores]
     return FloorScore(
         level=level,
         name=name,
         pas=_estimate(pas_each, n=tests, ends=(0.0, 1.0), reason=reason, level=first.level),
         pas_sd=sd(pas_each),
-        pas_directional=mean(one.pas_directional for one in scores),
+        pas_directional=mean(score.pas_directional for score in scores),
         ecs=_estimate(ecs_each, n=effects, ends=(-1.0, 1.0), reason=ecs_reason, level=first.level),
         ecs_sd=sd(ecs_each),
         tests_used=tests,
@@ -151,24 +151,24 @@ def _estimate(
 
 
 def _test(at: int, agreements: Sequence[Agreement]) -> FloorTest:
-    scores = [one.tests[at] for one in agreements]
-    test, pas = scores[0].test, mean(one.pas for one in scores)
+    scores = [agreement.tests[at] for agreement in agreements]
+    test, pas = scores[0].test, mean(score.pas for score in scores)
     return FloorTest(
         study=test.study,
         sub_study=test.sub_study,
         finding=test.finding,
         test=test.test,
         pas=pas,
-        pas_directional=mean(one.pas_directional for one in scores),
-        pi=mean(one.pi_agent for one in scores),
-        d=mean(one.agent.d for one in scores),
-        reason=None if pas is not None else unscored(why for one in scores for why in one.agent.reasons),
+        pas_directional=mean(score.pas_directional for score in scores),
+        pi=mean(score.pi_agent for score in scores),
+        d=mean(score.agent.d for score in scores),
+        reason=None if pas is not None else unscored(why for score in scores for why in score.agent.reasons),
     )
 
 
 def _reason(study: str, first: Agreement) -> str | None:
-    """Why a study has no floor; None where it has one."""
-    own = [one for one in first.tests if one.test.study == study]
+    """Why a study has no floor; None if it has one."""
+    own = [test for test in first.tests if test.test.study == study]
     if any(known(one.pas) is not None for one in own):
         return None
     return unscored(why for one in own for why in (*one.human.reasons, *one.agent.reasons)) or "it has no test"
@@ -192,7 +192,7 @@ def _above(
 def _beyond(value: float | None, each: Sequence[float | None]) -> bool:
     """Whether one more of these draws would be below it in 95 of 100 cases (a prediction bound, Student's t).
 
-    Their mean is no measure: half of the agents that know nothing are above it.
+    Their mean is not a criterion: half of the agents without knowledge are above it.
     """
     from karat.stats.special import stdtrit
 

@@ -2,7 +2,7 @@
 
 The main numbers are PAS and ECS; fields that say "auxiliary" are not. Each repetition is one
 replication of the experiment: every score is the mean over the repetitions that have it, and
-`repetitions` holds each. None is "not known" and has a reason beside it where it could
+`repetitions` holds each. None is "not known" and comes with a reason where it could
 surprise; it is never 0, and never one half."""
 
 from __future__ import annotations
@@ -41,20 +41,20 @@ __all__ = [
 
 
 class Participants(msgspec.Struct, frozen=True, kw_only=True):
-    """How many took part, × repetitions. In a game each member of a group is one."""
+    """Numbers of participants, × repetitions. In a game each member of a group counts."""
 
-    planned: int  # what coverage is a share of
-    asked: int  # at least one reply came, of a session that went to its end and was scored
-    answered: int  # a reply to everything that they are asked
-    parsed: int  # … and every field read that is not optional
-    stopped: int  # were not asked everything: too much of what they said could not be read
+    planned: int  # the base of coverage
+    asked: int  # with at least one reply, in a session that was completed and scored
+    answered: int  # a reply to every question
+    parsed: int  # … and all required fields parsed
+    stopped: int  # stopped early: too many replies could not be read
 
 
 class ArmCount(msgspec.Struct, frozen=True, kw_only=True):
     """One arm of a study under one condition."""
 
     arm: str
-    people: int | None  # how many people there were; None: the file does not say
+    people: int | None  # number of people; None: not in the file
     participants: Participants
     unread: dict[
         str, dict[str, int]
@@ -64,25 +64,25 @@ class ArmCount(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SideNumbers(msgspec.Struct, frozen=True, kw_only=True):
-    """What one side of a test gave."""
+    """One side's result of a test."""
 
-    statistic: float | None  # t, F, r, U, z, k, or the ratio; None where the test is a table
+    statistic: float | None  # t, F, r, U, z, k, or the ratio; None if the test is a table
     table: tuple[tuple[int, ...], ...] | None  # contingency: rows = groups
     n_eff: float | None
-    log_bf: float | None  # ln BF10; None also where it is without bound: then `pi` is 1
+    log_bf: float | None  # ln BF10; None also if it is unbounded: then `pi` is 1
     pi: float | None  # posterior of an effect
     effect: float | None  # in the unit of the kind
     effect_se: float | None
     d: float | None
     d_se: float | None
-    d_other: float | None  # by the convention that was not chosen
+    d_other: float | None  # by the other convention
     reasons: tuple[str, ...] = ()  # why numbers are None
 
 
 class TestRow(msgspec.Struct, frozen=True, kw_only=True):
     """One test in one repetition: every column of `detailed_stats.csv`."""
 
-    __test__ = False  # no test class, whatever pytest thinks of the name
+    __test__ = False  # not a test class, despite the name
 
     repetition: int  # from 0
     method: str  # of the Bayes factor, the same on both sides
@@ -95,7 +95,7 @@ class TestRow(msgspec.Struct, frozen=True, kw_only=True):
     normalized: float | None  # auxiliary
     ecs_test: float | None  # auxiliary
     z_diff: float | None
-    same_direction: bool | None  # None: a side has none
+    same_direction: bool | None  # None: a side has no direction
     opposed: bool  # effects on both sides, in opposite directions: PAS alone would hide it
     decisive: bool  # evidence for an effect above 1,000 to 1 on both sides
     coverage: float | None  # lowest share, over the arms, of planned participants with all needed fields
@@ -104,19 +104,19 @@ class TestRow(msgspec.Struct, frozen=True, kw_only=True):
 class TestResult(msgspec.Struct, frozen=True, kw_only=True):
     """One test under one condition: means over repetitions, and each of them."""
 
-    __test__ = False  # no test class, whatever pytest thinks of the name
+    __test__ = False  # not a test class, despite the name
 
     id: str
     kind: str
     expect: str  # of people: greater, less, positive, …
-    reported: str | None  # as it is printed
+    reported: str | None  # as printed
     pas: Estimate  # one repetition: the interval of its statistic; several: none
     ceiling: float | None
     pas_directional: float | None
     d_human: float | None
     d_agent: float | None
     z_diff: float | None
-    same_direction: bool | None  # None: a side has none, or the repetitions differ
+    same_direction: bool | None  # None: a side has no direction, or the repetitions differ
     opposed: bool  # in any repetition
     decisive: bool  # opposed and decisive in the same repetition
     coverage: float | None  # the lowest
@@ -129,7 +129,7 @@ class Repeated(msgspec.Struct, frozen=True, kw_only=True):
 
     repetition: int  # from 0
     pas: float | None
-    pas_se: float | None  # of this repetition alone
+    pas_se: float | None  # of this repetition only
     pas_directional: float | None
     ecs: float | None
     tests_used: int
@@ -150,7 +150,7 @@ class FindingResult(msgspec.Struct, frozen=True, kw_only=True):
     ecs_strict: float | None  # auxiliary
     ecs_strict_chi2: float | None  # auxiliary, the valid form
     coverage: float | None  # the lowest of its tests and repetitions
-    flagged: bool  # coverage below 0.8 in some repetition: the number may be one of those who answered
+    flagged: bool  # coverage below 0.8 in some repetition: the number may reflect only those who answered
     opposed: bool
     tests_used: int  # with a PAS, in any repetition
     tests_planned: int
@@ -163,15 +163,15 @@ class FindingResult(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def name(self) -> str:
-        """`sub_study/id`, or the id alone."""
+        """`sub_study/id`, or just the id."""
         return "/".join(part for part in (self.sub_study, self.id) if part)
 
 
 class Concordance(msgspec.Struct, frozen=True, kw_only=True):
-    """What an ECS is made of, means over repetitions."""
+    """The parts of an ECS, means over repetitions."""
 
-    pearson: float | None  # precision: how near to some line
-    bias: float | None  # accuracy: how near that line is to identity
+    pearson: float | None  # precision: closeness to some line
+    bias: float | None  # accuracy: closeness of that line to identity
     location_shift: float | None  # agent above people
     scale_shift: float | None  # above 1: the agent's effects spread more
 
@@ -181,12 +181,12 @@ class LevelScore(msgspec.Struct, frozen=True, kw_only=True):
 
     level: str  # study, domain, benchmark
     name: str
-    pas: Estimate  # interval: of domain and benchmark ± z bootstrap SE, none over one study; of a study its own
-    ceiling: float | None  # PAS of a perfect copy, over what is scored
+    pas: Estimate  # interval: for domain and benchmark ± z bootstrap SE, none over one study; a study has its own
+    ceiling: float | None  # PAS of a perfect copy, over the scored tests
     pas_directional: float | None
     normalized: float | None  # auxiliary
-    ecs: Estimate  # interval: for these studies, participants drawn again
-    ecs_ceiling: float | None = None  # the ECS that a perfect copy would get, given both sides' errors; not of domains
+    ecs: Estimate  # interval: for these studies, participants resampled
+    ecs_ceiling: float | None = None  # the ECS of a perfect copy, given both sides' errors; not for domains
     ecs_new: Estimate | None  # interval for new studies (jackknife); benchmark only
     concordance: Concordance
     ecs_strict: float | None  # auxiliary
@@ -197,7 +197,7 @@ class LevelScore(msgspec.Struct, frozen=True, kw_only=True):
     findings_planned: int
     tests_used: int
     tests_planned: int
-    tests_with_effects: int  # on both sides: what ECS is over
+    tests_with_effects: int  # on both sides: the base of ECS
     tests_directed: int
     tests_agreeing: int
     coverage: float | None  # the lowest of its findings
@@ -208,12 +208,12 @@ class LevelScore(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StudyUsage(msgspec.Struct, frozen=True, kw_only=True):
-    """What the answers that count cost; failed attempts stand in the condition's account. None: not reported."""
+    """The cost of the answers that count; failed attempts are in the condition's account. None: not reported."""
 
-    calls: int  # turns that were answered
+    calls: int  # answered turns
     input_tokens: int | None
     output_tokens: int | None
-    tokens_unknown: int  # calls that did not tell
+    tokens_unknown: int  # calls that did not report them
     dollars: float | None
     dollars_unknown: int  # calls without a known price, not in `dollars`
 
@@ -222,10 +222,10 @@ class StudyResult(msgspec.Struct, frozen=True, kw_only=True):
     """One study under one condition."""
 
     study: str
-    participants: Participants  # each person once, also those who are in several arms
+    participants: Participants  # each person once, even in several arms
     arms: tuple[ArmCount, ...]
     failures: dict[str, int]  # "class: kind" → samples (participants, in games groups) that ended without a score
-    not_run: int  # samples that were not begun, or not scored yet
+    not_run: int  # samples not begun, or not scored yet
     usage: StudyUsage
     score: LevelScore
     findings: tuple[FindingResult, ...]
@@ -240,7 +240,7 @@ class Caricature(msgspec.Struct, frozen=True, kw_only=True):
     high: float | None
     n: int
     reason: str | None
-    centre: float | None = None  # of people's effects, and below of the agent's: the line turns around that point
+    centre: float | None = None  # of people's effects, and below of the agent's: the pivot of the line
     centre_agent: float | None = None
 
 
@@ -248,27 +248,27 @@ class StudyCondition(msgspec.Struct, frozen=True, kw_only=True):
     """One condition: an agent design."""
 
     condition: str
-    floor: bool  # its agent answers at random; `StudySummary.floor` is there beside any agent
+    floor: bool  # its agent answers at random; `StudySummary.floor` exists for any agent
     participants: Participants
     benchmark: LevelScore
     domains: tuple[LevelScore, ...]
     studies: tuple[StudyResult, ...]  # in the order of the run
-    noise_ceiling: Quantity  # the overall ECS that a perfect copy would get, given both sides' standard errors
+    noise_ceiling: Quantity  # the overall ECS of a perfect copy, given both sides' standard errors
     caricature: Caricature
-    ecs_other: Quantity  # the overall ECS by the convention that was not chosen
+    ecs_other: Quantity  # the overall ECS by the other convention
 
     @property
     def findings(self) -> tuple[FindingResult, ...]:
-        """Of every study."""
+        """The findings of every study."""
         return tuple(finding for study in self.studies for finding in study.findings)
 
     def study(self, name: str) -> StudyResult | None:
-        """One study; None where there is none."""
+        """One study; None if there is none."""
         return next((one for one in self.studies if one.study == name), None)
 
 
 class StudyDifference(msgspec.Struct, frozen=True, kw_only=True):
-    """Condition `b` less condition `a`, over what is scored under both."""
+    """Condition `b` minus condition `a`, over the tests scored under both."""
 
     a: str
     b: str
@@ -278,12 +278,12 @@ class StudyDifference(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FloorScore(msgspec.Struct, frozen=True, kw_only=True):
-    """What random answers get at one level: means over their repetitions. `Estimate.n` counts tests."""
+    """Scores of random answers at one level: means over their repetitions. `Estimate.n` counts tests."""
 
     level: str  # study, domain, benchmark
     name: str
     pas: Estimate  # interval of that mean: t, from the spread between repetitions
-    pas_sd: float | None  # between repetitions: what a single one is off by; None for fewer than two
+    pas_sd: float | None  # between repetitions: the error of a single one; None for fewer than two
     pas_directional: float | None
     ecs: Estimate
     ecs_sd: float | None
@@ -308,20 +308,20 @@ class FloorTest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FloorDifference(msgspec.Struct, frozen=True, kw_only=True):
-    """A condition less random answers, over what both have a score of."""
+    """A condition minus random answers, over the tests scored in both."""
 
     condition: str
     pas: Estimate  # benchmark; n: tests
     ecs: Estimate  # overall
-    directed: float | None = None  # the condition's PAS with each test's directional PAS in its place, where it has one
+    directed: float | None = None  # the condition's PAS from each test's directional PAS, if it has one
     beyond: bool = False  # … is above that of 95 in 100 experiments answered like this floor
 
 
 class StudyFloor(msgspec.Struct, frozen=True, kw_only=True):
-    """The floor: random answers of the same participants to the same questions. A reference: nobody was asked."""
+    """The floor: random answers of the same participants to the same questions. A reference without calls."""
 
     repetitions: int
-    repetitions_wanted: int  # more than `repetitions` where the run is too large for it
+    repetitions_wanted: int  # more than `repetitions` if the run is too large for it
     questions: int  # answered in each repetition
     benchmark: FloorScore
     domains: tuple[FloorScore, ...]
@@ -331,16 +331,16 @@ class StudyFloor(msgspec.Struct, frozen=True, kw_only=True):
     without: dict[str, str]  # study → why it has no floor
 
     def of(self, condition: str) -> FloorDifference | None:
-        """How far a condition is above it; None where there is no such condition."""
-        return next((one for one in self.differences if one.condition == condition), None)
+        """How far a condition is above it; None if there is no such condition."""
+        return next((difference for difference in self.differences if difference.condition == condition), None)
 
     def study(self, name: str) -> FloorScore | None:
-        """One study; None where there is none."""
+        """One study; None if there is none."""
         return next((one for one in self.studies if one.name == name), None)
 
 
 class StudyInfo(msgspec.Struct, frozen=True, kw_only=True):
-    """A study as it was run."""
+    """A study as run."""
 
     study: str
     title: str
@@ -349,20 +349,20 @@ class StudyInfo(msgspec.Struct, frozen=True, kw_only=True):
     license: str | None
     caveat: str | None
     sha256: str  # of study.yaml, materials and persons
-    wording: str | None  # of the materials; None: as they stand
-    reorder: bool  # options were shown the last one first
+    wording: str | None  # of the materials; None: unchanged
+    reorder: bool  # options were shown in reverse order
     relabel: bool = False  # other names and amounts were shown
     arms: tuple[str, ...]  # that were run
     arms_in_file: int
     design: str  # between, within
-    min_coverage: float  # below it a finding has no score
-    reducer: str | None  # code of its own
+    min_coverage: float  # below this a finding has no score
+    reducer: str | None  # its own code
     reduced: bool  # … which was allowed to run
-    code_differs: str | None = None  # in what that code is not the one of when the run was made
+    code_differs: str | None = None  # how that code differs from the time of the run
 
 
 class StudySummary(Part, frozen=True, kw_only=True):
-    """What `Summary` has besides for a run over human studies."""
+    """The part of `Summary` for a run over human studies."""
 
     scorer: str
     scoring: str  # digest
@@ -371,14 +371,14 @@ class StudySummary(Part, frozen=True, kw_only=True):
     convention_other: str
     repetitions: int
     replicates: int  # of the bootstrap
-    drawn: str  # what was drawn again: participants, or statistics
+    drawn: str  # what was resampled: participants, or statistics
     studies: tuple[StudyInfo, ...]  # in the order of the run
     conditions: tuple[StudyCondition, ...]  # in the order of the file
     differences: tuple[StudyDifference, ...]
-    baseline: str | None = None  # that all others are compared with; None: each with each
-    left_out: int = 0  # comparisons that are not shown
-    floor: StudyFloor | None = None  # None: of a table of tests, where nobody is known who could answer
-    floor_one_answer: StudyFloor | None = None  # the second floor: one random answer an arm, given by everybody in it
+    baseline: str | None = None  # that all others are compared with; None: every pair
+    left_out: int = 0  # number of comparisons not shown
+    floor: StudyFloor | None = None  # None: for a table of tests, without known participants
+    floor_one_answer: StudyFloor | None = None  # the second floor: one random answer per arm, given by everyone in it
     warnings: tuple[str, ...]  # also in `Summary.warnings`
 
     def condition_scores(self) -> Iterator[ConditionScore]:
@@ -436,14 +436,14 @@ class StudySummary(Part, frozen=True, kw_only=True):
         if found is None:
             return {"PAS": formats.UNKNOWN, "ECS": formats.UNKNOWN}
         scores = {"PAS": found.benchmark.pas, "ECS": found.benchmark.ecs}
-        return {head: formats.estimate(one.value, one.low, one.high, digits=3) for head, one in scores.items()}
+        return {head: formats.estimate(score.value, score.low, score.high, digits=3) for head, score in scores.items()}
 
     def of(self, condition: str) -> StudyCondition | None:
-        """One condition; None where there is none."""
+        """One condition; None if there is none."""
         return next((one for one in self.conditions if one.condition == condition), None)
 
     def info(self, study: str) -> StudyInfo | None:
-        """One study; None where there is none."""
+        """One study; None if there is none."""
         return next((one for one in self.studies if one.study == study), None)
 
 
@@ -461,7 +461,7 @@ TEST_COLUMNS = (
 def test_rows(part: StudySummary) -> Iterator[dict[str, Any]]:
     """By the names of `TEST_COLUMNS`.
 
-    Of several repetitions scores and effects are means, and a side that differs between them is left out.
+    With several repetitions scores and effects are means, and a side that differs between them is left out.
     """
     floors = {
         (one.study, one.sub_study, one.finding, one.test): one
@@ -497,7 +497,7 @@ def test_rows(part: StudySummary) -> Iterator[dict[str, Any]]:
 
 
 def _of_floor(part: StudySummary, study: str, test: FloorTest | None) -> dict[str, Any]:
-    """What random answers get in the same test and study; empty where they have no score."""
+    """Scores of random answers in the same test and study; empty if they have none."""
     floor = None if part is None or part.floor is None else part.floor.study(study)
     return {
         "floor_pas": None if test is None else test.pas,
@@ -510,7 +510,7 @@ def _of_floor(part: StudySummary, study: str, test: FloorTest | None) -> dict[st
 def _of_test(test: TestResult) -> dict[str, Any]:
     sides: dict[str, Any] = {}
     for which in ("human", "agent"):
-        alike = {getattr(one, which) for one in test.repetitions}
+        alike = {getattr(repetition, which) for repetition in test.repetitions}
         sides |= _side(which, alike.pop()) if len(alike) == 1 else {}
     return {
         **sides,

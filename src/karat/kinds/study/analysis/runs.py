@@ -1,4 +1,4 @@
-"""One study of a run: everybody's answers, from the score rows of `replication`, and the tests made of them."""
+"""One study of a run: all answers, from the score rows of `replication`, and the tests computed from them."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ CONVENTION = "humanstudy"
 
 
 class Measured(msgspec.Struct, frozen=True, kw_only=True):
-    """The tests of each experiment. Those of which too few answers could be read are without the agent's side."""
+    """The tests of each experiment. Those with too few readable answers lack the agent's side."""
 
     agreements: Sequence[Agreement]
     runs: Sequence[StudyRun]
@@ -57,18 +57,18 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Code(msgspec.Struct, frozen=True, kw_only=True):
-    """A study's own code where it may run, or why it does not."""
+    """A study's own code if it may run, or why not."""
 
     reducer: Reducer | None = None
     refused: str | None = None
-    differs: str | None = None  # in what it is not the code of when the run was made
+    differs: str | None = None  # how it differs from the code at the time of the run
 
 
 def seed_of(copy: StudyCopy, samples: Iterable[str]) -> int:
-    """Of whatever is drawn for one study: by what was asked and of whom, so another run with the same answers has the
-    same numbers, whatever its id, the order of its journal, its conditions and its other studies.
+    """The seed of draws in one study: from its questions and participants, so that another run with the same answers
+    has the same numbers, whatever its id, the order of its journal, its conditions and its other studies.
     """
-    parts = [copy.digest, *sorted(one.removeprefix(f"{copy.study}/") for one in samples)]
+    parts = [copy.digest, *sorted(sample.removeprefix(f"{copy.study}/") for sample in samples)]
     return int.from_bytes(blake2b("\n".join(parts).encode("utf-8", "surrogatepass"), digest_size=8).digest())
 
 
@@ -81,9 +81,9 @@ def measured(
     refused: str | None,
     floor: Sequence[Sequence[Response]] = (),
 ) -> Measured:
-    """`experiments`: everybody's answers, for each; `floor`: random ones, which go the same way.
+    """`experiments`: the answers of each; `floor`: random ones, processed the same way.
 
-    Raises nothing for what cannot be computed: it is the reason.
+    Raises nothing: what cannot be computed gets a reason instead of a value.
     """
     every = study_experiments(file, [*experiments, *floor], reducer=reducer, refused=refused, arms=arms)
     found, guessed = every[: len(experiments)], every[len(experiments) :]
@@ -97,14 +97,14 @@ def measured(
 
 
 def _covered(tests: Sequence[StudyTest], least: float) -> Sequence[StudyTest]:
-    """The tests as they are scored: without the agent where an arm had nobody."""
-    if all(not one.coverage < least for one in tests):
+    """The tests as scored: without the agent if an arm had no participants."""
+    if all(not test.coverage < least for test in tests):
         return tests
-    return [one.test for one in score_tests(tests, convention=CONVENTION, min_coverage=least).tests]
+    return [test.test for test in score_tests(tests, convention=CONVENTION, min_coverage=least).tests]
 
 
 def reducer_of(file: StudyFile, *, inside: Path, allowed: AllowCode) -> Code:
-    """`inside`: the run folder, which brings no code."""
+    """`inside`: the run folder, whose code is never used."""
     if file.reducer is None or not allowed:
         return Code()
     try:
@@ -116,15 +116,15 @@ def reducer_of(file: StudyFile, *, inside: Path, allowed: AllowCode) -> Code:
 
 Values = dict[str, float | str | list[str]]
 _LARGEST = 1e150
-"""Of an answer: thirty digits with an exponent of two are read. What a square of it could not hold is a forgery."""
+"""Largest possible answer: at most thirty digits and a two-digit exponent are read, so anything larger was forged."""
 
 
 class TurnAnswer(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """What came back in one turn."""
+    """The reply in one turn."""
 
     values: Values  # field → answer
     kinds: dict[str, str]  # field → why it has none
-    parsed: bool  # every field that is not optional was read
+    parsed: bool  # all required fields were parsed
     why: str | None = None  # why there was no reply: stopped, unrecorded; None: there was one
 
     @property
@@ -134,7 +134,7 @@ class TurnAnswer(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Spent(msgspec.Struct):
-    """What answers cost, added up."""
+    """The total cost of answers."""
 
     calls: int = 0
     input_tokens: int | None = None
@@ -144,7 +144,7 @@ class Spent(msgspec.Struct):
     dollars_unknown: int = 0
 
     def add(self, reply: _Reply) -> None:
-        """Books one reply."""
+        """Adds one reply."""
         if reply.stop_reason == NOT_ASKED.stop_reason:
             return
         self.calls += 1
@@ -160,7 +160,7 @@ class Spent(msgspec.Struct):
             self.dollars = (self.dollars or 0.0) + reply.dollars
 
     def usage(self) -> StudyUsage:
-        """As the summary has it."""
+        """In the summary's form."""
         return StudyUsage(
             calls=self.calls,
             input_tokens=self.input_tokens,
@@ -175,17 +175,17 @@ class Answers(msgspec.Struct):
     """The answers of all conditions and repetitions. A sample is one participant, in games one group."""
 
     studies: list[str]
-    study: array[int]  # of each sample: which study; −1: none that the run keeps
+    study: array[int]  # per sample: its study; −1: none in the run folder
     lines: list[set[int]]  # of samples.jsonl: those of each study
-    first: array[int]  # of each sample: the place of its first turn
-    turns: int  # declared, of all samples
+    first: array[int]  # per sample: the index of its first turn
+    turns: int  # turns of all samples, as declared
     repetitions: int
-    slots: list[TurnAnswer | None]  # a condition after the other, a repetition after the other in it
+    slots: list[TurnAnswer | None]  # by condition, then by repetition
     spent: list[list[Spent]]  # condition → study
 
     @property
     def asked(self) -> int:
-        """Turns of the participants of all studies that the run keeps, in one repetition of one condition."""
+        """Turns of the participants of all studies in the run folder, in one repetition of one condition."""
         after = [*self.first[1:], self.turns] if self.first else []
         return sum(end - start for start, end, at in zip(self.first, after, self.study, strict=True) if at >= 0)
 
@@ -194,13 +194,13 @@ class Answers(msgspec.Struct):
         return [name for name, row in rows.items() if self.study[row] == number]
 
     def places(self, row: int, condition: int, repetition: int) -> range:
-        """Where the turns of a sample are among `slots`."""
+        """The indices of a sample's turns in `slots`."""
         start = (condition * self.repetitions + repetition) * self.turns
         after = self.first[row + 1] if row + 1 < len(self.first) else self.turns
         return range(start + self.first[row], start + after)
 
     def of(self, row: int, condition: int, repetition: int) -> Sequence[TurnAnswer | None]:
-        """What a sample answered in each turn; None: nothing came, or nothing was scored."""
+        """A sample's answers in each turn; None: no reply, or not scored."""
         places = self.places(row, condition, repetition)
         return self.slots[places.start : places.stop]
 
@@ -258,7 +258,7 @@ def read_answers_of(index: RunIndex, studies: Sequence[str], scoring: tuple[str,
             for reply in answer.replies:
                 answers.spent[condition][of_study].add(reply)
     rows = index.scores.get(scoring)
-    for cell in rows.partial if rows is not None else ():  # a scoring that was cut short is none
+    for cell in rows.partial if rows is not None else ():  # an incomplete scoring does not count
         for slot in answers.places(*index.place(cell)):
             answers.slots[slot] = None
     return answers
@@ -305,32 +305,32 @@ class Counted(msgspec.Struct):
     stopped: int = 0
     unread: dict[str, dict[str, int]] = {}
     read: dict[str, int] = {}
-    same: dict[str, object] = {}  # field → the one answer that all gave; _SEVERAL: they differ
+    same: dict[str, object] = {}  # field → the common answer of all; _SEVERAL: they differ
 
     def add(self, turns: Sequence[TurnAnswer | None], fields: Sequence[Mapping[str, object]]) -> None:
-        """Books one participant: what came back in each of their turns, and the fields that it was to have."""
+        """Adds one participant: the reply in each of their turns, and its expected fields."""
         replies = [one for one in turns if one is not None and one.replied]
         self.planned += 1
         self.asked += bool(replies)
         self.answered += len(replies) == len(turns)
-        self.parsed += len(replies) == len(turns) and all(one.parsed for one in replies)
+        self.parsed += len(replies) == len(turns) and all(reply.parsed for reply in replies)
         self.stopped += any(one is not None and one.why == STOPPED for one in turns)
-        for one, asked in zip(turns, fields, strict=True):
-            if one is None or one.why not in {None, STOPPED}:
+        for turn, asked in zip(turns, fields, strict=True):
+            if turn is None or turn.why not in {None, STOPPED}:
                 continue
             for name in asked:
-                kind = STOPPED if one.why else one.kinds.get(name)
+                kind = STOPPED if turn.why else turn.kinds.get(name)
                 if kind is not None:
                     kinds = self.unread.setdefault(name, {})
                     kinds[kind] = kinds.get(kind, 0) + 1
-                elif name in one.values:
+                elif name in turn.values:
                     self.read[name] = self.read.get(name, 0) + 1
-                    if self.same.setdefault(name, one.values[name]) != one.values[name]:
+                    if self.same.setdefault(name, turn.values[name]) != turn.values[name]:
                         self.same[name] = _SEVERAL
 
     @property
     def participants(self) -> Participants:
-        """As the summary has it."""
+        """In the summary's form."""
         return Participants(
             planned=self.planned,
             asked=self.asked,
@@ -340,7 +340,7 @@ class Counted(msgspec.Struct):
         )
 
     def arm_count(self, arm: str, people: int | None) -> ArmCount:
-        """As the summary has it, the most frequent reasons first."""
+        """In the summary's form, the most frequent reasons first."""
         unread = {
             name: dict(sorted(kinds.items(), key=lambda item: (-item[1], item[0])))
             for name, kinds in sorted(self.unread.items())
@@ -356,13 +356,13 @@ class Counted(msgspec.Struct):
 
 
 class People(msgspec.Struct):
-    """Everybody of one study. Conditions and repetitions by number."""
+    """All participants of one study. Conditions and repetitions by number."""
 
     responses: dict[tuple[int, int], list[Response]]
     whole: list[Counted]  # by condition; each person once, also within subjects
-    arms: list[dict[str, Counted]]  # condition → arm, those that were run, in the order of the file
+    arms: list[dict[str, Counted]]  # condition → arms that were run, in the order of the file
     samples: list[int]  # rows of `RunIndex.samples`
-    floor: list[list[Response]]  # the same participants, answered for by each guesser
+    floor: list[list[Response]]  # the same participants, with each guesser's answers
 
 
 def people_of(
@@ -374,10 +374,10 @@ def people_of(
     number: int,
     guessers: Sequence[Guesser] = (),
 ) -> People:
-    """Raises BadRun for samples that no study made. `guessers`: who answers for everybody without reading.
+    """Raises BadRun for samples not from a study. `guessers`: answer for all participants without reading.
 
-    Everybody who was planned has a row, also those who were never asked: they are what coverage
-    is a share of. A reply of which no field could be read is no answer in `responses`.
+    All planned participants have a row, even those never asked: they are the base of
+    coverage. A reply without any readable field is not an answer in `responses`.
     """
     conditions, repetitions = len(index.conditions), index.repetitions
     found = People(
@@ -399,7 +399,7 @@ def people_of(
                 guessed = [guess(sample, turn) for turn in range(len(sample.turns))]
                 responses.extend(responses_of(sample, guessed))
         except (AttributeError, ArithmeticError, LookupError, TypeError, ValueError) as error:
-            raise BadRun(str(run.path), f"samples.jsonl is damaged: '{sample.id}' is no participant") from error
+            raise BadRun(str(run.path), f"samples.jsonl is damaged: '{sample.id}' is not a participant") from error
     foreign = {arm for counted in found.arms for arm in counted} - set(study.arms)
     if foreign:
         raise BadRun(str(run.path), f"samples.jsonl is damaged: '{study.study}' has no arm '{min(foreign)}'")
@@ -415,7 +415,7 @@ def _samples_of(run: RunFolder, index: RunIndex, answers: Answers, number: int) 
 
 
 def _count(arms: dict[str, Counted], whole: Counted, sample: Sample, answered: Sequence[TurnAnswer | None]) -> None:
-    """A participant counts once in each arm they are in, and once in the whole, whatever number of turns it has."""
+    """A participant counts once in each arm they are in, and once in the whole, whatever its number of turns."""
     turns: dict[tuple[int | None, str], list[int]] = {}
     persons: dict[int | None, list[int]] = {}
     for at, turn in enumerate(sample.turns):

@@ -61,12 +61,12 @@ __all__ = [
 
 
 def known(value: float | None) -> float | None:
-    """The number, or None where it is not known, or is none that a file can hold."""
+    """The number, or None if it is unknown or not finite."""
     return None if value is None or not math.isfinite(value) else float(value)
 
 
 def mean(values: Iterable[float | None]) -> float | None:
-    """Of those that are known; None without any."""
+    """Of the known values; None without any."""
     kept = [value for one in values if (value := known(one)) is not None]
     return math.fsum(kept) / len(kept) if kept else None
 
@@ -81,12 +81,12 @@ def sd(values: Iterable[float | None]) -> float | None:
 
 
 def lowest(values: Iterable[float | None]) -> float | None:
-    """Of those that are known; None without any."""
+    """Of the known values; None without any."""
     return min((value for one in values if (value := known(one)) is not None), default=None)
 
 
 def estimated(spread: Spread | None, *, value: float | None, n: int, reason: str | None, level: float) -> Estimate:
-    """A score with what is claimed of it. `reason`: why there is none; `level`: of the interval."""
+    """A score with its claimed interval. `reason`: why there is none; `level`: of the interval."""
     value = known(value)
     if value is None or spread is None:
         return Estimate(value=value, low=None, high=None, se=None, n=n, level=level, method="none", reason=reason)
@@ -103,7 +103,7 @@ def estimated(spread: Spread | None, *, value: float | None, n: int, reason: str
 
 
 def changed(found: Difference, *, level: float) -> Estimate:
-    """A difference as the summary has it. `level`: of its interval."""
+    """A difference in the summary's form. `level`: of its interval."""
     value, low = known(found.value), known(found.low)
     return Estimate(
         value=value, low=low, high=known(found.high), se=known(found.se), n=found.n, level=level, method=found.method,
@@ -117,7 +117,7 @@ def unscored(reasons: Iterable[str | None]) -> str | None:
     for joined in reasons:
         for reason in joined.split("; ") if joined else ():
             counts[reason] = counts.get(reason, 0) + 1
-    # why something is not in ECS says nothing of PAS
+    # reasons about ECS do not apply to PAS
     counts = {reason: count for reason, count in counts.items() if not reason.endswith("not in ECS")} or counts
     ordered = sorted(counts, key=lambda one: -counts[one])
     more = f"; and {formats.plural(len(ordered) - 3, 'more reason')}" if len(ordered) > 3 else ""
@@ -132,15 +132,15 @@ def finding_result(
     sure: Spread | None,
     each: Sequence[Uncertainty],
 ) -> FindingResult:
-    """`sure`: of the mean over repetitions; `each`: of every repetition alone."""
+    """`sure`: for the mean over repetitions; `each`: for every repetition separately."""
     key = (study, declared.sub_study, declared.id)
-    scores = [next(one for one in agreement.findings if one.id == key) for agreement in agreements]
+    scores = [next(finding for finding in agreement.findings if finding.id == key) for agreement in agreements]
     level = agreements[0].level
     tests = tuple(
-        _test_result(test, [_with_other(one, (key, test.id)) for one in agreements], level=level)
+        _test_result(test, [_with_other(agreement, (key, test.id)) for agreement in agreements], level=level)
         for test in declared.tests
     )
-    pas, used = mean(one.pas for one in scores), [test for test in tests if test.pas.value is not None]
+    pas, used = mean(score.pas for score in scores), [test for test in tests if test.pas.value is not None]
     reason = None if pas is not None else unscored(test.reason for test in tests)
     return FindingResult(
         study=study,
@@ -148,7 +148,7 @@ def finding_result(
         id=declared.id,
         claim=declared.claim,
         pas=estimated(sure, value=pas, n=len(used), reason=reason, level=level),
-        ceiling=mean(_ceiling(agreement, one) for agreement, one in zip(agreements, scores, strict=True)),
+        ceiling=mean(_ceiling(agreement, score) for agreement, score in zip(agreements, scores, strict=True)),
         tests_used=len(used),
         tests_planned=len(tests),
         tests_directed=sum(test.same_direction is not None for test in used),
@@ -156,14 +156,14 @@ def finding_result(
         reason=reason,
         repetitions=tuple(_repeated(at, *pair) for at, pair in enumerate(zip(scores, each, strict=True))),
         tests=tests,
-        pas_directional=mean(one.pas_directional for one in scores),
-        normalized=mean(one.normalized for one in scores),
-        ecs_strict=mean(one.ecs_strict for one in scores),
-        ecs_strict_chi2=mean(one.ecs_strict_chi2 for one in scores),
-        coverage=lowest(one.coverage for one in scores),
-        flagged=any(one.flagged for one in scores),
-        opposed=any(one.opposed for one in scores),
-        pas_sd=sd(one.pas for one in scores),
+        pas_directional=mean(score.pas_directional for score in scores),
+        normalized=mean(score.normalized for score in scores),
+        ecs_strict=mean(score.ecs_strict for score in scores),
+        ecs_strict_chi2=mean(score.ecs_strict_chi2 for score in scores),
+        coverage=lowest(score.coverage for score in scores),
+        flagged=any(score.flagged for score in scores),
+        opposed=any(score.opposed for score in scores),
+        pas_sd=sd(score.pas for score in scores),
     )
 
 
@@ -181,9 +181,9 @@ def _repeated(number: int, score: FindingScore, uncertainty: Uncertainty) -> Rep
 
 
 def _ceiling(agreement: Agreement, score: FindingScore) -> float:
-    """The PAS of a perfect copy, pooled over the tests that have one of the agent."""
-    tests = [one for one in agreement.tests if one.test.finding_id == score.id and not math.isnan(one.pas)]
-    return pool_pas([one.ceiling for one in tests], [one.human.n_eff for one in tests])
+    """The PAS of a perfect copy, pooled over the tests for which the agent has a PAS."""
+    tests = [test for test in agreement.tests if test.test.finding_id == score.id and not math.isnan(test.pas)]
+    return pool_pas([test.ceiling for test in tests], [test.human.n_eff for test in tests])
 
 
 def _with_other(agreement: Agreement, key: tuple[tuple[str, str, str], str]) -> tuple[TestScore, tuple[float, float]]:
@@ -250,25 +250,25 @@ def _row(number: int, score: TestScore, other: tuple[float, float], *, level: fl
     )
 
 
-def _side(side: Side, found: Measured, pi: float, other: float) -> SideNumbers:
-    beyond = ("the evidence is without bound",) if math.isinf(found.log_bf) else ()
+def _side(side: Side, measured: Measured, pi: float, other: float) -> SideNumbers:
+    beyond = ("the evidence is without bound",) if math.isinf(measured.log_bf) else ()
     return SideNumbers(
         statistic=known(side.statistic),
         table=side.table,
-        n_eff=known(found.n_eff),
-        log_bf=known(found.log_bf),
+        n_eff=known(measured.n_eff),
+        log_bf=known(measured.log_bf),
         pi=known(pi),
-        effect=known(found.effect),
-        effect_se=known(found.se),
-        d=known(found.d),
-        d_se=known(found.d_se),
+        effect=known(measured.effect),
+        effect_se=known(measured.se),
+        d=known(measured.d),
+        d_se=known(measured.d_se),
         d_other=known(other),
-        reasons=(*found.reasons, *beyond),
+        reasons=(*measured.reasons, *beyond),
     )
 
 
 class Condition(msgspec.Struct, frozen=True, kw_only=True):
-    """One condition: an agreement for each repetition, what is known of their means, and its findings."""
+    """One condition: an agreement for each repetition, the uncertainty of their means, and its findings."""
 
     agreements: Sequence[Agreement]
     sure: Repetitions
@@ -278,8 +278,8 @@ class Condition(msgspec.Struct, frozen=True, kw_only=True):
     def scores(self, level: str, name: str) -> list[StudyScore]:
         """A level in every repetition."""
         if level == "benchmark":
-            return [one.benchmark for one in self.agreements]
-        listed = [one.studies if level == "study" else one.domains for one in self.agreements]
+            return [agreement.benchmark for agreement in self.agreements]
+        listed = [agreement.studies if level == "study" else agreement.domains for agreement in self.agreements]
         return [next(one for one in own if one.name == name) for own in listed]
 
     def below(self, level: str, name: str) -> list[FindingResult]:
@@ -287,8 +287,8 @@ class Condition(msgspec.Struct, frozen=True, kw_only=True):
         if level == "benchmark":
             return list(self.findings)
         if level == "study":
-            return [one for one in self.findings if one.study == name]
-        return [one for one in self.findings if self.domains[one.study] == name]
+            return [finding for finding in self.findings if finding.study == name]
+        return [finding for finding in self.findings if self.domains[finding.study] == name]
 
 
 def level_score(condition: Condition, level: str, name: str) -> LevelScore:
@@ -297,10 +297,10 @@ def level_score(condition: Condition, level: str, name: str) -> LevelScore:
     scores, below = condition.scores(level, name), condition.below(level, name)
     parts = _parts(below) if level != "study" else [[one] for one in below]
     used = [part for part in parts if any(one.pas.value is not None for one in part)]
-    pas = mean(one.pas for one in scores)
+    pas = mean(score.pas for score in scores)
     reason = None if pas is not None else unscored(one.reason for one in below)
     tests = sum(one.tests_used for one in below)
-    effects = max((one.tests_with_effects for one in scores), default=0)
+    effects = max((score.tests_with_effects for score in scores), default=0)
     return LevelScore(
         level=level,
         name=name,
@@ -308,15 +308,15 @@ def level_score(condition: Condition, level: str, name: str) -> LevelScore:
             condition.sure.pas.get(key), value=pas, n=tests, reason=reason, level=condition.agreements[0].level
         ),
         ceiling=mean(mean(one.ceiling for one in part if one.pas.value is not None) for part in used),
-        pas_directional=mean(one.pas_directional for one in scores),
-        normalized=mean(one.normalized for one in scores),
+        pas_directional=mean(score.pas_directional for score in scores),
+        normalized=mean(score.normalized for score in scores),
         ecs=_ecs(condition, key, scores, effects),
         ecs_ceiling=_ecs_ceiling(condition, level, name),
         ecs_new=Estimate(
             value=known(condition.sure.ecs_new.value),
             low=known(condition.sure.ecs_new.low),
             high=known(condition.sure.ecs_new.high),
-            se=None,  # it is one of atanh
+            se=None,  # the known one is of atanh
             n=condition.sure.ecs_new.n,
             level=condition.sure.ecs_new.level,
             method=condition.sure.ecs_new.method,
@@ -325,13 +325,13 @@ def level_score(condition: Condition, level: str, name: str) -> LevelScore:
         if level == "benchmark"
         else None,
         concordance=Concordance(
-            pearson=mean(one.ecs.pearson for one in scores),
-            bias=mean(one.ecs.bias for one in scores),
-            location_shift=mean(one.ecs.location_shift for one in scores),
-            scale_shift=mean(one.ecs.scale_shift for one in scores),
+            pearson=mean(score.ecs.pearson for score in scores),
+            bias=mean(score.ecs.bias for score in scores),
+            location_shift=mean(score.ecs.location_shift for score in scores),
+            scale_shift=mean(score.ecs.scale_shift for score in scores),
         ),
-        ecs_strict=mean(one.ecs_strict for one in scores),
-        ecs_strict_chi2=mean(one.ecs_strict_chi2 for one in scores),
+        ecs_strict=mean(score.ecs_strict for score in scores),
+        ecs_strict_chi2=mean(score.ecs_strict_chi2 for score in scores),
         used=len(used),
         planned=len(parts),
         findings_used=sum(one.pas.value is not None for one in below),
@@ -344,16 +344,16 @@ def level_score(condition: Condition, level: str, name: str) -> LevelScore:
         coverage=lowest(one.coverage for one in below),
         reason=reason,
         repetitions=_level_repetitions(condition, key, scores, below),
-        pas_sd=sd(one.pas for one in scores),
-        ecs_sd=sd(one.ecs.value for one in scores),
+        pas_sd=sd(score.pas for score in scores),
+        ecs_sd=sd(score.ecs.value for score in scores),
     )
 
 
 def _parts(findings: Sequence[FindingResult]) -> list[list[FindingResult]]:
     """The findings, study by study."""
     found: dict[str, list[FindingResult]] = {}
-    for one in findings:
-        found.setdefault(one.study, []).append(one)
+    for finding in findings:
+        found.setdefault(finding.study, []).append(finding)
     return list(found.values())
 
 
@@ -365,8 +365,8 @@ def _ecs_ceiling(condition: Condition, level: str, name: str) -> float | None:
 
 def _ecs(condition: Condition, key: tuple[str, str], scores: Sequence[StudyScore], n: int) -> Estimate:
     spread = condition.sure.ecs_fixed.get(key)
-    value = mean(one.ecs.value for one in scores)
-    reason = next((one.ecs.reason for one in scores if math.isnan(one.ecs.value)), None)
+    value = mean(score.ecs.value for score in scores)
+    reason = next((score.ecs.reason for score in scores if math.isnan(score.ecs.value)), None)
     return estimated(spread, value=value, n=n, reason=reason, level=condition.agreements[0].level)
 
 
@@ -374,16 +374,16 @@ def _level_repetitions(
     condition: Condition, key: tuple[str, str], scores: Sequence[StudyScore], below: Sequence[FindingResult]
 ) -> tuple[Repeated, ...]:
     found = []
-    for number, (one, uncertainty) in enumerate(zip(scores, condition.sure.each, strict=True)):
+    for number, (score, uncertainty) in enumerate(zip(scores, condition.sure.each, strict=True)):
         spread = uncertainty.pas.get(key)
         found.append(
             Repeated(
                 repetition=number,
-                pas=known(one.pas),
+                pas=known(score.pas),
                 pas_se=known(spread.se) if spread is not None else None,
-                pas_directional=known(one.pas_directional),
-                ecs=known(one.ecs.value),
-                tests_used=one.tests_used,
+                pas_directional=known(score.pas_directional),
+                ecs=known(score.ecs.value),
+                tests_used=score.tests_used,
                 coverage=lowest(finding.repetitions[number].coverage for finding in below),
             )
         )
@@ -396,17 +396,17 @@ def quantity(value: float | None, reason: str) -> Quantity:
     return Quantity(value=value, reason=reason if value is None else None)
 
 
-def line_of(found: Line) -> Caricature:
-    """The slope of agent on human effects, as the summary has it."""
+def line_of(line: Line) -> Caricature:
+    """The slope of agent on human effects, in the summary's form."""
     return Caricature(
-        slope=known(found.slope),
-        intercept=known(found.intercept),
-        low=known(found.low),
-        high=known(found.high),
-        centre=known(found.centre),
-        centre_agent=known(found.centre_agent),
-        n=found.n,
-        reason=found.reason,
+        slope=known(line.slope),
+        intercept=known(line.intercept),
+        low=known(line.low),
+        high=known(line.high),
+        centre=known(line.centre),
+        centre_agent=known(line.centre_agent),
+        n=line.n,
+        reason=line.reason,
     )
 
 
@@ -421,7 +421,7 @@ class _Human(msgspec.Struct, frozen=True):
 
 
 class _Test(msgspec.Struct, frozen=True):
-    """What a study file declares of a test, as far as a table says it."""
+    """A study file's declarations for a test, as far as a table has them."""
 
     id: str
     kind: str
@@ -456,7 +456,7 @@ def summary_of_tests(scored: Mapping[str, tuple[Agreement, Uncertainty]]) -> Stu
 
 
 def _distinct(agreement: Agreement) -> Agreement:
-    """With tests that are called alike numbered: a table need not name them well."""
+    """With tests of the same name numbered, as names in a table need not be unique."""
     seen: dict[tuple[tuple[str, str, str], str], int] = {}
     tests = []
     for score in agreement.tests:
@@ -472,7 +472,7 @@ def _condition(name: str, agreement: Agreement, sure: Uncertainty) -> StudyCondi
         pas=sure.pas, ecs_fixed=sure.ecs_fixed, ecs_new=agreement.ecs_interval, noise_ceiling=sure.noise_ceiling,
         ecs_ceiling=sure.ecs_ceiling, each=(sure,),
     )  # fmt: skip
-    findings = [_finding(one.id, agreement, sure) for one in agreement.findings]
+    findings = [_finding(finding.id, agreement, sure) for finding in agreement.findings]
     domains = {test.test.study: test.test.domain for test in agreement.tests}
     whole = Condition(agreements=[agreement], sure=together, findings=findings, domains=domains)
     return StudyCondition(
@@ -480,14 +480,14 @@ def _condition(name: str, agreement: Agreement, sure: Uncertainty) -> StudyCondi
         floor=False,
         participants=NOBODY,
         benchmark=level_score(whole, "benchmark", ""),
-        domains=tuple(level_score(whole, "domain", one.name) for one in agreement.domains),
+        domains=tuple(level_score(whole, "domain", domain.name) for domain in agreement.domains),
         studies=tuple(
             StudyResult(
-                study=one.name, participants=NOBODY, arms=(), failures={}, not_run=0, usage=NOTHING,
-                score=level_score(whole, "study", one.name),
-                findings=tuple(finding for finding in findings if finding.study == one.name),
+                study=study.name, participants=NOBODY, arms=(), failures={}, not_run=0, usage=NOTHING,
+                score=level_score(whole, "study", study.name),
+                findings=tuple(finding for finding in findings if finding.study == study.name),
             )
-            for one in agreement.studies
+            for study in agreement.studies
         ),
         noise_ceiling=quantity(sure.noise_ceiling, "too few tests have both standard errors"),
         caricature=line_of(agreement.caricature),
@@ -497,6 +497,6 @@ def _condition(name: str, agreement: Agreement, sure: Uncertainty) -> StudyCondi
 
 def _finding(key: tuple[str, str, str], agreement: Agreement, sure: Uncertainty) -> FindingResult:
     study, sub_study, name = key
-    tests = [_Test(one.test.test, one.test.kind) for one in agreement.tests if one.test.finding_id == key]
+    tests = [_Test(test.test.test, test.test.kind) for test in agreement.tests if test.test.finding_id == key]
     declared: Any = _Finding(sub_study, name, tests)
     return finding_result(declared, study, agreements=[agreement], sure=sure.pas.get(("finding", key)), each=[sure])

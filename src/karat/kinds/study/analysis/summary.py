@@ -1,8 +1,8 @@
-"""What a run over human studies has besides: agreement with people, PAS and ECS. See `model`.
+"""The additional results of a run over human studies: agreement with people, PAS and ECS. See `model`.
 
 Each repetition of a condition is one experiment: its participants' answers become `responses`,
 `derive` makes `data` of them, the tests of the study are computed, and compared with people's.
-Pure but for `derive`, which runs in a process of its own, and a study's own `reducer` where it is allowed.
+Pure except for `derive`, which runs in a separate process, and a study's own `reducer` if it is allowed.
 """
 
 from __future__ import annotations
@@ -59,9 +59,9 @@ Unit = tuple[int, int]
 
 
 def study(given: AnalysisInput) -> StudySummary | None:
-    """None where the scorer `replication` is not shown. Raises BadRun for studies that were changed since."""
+    """None if the scorer `replication` is not shown. Raises BadRun for studies that have changed since the run."""
     run, index, level = given.run, given.index, given.level
-    info = next((one for one in given.scorers if one.type == "replication" and given.shows(one)), None)
+    info = next((scorer for scorer in given.scorers if scorer.type == "replication" and given.shows(scorer)), None)
     if info is None or not (copies := run.studies()):
         return None
     studies = kept_studies(run)
@@ -109,15 +109,15 @@ class _Part(msgspec.Struct, frozen=True, kw_only=True):
     file: StudyFile
     info: StudyInfo
     people: People
-    tests: dict[Unit, Sequence[StudyTest]]  # without the agent's side where too few could be read
+    tests: dict[Unit, Sequence[StudyTest]]  # without the agent's side if too few could be read
     draws: dict[Unit, Draws]
     floor: Guesses
     one_answer: Guesses  # the second floor
-    seed: int  # of whatever was drawn
+    seed: int  # for all draws
 
 
 class _Work:
-    """What the parts of a summary share."""
+    """The common data of a summary's parts."""
 
     def __init__(
         self,
@@ -136,7 +136,7 @@ class _Work:
         self._one_answer = floor_repetitions(answers.asked, ONE_ANSWER)
 
     def part(self, number: int, file: StudyFile, copy: StudyCopy) -> _Part:
-        """Responses, tests and replicates of one study: nothing but the numbers is kept."""
+        """Responses, tests and replicates of one study: only the numbers are kept."""
         seed = seed_of(copy, self.answers.samples_of(number, self.index.samples))
         guessers = guessers_of(seed, repetitions=self._floors, one_answer=self._one_answer)
         people = people_of(self.run, self.index, self.answers, study=file, number=number, guessers=guessers)
@@ -178,7 +178,7 @@ class _Work:
                 code_differs=code.differs,
             ),
             people=people,
-            tests={unit: [one.test for one in of.tests] for unit, of in zip(units, found.agreements, strict=True)},
+            tests={unit: [test.test for test in of.tests] for unit, of in zip(units, found.agreements, strict=True)},
             draws={unit: one.draws for unit, one in zip(units, drawn, strict=True)},
             floor=Guesses(study=file.study, tests=found.floor[: self._floors]),
             one_answer=Guesses(study=file.study, tests=found.floor[self._floors :]),
@@ -186,7 +186,7 @@ class _Work:
         )
 
     def failures(self, part: _Part, condition: int) -> tuple[dict[str, int], int]:
-        """How often samples of the study ended without a score, by kind; and how many are still to come."""
+        """How often samples of the study ended without a score, by kind; and how many are pending."""
         index, found, not_run = self.index, dict[str, int](), 0
         kinds = {count.code: f"{kind.cls}: {kind.kind}" for kind, count in index.groups.items()}
         for row in part.people.samples:
@@ -203,10 +203,10 @@ class _Work:
 
 
 def _drawn(parts: Sequence[_Part]) -> str:
-    """Who, or what, was drawn again."""
-    each = [set(kinds) for part in parts for kinds in zip(*(one.drawn for one in part.draws.values()), strict=True)]
+    """What was resampled."""
+    each = [set(kinds) for part in parts for kinds in zip(*(draw.drawn for draw in part.draws.values()), strict=True)]
     who = [name for name in ("participants", "groups") if any(name in kind for kinds in each for kind in kinds)]
-    apart = sum("statistic" in kinds for kinds in each)  # tests whose rows could not be traced to anybody
+    apart = sum("statistic" in kinds for kinds in each)  # tests whose rows could not be traced to participants
     if not who:
         return "statistics"
     if apart:
@@ -215,7 +215,7 @@ def _drawn(parts: Sequence[_Part]) -> str:
 
 
 class _Scored(msgspec.Struct, frozen=True, kw_only=True):
-    """One condition, with everything that a comparison needs."""
+    """One condition, with everything needed for a comparison."""
 
     work: _Work
     parts: Sequence[_Part]
@@ -243,8 +243,8 @@ class _Scored(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def summarized(self, name: str) -> StudyCondition:
-        """As the summary has it."""
-        # The same seed for every condition: what differs between them is not the luck of the draw.
+        """In the summary's form."""
+        # The same seed for every condition: differences between them are not due to the draw.
         rng = np.random.default_rng([1 << 20, *(part.seed for part in self.parts)])
         sure = repeated_uncertainty(self.agreements, self.draws, rng=rng)
         findings = [
@@ -290,25 +290,25 @@ class _Scored(msgspec.Struct, frozen=True, kw_only=True):
             not_run=not_run,
             usage=self.work.answers.spent[self.number][order].usage(),
             score=level_score(whole, "study", name),
-            findings=tuple(one for one in whole.findings if one.study == name),
+            findings=tuple(finding for finding in whole.findings if finding.study == name),
         )
 
 
 def _together(parts: Sequence[Participants]) -> Participants:
-    return Participants(**{name: sum(getattr(one, name) for one in parts) for name in Participants.__struct_fields__})
+    return Participants(**{name: sum(getattr(part, name) for part in parts) for name in Participants.__struct_fields__})
 
 
 def _caricature(agreements: Sequence[Agreement]) -> Caricature:
-    """Of the agent's mean effects over the repetitions; one repetition: its own."""
+    """Of the agent's mean effects over the repetitions; with one repetition: its own."""
     if len(agreements) == 1:
         found = agreements[0].caricature
     else:
         from karat.replication import caricature, weights_by_study
 
         tests = agreements[0].tests
-        human = np.array([one.human.d for one in tests])
+        human = np.array([test.human.d for test in tests])
         agent = np.array([mean(one.tests[at].agent.d for one in agreements) for at in range(len(tests))], dtype=float)
-        names, ids = [one.test.study for one in tests], [one.test.finding_id for one in tests]
+        names, ids = [test.test.study for test in tests], [test.test.finding_id for test in tests]
         weights = weights_by_study(names, ids, np.isfinite(human) & np.isfinite(agent))
         found = caricature(human, agent, weights, level=agreements[0].level)
     return line_of(found)
@@ -317,7 +317,7 @@ def _caricature(agreements: Sequence[Agreement]) -> Caricature:
 def _differences(
     conditions: Sequence[_Scored], names: Sequence[str], *, without: Sequence[str]
 ) -> list[StudyDifference]:
-    """Every pair of conditions. They have the same participants, who were drawn together. `without`: not in PAS."""
+    """Every pair of conditions. They have the same participants, drawn together. `without`: not in PAS."""
     found = []
     for a, b in combinations(range(len(conditions)), 2):
         one, two = conditions[a], conditions[b]

@@ -1,4 +1,4 @@
-"""What the numbers of a run over human studies allow to say: which differences are shown, headline and warnings."""
+"""The conclusions from a run over human studies: which differences are shown, headline and warnings."""
 
 from __future__ import annotations
 
@@ -38,22 +38,22 @@ NARROW_STUDY = "random answers and a perfect copy of people hardly differ in PAS
 
 
 def above_chance(one: StudyCondition, part: StudySummary) -> bool:
-    """Whether an agent shows that it knows anything of people: above both floors, and nowhere opposed to people.
+    """Whether an agent shows knowledge of people: above both floors, and nowhere opposed to people.
 
-    Of agents that give random answers, or one arbitrary answer an arm, at most one in 20 is called so in any shipped
+    Of agents that give random answers, or one arbitrary answer per arm, at most one in 20 passes in any shipped
     study; `benchmarks/knowledge_free.py` counts them.
     """
     if part.floor is None or opposed_in(one):
         return False
     second = part.floor_one_answer
-    # Where one answer an arm leaves no test a score, as a t test of it has no spread, there is nothing to be above.
+    # If one answer per arm leaves no test with a score, as a t test then has no spread, there is no floor.
     scored = second is not None and second.benchmark.pas.value is not None
     return above_floor(one, part.floor) and (not scored or (second is not None and above_floor(one, second)))
 
 
 def narrow_studies(part: StudySummary) -> list[str]:
-    """Studies in which random answers and a perfect copy of people hardly differ in PAS: what an agent gets there
-    says little of it.
+    """Studies in which random answers and a perfect copy of people hardly differ in PAS: an agent's score there
+    tells little.
     """
     if part.floor is None:
         return []
@@ -66,47 +66,47 @@ def narrow_studies(part: StudySummary) -> list[str]:
     return [name for name, top in ceilings.items() if (floor := floors.get(name)) is not None and top - floor < NARROW]
 
 
-def above_floor(one: StudyCondition, floor: StudyFloor) -> bool:
+def above_floor(condition: StudyCondition, floor: StudyFloor) -> bool:
     """PAS is above the floor's mean beyond the error of both, and directional PAS above what single draws of the floor
     reach in 95 of 100 cases.
     """
-    more = floor.of(one.condition)
+    more = floor.of(condition.condition)
     return more is not None and more.pas.low is not None and more.pas.low > 0 and more.beyond
 
 
-def opposed_in(one: StudyCondition) -> list[str]:
+def opposed_in(condition: StudyCondition) -> list[str]:
     """The findings, as study/finding, with an effect opposite to people's that PAS counts as agreement."""
-    return [f"{found.study}/{found.name}" for found in one.findings if any(test.opposed for test in found.tests)]
+    return [f"{found.study}/{found.name}" for found in condition.findings if any(test.opposed for test in found.tests)]
 
 
-def leaves_out_0(found: Estimate) -> bool:
-    """Whether the interval leaves out no difference, the comparison taken alone."""
-    return found.low is not None and found.high is not None and (found.low > 0 or found.high < 0)
+def leaves_out_0(estimate: Estimate) -> bool:
+    """Whether the interval excludes zero, for a single comparison."""
+    return estimate.low is not None and estimate.high is not None and (estimate.low > 0 or estimate.high < 0)
 
 
 def beyond_chance(differences: Sequence[Estimate]) -> list[bool]:
-    """Whether each difference is shown though all of them were looked at: of equal conditions one in 20 runs has any
+    """Whether each difference is shown, allowing for all comparisons: with equal conditions one in 20 runs has any
     (at 95 %).
 
-    The interval must leave out 0, and so must p, from the standard error, adjusted over all (Holm).
+    The interval must exclude 0, and p, from the standard error, adjusted over all (Holm), must be small enough.
 
     >>> one = Estimate(value=0.2, low=0.01, high=0.39, se=0.097, n=6, level=0.95, method="", reason=None)
     >>> beyond_chance([one]), beyond_chance([one, one])
     ([True], [False, False])
     """
-    adjusted = stats.adjust([_p(one) for one in differences])
+    adjusted = stats.adjust([_p(difference) for difference in differences])
     return [
         leaves_out_0(one) and bool(p < round(1 - one.level, 15)) for one, p in zip(differences, adjusted, strict=True)
     ]
 
 
-def _p(found: Estimate) -> float:
-    """Two-sided; NaN where there is no difference, or no error of it."""
-    if found.value is None or found.se is None:
+def _p(estimate: Estimate) -> float:
+    """Two-sided; NaN if there is no difference, or no error."""
+    if estimate.value is None or estimate.se is None:
         return math.nan
-    if found.se == 0:
-        return 1.0 if found.value == 0 else 0.0
-    return math.erfc(abs(found.value) / found.se / math.sqrt(2))
+    if estimate.se == 0:
+        return 1.0 if estimate.value == 0 else 0.0
+    return math.erfc(abs(estimate.value) / estimate.se / math.sqrt(2))
 
 
 _MOST_NAMED = 3
@@ -117,12 +117,12 @@ def study_headline(part: StudySummary) -> str:
     """The answer in one sentence, with its uncertainty."""
     if len(part.conditions) == 1:
         return _alone(part.conditions[0], part)
-    beyond = beyond_chance([one.pas for one in part.differences])
-    shown = [one for one, clear in zip(part.differences, beyond, strict=True) if clear]
-    scored = [one for one in part.conditions if one.benchmark.pas.value is not None]
+    beyond = beyond_chance([difference.pas for difference in part.differences])
+    shown = [difference for difference, clear in zip(part.differences, beyond, strict=True) if clear]
+    scored = [condition for condition in part.conditions if condition.benchmark.pas.value is not None]
     if not scored:
         return f"No score under any of {formats.plural(len(part.conditions), 'condition')}: {_why(part.conditions[0])}"
-    if not part.differences or all(one.pas.value is None for one in part.differences):
+    if not part.differences or all(difference.pas.value is None for difference in part.differences):
         return _alone(scored[0], part)
     if shown:
         first = max(shown, key=lambda one: abs(one.pas.value or 0.0))
@@ -137,17 +137,17 @@ def study_headline(part: StudySummary) -> str:
 
 
 def shown_pairs(part: StudySummary, baseline: str | None) -> StudySummary:
-    """With the comparisons of `baseline`, and of the condition with the highest PAS, alone; None: with all of them."""
+    """With the comparisons of `baseline`, and of the condition with the highest PAS only; None: with all of them."""
     if baseline is None:
         return part
-    scored = [one for one in part.conditions if one.benchmark.pas.value is not None]
+    scored = [condition for condition in part.conditions if condition.benchmark.pas.value is not None]
     kept = {baseline, *(one.condition for one in sorted(scored, key=lambda one: -(one.benchmark.pas.value or 0.0))[:1])}
-    shown = tuple(one for one in part.differences if kept & {one.a, one.b})
+    shown = tuple(difference for difference in part.differences if kept & {difference.a, difference.b})
     return structs.replace(part, differences=shown, baseline=baseline, left_out=len(part.differences) - len(shown))
 
 
 def pairs_sentence(part: StudySummary) -> str:
-    """Which comparisons are shown, where some are not; nothing where all are."""
+    """Which comparisons are shown, if some are not; empty if all are."""
     if not part.left_out or part.baseline is None:
         return ""
     left = formats.plural(part.left_out, "comparison")
@@ -176,22 +176,22 @@ def _alone(one: StudyCondition, part: StudySummary) -> str:
     return f"{_scores(one)} over {tests} in {studies}, {people}{_beside_floor(one, part)}"
 
 
-def _scores(one: StudyCondition) -> str:
-    pas, ecs = one.benchmark.pas, one.benchmark.ecs
-    floor = " (floor)" if one.floor else ""
-    found = f"{one.condition}{floor}: PAS {formats.estimate(pas.value, pas.low, pas.high)}"
-    if one.benchmark.ceiling is not None:
-        found += f" (a perfect copy: {formats.number(one.benchmark.ceiling)})"
+def _scores(condition: StudyCondition) -> str:
+    pas, ecs = condition.benchmark.pas, condition.benchmark.ecs
+    floor = " (floor)" if condition.floor else ""
+    found = f"{condition.condition}{floor}: PAS {formats.estimate(pas.value, pas.low, pas.high)}"
+    if condition.benchmark.ceiling is not None:
+        found += f" (a perfect copy: {formats.number(condition.benchmark.ceiling)})"
     if ecs.value is not None:
         found += f", ECS {formats.estimate(ecs.value, ecs.low, ecs.high)}"
-        if one.benchmark.ecs_ceiling is not None:
-            found += f" (ceiling: {formats.number(one.benchmark.ecs_ceiling)})"
+        if condition.benchmark.ecs_ceiling is not None:
+            found += f" (ceiling: {formats.number(condition.benchmark.ecs_ceiling)})"
     return found
 
 
-def _beside_floor(one: StudyCondition, part: StudySummary) -> str:
-    """Whether it is above answers without knowledge; nothing where there is no score, or where it is such an agent."""
-    more = None if part.floor is None or one.floor else part.floor.of(one.condition)
+def _beside_floor(condition: StudyCondition, part: StudySummary) -> str:
+    """Whether it is above answers without knowledge; empty if there is no score, or if it is such an agent."""
+    more = None if part.floor is None or condition.floor else part.floor.of(condition.condition)
     if part.floor is None or more is None or more.pas.low is None or more.pas.high is None:
         return ""
     second = None if part.floor_one_answer is None else part.floor_one_answer.benchmark.pas.value
@@ -200,26 +200,26 @@ def _beside_floor(one: StudyCondition, part: StudySummary) -> str:
         floors += f" and one answer an arm (PAS {formats.number(second)})"
     if more.pas.high < 0:
         found = f"; below random answers (PAS {formats.number(part.floor.benchmark.pas.value)})"
-    elif opposed := opposed_in(one):
+    elif opposed := opposed_in(condition):
         found = f"; not called above chance: {formats.plural(len(opposed), 'finding')} opposite to people's"
     else:
-        found = f"; {'' if above_chance(one, part) else 'not shown to be '}above {floors}"
-    alike, arms = _unvaried(one)
+        found = f"; {'' if above_chance(condition, part) else 'not shown to be '}above {floors}"
+    alike, arms = _unvaried(condition)
     return found + (f"; answers do not vary in {alike} of {formats.plural(arms, 'arm')}" if alike else "")
 
 
-def _unvaried(one: StudyCondition) -> tuple[int, int]:
+def _unvaried(condition: StudyCondition) -> tuple[int, int]:
     """In how many arms all gave the same answers, and how many there are."""
-    arms = [arm for study in one.studies for arm in study.arms]
+    arms = [arm for study in condition.studies for arm in study.arms]
     return sum(arm.unvaried for arm in arms), len(arms)
 
 
-def _why(one: StudyCondition) -> str:
-    return formats.clean(one.benchmark.reason or "nothing was answered")
+def _why(condition: StudyCondition) -> str:
+    return formats.clean(condition.benchmark.reason or "nothing was answered")
 
 
 def warnings_of(part: StudySummary, *, lost: int = 0) -> Iterator[str]:
-    """What stands between the numbers and what they seem to say. `lost`: samples of no study that the run keeps."""
+    """Caveats about the numbers. `lost`: samples of no study in the run folder."""
     if lost:
         yield f"{formats.plural(lost, 'sample')} of studies that the run folder does not keep: left out"
     for info in part.studies:
@@ -230,8 +230,8 @@ def warnings_of(part: StudySummary, *, lost: int = 0) -> Iterator[str]:
             arms = f"{formats.count(len(info.arms))} of {formats.plural(info.arms_in_file, 'arm')}"
             yield f"{info.study}: {arms} run; findings that need the others have no score"
     yield from narrow_warnings(part)
-    for one in part.conditions:
-        yield from _of_condition(one)
+    for condition in part.conditions:
+        yield from _of_condition(condition)
     yield from _of_floor(part)
 
 
@@ -243,7 +243,7 @@ def narrow_warnings(part: StudySummary) -> Iterator[str]:
 
 def studies_counted(part: StudySummary) -> str:
     """Over which studies PAS is a mean: all of the run, or those that have a score."""
-    counts = {sum(one.score.pas.value is not None for one in condition.studies) for condition in part.conditions}
+    counts = {sum(study.score.pas.value is not None for study in condition.studies) for condition in part.conditions}
     if counts == {len(part.studies)}:
         return formats.plural(len(part.studies), "study", "studies")
     shown = " or ".join(formats.count(count) for count in sorted(counts))
@@ -251,14 +251,14 @@ def studies_counted(part: StudySummary) -> str:
 
 
 def other_code(info: StudyInfo) -> Iterator[str]:
-    """Where the numbers are those of other code than that of when the run was made, or may be."""
+    """Where the numbers come, or may come, from other code than at the time of the run."""
     if info.code_differs is not None:
         named = f"{info.study}: its own code ({formats.clean(info.reducer or '')})"
-        yield f"{named} made these numbers as it is now: {formats.clean(info.code_differs)}"
+        yield f"{named} made these numbers in its present state: {formats.clean(info.code_differs)}"
 
 
 def _of_floor(part: StudySummary) -> Iterator[str]:
-    """Where there is no floor, or a short one; and who is not above it."""
+    """Where there is no floor, or a short one; and which conditions are not above it."""
     found = part.floor
     if found is None:
         return
@@ -270,11 +270,11 @@ def _of_floor(part: StudySummary) -> Iterator[str]:
     if found.repetitions < found.repetitions_wanted:
         drawn = f"{formats.plural(found.repetitions, 'repetition')} instead of {found.repetitions_wanted}"
         yield f"floor: random answers in {drawn}, for each has {formats.plural(found.questions, 'question')}"
-    for one in part.conditions:
-        if not one.floor:
-            yield from _not_above(one, found, "random answers")
+    for condition in part.conditions:
+        if not condition.floor:
+            yield from _not_above(condition, found, "random answers")
             if part.floor_one_answer is not None:
-                yield from _not_above(one, part.floor_one_answer, "one answer an arm")
+                yield from _not_above(condition, part.floor_one_answer, "one answer an arm")
 
 
 def _not_above(one: StudyCondition, floor: StudyFloor, name: str) -> Iterator[str]:
@@ -313,7 +313,7 @@ def _of_condition(one: StudyCondition) -> Iterator[str]:
         count = formats.plural(len(flagged), "finding rests", "findings rest")
         yield (
             f"{one.condition}: {count} on fewer than 80 % of the participants, at worst {formats.share(least)} "
-            f"({_named(flagged)}): the number may be one of those who answered"
+            f"({_named(flagged)}): the number may only reflect those who answered"
         )
     opposed = [finding for finding in scored if any(test.decisive for test in finding.tests)]
     if opposed:
@@ -325,6 +325,6 @@ def _of_condition(one: StudyCondition) -> Iterator[str]:
 
 
 def _named(findings: Sequence[FindingResult]) -> str:
-    shown = ", ".join(f"{one.study}/{one.name}" for one in findings[:_MOST_NAMED])
+    shown = ", ".join(f"{finding.study}/{finding.name}" for finding in findings[:_MOST_NAMED])
     more = len(findings) - _MOST_NAMED
     return f"{formats.clean(shown)}{f' and {more} more' if more > 0 else ''}"

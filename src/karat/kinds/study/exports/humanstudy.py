@@ -41,16 +41,16 @@ HEADER = (
     "Human_Effect_d", "Direction_Match", "Coverage",
 )  # fmt: skip
 REPETITION = "Repetition"
-"""A last column of `detailed_stats.csv`, where there is more than one."""
+"""A last column of `detailed_stats.csv`, if there is more than one."""
 
 
 def files(part: StudySummary | None) -> dict[str, str]:
-    """File name → text. None: nothing was a study, and the files have no rows."""
+    """File name → text. With None there was no study, and the files have no rows."""
     results: list[Any] = []
     whole: dict[str, Any] = {}
     if part is not None:
-        results = [_evaluated(part, one, study) for one in part.conditions for study in one.studies]
-        whole = {one.condition: _benchmark(part, one) for one in part.conditions}
+        results = [_evaluated(part, condition, study) for condition in part.conditions for study in condition.studies]
+        whole = {condition.condition: _benchmark(part, condition) for condition in part.conditions}
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     header = [*HEADER, REPETITION] if part is not None and part.repetitions > 1 else list(HEADER)
@@ -68,7 +68,7 @@ def files(part: StudySummary | None) -> dict[str, str]:
 
 
 def _benchmark_folders(part: StudySummary) -> dict[str, str]:
-    """`benchmark/study_ID/CONDITION/`: a folder for each study and condition, as the benchmark's scripts want it."""
+    """`benchmark/study_ID/CONDITION/`: a folder for each study and condition, as the benchmark's scripts require."""
     files = {}
     for condition, folder in zip(part.conditions, _distinct(one.condition for one in part.conditions), strict=True):
         for study in condition.studies:
@@ -77,7 +77,7 @@ def _benchmark_folders(part: StudySummary) -> dict[str, str]:
             evaluated = _evaluated(part, condition, study)
             known = {key: value for key, value in evaluated.items() if value is not None}
             scored = [one for one in evaluated["finding_results"] if one["finding_score"] is not None]
-            # Tokens and cost by the benchmark's names; only what is known
+            # Tokens and cost by the benchmark's names; only known values
             sums = _usage([study.usage])
             names = {
                 "total_prompt_tokens": "input_tokens", "total_completion_tokens": "output_tokens",
@@ -104,14 +104,14 @@ def _benchmark_folders(part: StudySummary) -> dict[str, str]:
 
 
 def _for_their_scripts(test: Mapping[str, Any]) -> dict[str, Any]:
-    """A test without what is not known. Their scripts make a d of any effect size, so one without a d is left out."""
+    """A test without unknown values. Their scripts make a d of any effect size, so one without a d is left out."""
     sides = ("human", "agent")
     without = {f"{side}_effect_size" for side in sides if test[f"{side}_effect_d"] is None}
     return {key: value for key, value in test.items() if value is not None and key not in without}
 
 
 def _distinct(names: Iterable[str]) -> list[str]:
-    """Names of folders; one that no file system could tell from another gets a number."""
+    """Names of folders; one that a file system could confuse with another gets a number."""
     folders: list[str] = []
     for name in map(file_safe, names):
         used = {folder.lower() for folder in folders}
@@ -125,7 +125,7 @@ def _json(value: Any) -> str:
 
 
 def detailed_rows(part: StudySummary) -> Iterator[dict[str, Any]]:
-    """A row a test, condition and repetition, by the names of `HEADER` and `REPETITION`."""
+    """One row per test, condition and repetition, by the names of `HEADER` and `REPETITION`."""
     for condition in part.conditions:
         for finding in condition.findings:
             for test in finding.tests:
@@ -175,25 +175,25 @@ def _evaluated(part: StudySummary, condition: StudyCondition, study: StudyResult
         },
         "finding_results": [
             {
-                "sub_study_id": one.sub_study,
-                "finding_id": one.id,
-                "claim": one.claim,
-                "finding_score": one.pas.value,
-                "finding_score_se": one.pas.se,
-                "pas_directional": one.pas_directional,
-                "coverage": one.coverage,
-                "flagged": one.flagged,
-                "opposed": one.opposed,
-                "reason": one.reason,
-                "n_tests": one.tests_planned,
-                "tests_used": one.tests_used,
+                "sub_study_id": finding.sub_study,
+                "finding_id": finding.id,
+                "claim": finding.claim,
+                "finding_score": finding.pas.value,
+                "finding_score_se": finding.pas.se,
+                "pas_directional": finding.pas_directional,
+                "coverage": finding.coverage,
+                "flagged": finding.flagged,
+                "opposed": finding.opposed,
+                "reason": finding.reason,
+                "n_tests": finding.tests_planned,
+                "tests_used": finding.tests_used,
                 "auxiliary": {
-                    "normalized_score": one.normalized,
-                    "ecs_strict": one.ecs_strict,
-                    "ecs_strict_chi2": one.ecs_strict_chi2,
+                    "normalized_score": finding.normalized,
+                    "ecs_strict": finding.ecs_strict,
+                    "ecs_strict_chi2": finding.ecs_strict_chi2,
                 },
             }
-            for one in study.findings
+            for finding in study.findings
         ],
         "test_results": [
             _test_result(finding, test, row)
@@ -234,7 +234,7 @@ def _interval(score: LevelScore) -> list[float | None]:
 
 
 def _study_floor(part: StudySummary, study: str) -> dict[str, float | None]:
-    """What random answers get in the study."""
+    """Scores of random answers in the study."""
     found = None if part.floor is None else part.floor.study(study)
     return {
         "floor_score": None if found is None else found.pas.value,
@@ -243,7 +243,7 @@ def _study_floor(part: StudySummary, study: str) -> dict[str, float | None]:
 
 
 def _floor(part: StudySummary, condition: str) -> dict[str, Any] | None:
-    """What random answers get over all studies, and how far the condition is above them; None where nobody answered."""
+    """Scores of random answers over all studies, and the condition's distance above them; None without any."""
     if part.floor is None:
         return None
     whole, more = part.floor.benchmark, part.floor.of(condition)
@@ -259,19 +259,19 @@ def _floor(part: StudySummary, condition: str) -> dict[str, Any] | None:
         "pas_raw_above_floor_interval": None if more is None else [more.pas.low, more.pas.high],
         "ecs_above_floor": None if more is None else more.ecs.value,
         "ecs_above_floor_interval": None if more is None else [more.ecs.low, more.ecs.high],
-        "pas_raw_per_domain": {one.name: one.pas.value for one in part.floor.domains},
+        "pas_raw_per_domain": {domain.name: domain.pas.value for domain in part.floor.domains},
         "without": part.floor.without,
     }
 
 
 def _people(people: Participants) -> dict[str, int] | None:
-    """None where it is not reported, as in a table of tests."""
+    """None if it is not reported, as in a table of tests."""
     found: dict[str, int] = msgspec.structs.asdict(people)
     return found if people.planned else None
 
 
 def _failure_rates(study: StudyResult) -> dict[str, Any] | None:
-    """Shares of the planned participants, and of each arm's answers by what is wrong with them."""
+    """Shares of the planned participants, and of each arm's answers by fault."""
     people = study.participants
     if not people.planned:
         return None
@@ -289,36 +289,36 @@ def _failure_rates(study: StudyResult) -> dict[str, Any] | None:
 
 
 def _usage(parts: Sequence[StudyUsage]) -> dict[str, Any]:
-    """Sums; None where no call told."""
-    tokens = [_sum(one.input_tokens for one in parts), _sum(one.output_tokens for one in parts)]
+    """Sums; None if no call reported it."""
+    tokens = [_sum(part.input_tokens for part in parts), _sum(part.output_tokens for part in parts)]
     return {
-        "calls": sum(one.calls for one in parts),
+        "calls": sum(part.calls for part in parts),
         "input_tokens": tokens[0],
         "output_tokens": tokens[1],
         "total_tokens": _sum(tokens),
-        "total_cost": _sum(one.dollars for one in parts),
-        "calls_without_tokens": sum(one.tokens_unknown for one in parts),
-        "calls_without_price": sum(one.dollars_unknown for one in parts),
+        "total_cost": _sum(part.dollars for part in parts),
+        "calls_without_tokens": sum(part.tokens_unknown for part in parts),
+        "calls_without_price": sum(part.dollars_unknown for part in parts),
     }
 
 
 def _sum(values: Any) -> Any:
-    known = [one for one in values if one is not None]
+    known = [value for value in values if value is not None]
     return sum(known) if known else None
 
 
 def _benchmark(part: StudySummary, condition: StudyCondition) -> dict[str, Any]:
-    """One condition over all studies: their configuration. `studies` and `findings` as in their `results.json`."""
+    """One condition over all studies, which they call a configuration. `studies`, `findings`: as in `results.json`."""
     whole, new = condition.benchmark, condition.benchmark.ecs_new
-    usage = _usage([one.usage for one in condition.studies])
+    usage = _usage([study.usage for study in condition.studies])
     return {
         "average_pas_raw": whole.pas.value,
         "average_pas_raw_interval": [whole.pas.low, whole.pas.high],
         "average_ecs": whole.ecs.value,
         "average_ecs_interval_these_studies": _interval(whole),
         "average_ecs_interval_new_studies": [None, None] if new is None else [new.low, new.high],
-        "ecs_per_domain": {one.name: one.ecs.value for one in condition.domains},
-        "pas_raw_per_domain": {one.name: one.pas.value for one in condition.domains},
+        "ecs_per_domain": {domain.name: domain.ecs.value for domain in condition.domains},
+        "pas_raw_per_domain": {domain.name: domain.pas.value for domain in condition.domains},
         "reason": whole.reason,
         "floor": condition.floor,
         "repetitions": part.repetitions,
@@ -343,50 +343,50 @@ def _benchmark(part: StudySummary, condition: StudyCondition) -> dict[str, Any]:
             "caricature_slope": condition.caricature.slope,
             "floor": _floor(part, condition.condition),
         },
-        "studies": [_study_line(part, one) for one in condition.studies],
+        "studies": [_study_line(part, study) for study in condition.studies],
         "findings": [
             line
-            for one in condition.studies
+            for study in condition.studies
             for line in [
                 {
-                    "study_id": one.study,
+                    "study_id": study.study,
                     "finding_idx": at,
                     "sub_study_id": finding.sub_study,
                     "finding_id": finding.id,
                     "finding_score": finding.pas.value,
                     "n_tests": finding.tests_planned,
                 }
-                for at, finding in enumerate(one.findings)
+                for at, finding in enumerate(study.findings)
             ]
         ],
     }
 
 
-def _study_line(part: StudySummary, one: StudyResult) -> Mapping[str, Any]:
-    info, usage = part.info(one.study), _usage([one.usage])
+def _study_line(part: StudySummary, study: StudyResult) -> Mapping[str, Any]:
+    info, usage = part.info(study.study), _usage([study.usage])
     return {
-        "study_id": one.study,
+        "study_id": study.study,
         "title": info.title if info is not None else None,
-        "pas_raw": one.score.pas.value,
-        "ecs": one.score.ecs.value,
+        "pas_raw": study.score.pas.value,
+        "ecs": study.score.ecs.value,
         "total_tokens": usage["total_tokens"],
         "total_cost": usage["total_cost"],
     }
 
 
 class Humanstudy:
-    """`detailed_stats.csv`, `evaluation_results.json` and `benchmark_summary.json`, as HumanStudy-Bench has them.
+    """`detailed_stats.csv`, `evaluation_results.json` and `benchmark_summary.json`, as in HumanStudy-Bench.
 
-    For a folder: `--out FOLDER`. PAS and ECS are the main numbers, everything else stands under `auxiliary`; what is
-    not known is empty or null. With several repetitions a row of the table is one of them, by its last
-    column. Below `FOLDER/benchmark` are the same results as the benchmark's own scripts read them: a folder for each
-    study and condition, without what is not known. For runs over human studies.
+    For a folder: `--out FOLDER`. PAS and ECS are the main numbers, everything else is under `auxiliary`; unknown
+    values are empty or null. With several repetitions a row of the table is one of them, given in its last column.
+    Below `FOLDER/benchmark` are the same results in the form for the benchmark's own scripts. For runs over human
+    studies.
     """
 
     kinds = ("study",)
 
     class Options(BaseModel):
-        """Nothing can be set: the format is theirs."""
+        """No options: the format is theirs."""
 
         model_config = ConfigDict(extra="forbid")
 
@@ -401,5 +401,5 @@ class Humanstudy:
 
 
 def files_of_tests(scored: Mapping[str, tuple[Agreement, Uncertainty]]) -> dict[str, str]:
-    """The same of a table of tests, by condition."""
+    """The same for a table of tests, by condition."""
     return files(summary_of_tests(scored))

@@ -1,4 +1,4 @@
-"""Materials of a study folder → arms of the draft: what is shown, what is answered, how many people there were."""
+"""Materials of a study folder → arms of the draft: what is shown, the fields of the answers, the number of people."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from karat.kinds.study.importers._humanstudy_files import Notes, Spot, slug
 
 __all__ = ["ArmDraft", "Asked", "arms_of", "profile_of", "sizes_of"]
 
-_LONGEST_LABEL = 40  # characters; a longer option gets a letter, and its text as meaning
+_LONGEST_LABEL = 40  # characters; a longer option gets a letter as label, and its text as meaning
 _MOST_OPTIONS = 26
 _KNOWN = {"label", "gt_key", "original_scale", "response_scale", "unit", "anchors", "estimation_questions", "scale",
           "total_rounds"}  # fmt: skip
@@ -33,17 +33,17 @@ _WORDS = {
 
 
 class Asked(msgspec.Struct):
-    """One thing that is answered."""
+    """One field of an item."""
 
-    suffix: str  # of the field's name; "" for the only one of an item
-    question: str  # what stands in the material, above the options
-    options: list[str] = []  # lines that say what the options are
-    answer: dict[str, Any] | None = None  # as in `fields`; None: open
-    why: str = ""  # why it is open
+    suffix: str  # of the field's name; "" for the only field of an item
+    question: str  # the text above the options in the material
+    options: list[str] = []  # lines that list the options
+    answer: dict[str, Any] | None = None  # the entry for `fields`; None: undecided
+    why: str = ""  # why it is undecided
 
 
 def asked_in(item: Spot) -> tuple[list[Asked], list[str]]:
-    """The fields of an item, and the names of what it holds besides and is not in the draft."""
+    """The fields of an item, and the names of its other contents, which the draft leaves out."""
     question = item.get("question").text() or ""
     word = (item.get("type").text() or "").lower().replace("-", "_").replace(" ", "_")
     meta = item.get("metadata")
@@ -66,7 +66,7 @@ def asked_in(item: Spot) -> tuple[list[Asked], list[str]]:
 
 
 def _one(item: Spot, word: str, question: str, suffix: str, *, own: bool = True) -> Asked:
-    """One field. `own`: the item's options and scale are this field's."""
+    """One field. `own`: the item's options and scale belong to this field."""
     listed = [text for one in item.get("options").items() if (text := one.as_text())] if own else []
     meta = item.get("metadata")
     scale = meta.get("original_scale").text() or meta.get("response_scale").text() or ""
@@ -117,7 +117,7 @@ def _choose(asked: Asked, kind: str, listed: list[str]) -> None:
 
 
 def _rate(asked: Asked, listed: list[str], scale: str, question: str) -> None:
-    """A scale: its options are numbers in a row, or a text says from where to where it goes."""
+    """A scale: its options are consecutive numbers, or a text gives its ends."""
     steps = [re.match(r"\s*([-−]?\d{1,4})\b", one) for one in listed]
     values = [int(step[1].replace("−", "-")) for step in steps if step is not None]
     ends = _span(scale) or _span(question)
@@ -126,7 +126,7 @@ def _rate(asked: Asked, listed: list[str], scale: str, question: str) -> None:
         asked.options = [", ".join(one for one in listed if not re.fullmatch(r"\s*[-−]?\d+\s*", one))]
     if scale and not any(asked.options):
         asked.options = [scale]
-    asked.options = [one for one in asked.options if one]
+    asked.options = [option for option in asked.options if option]
     low, high = ends or (None, None)
     if low is None or high is None or low >= high or low != int(low) or high != int(high):
         hint = f"; '{excerpt(scale, 60)}' does not say where it begins" if scale else ""
@@ -136,7 +136,7 @@ def _rate(asked: Asked, listed: list[str], scale: str, question: str) -> None:
 
 
 def _span(text: str) -> tuple[float, float | None] | None:
-    """From where to where: `0 to 10`, `[0, 100]`, `(1 = not at all, 11 = very)`; the end None for `or more`."""
+    """The ends of a scale: `0 to 10`, `[0, 100]`, `(1 = not at all, 11 = very)`; the upper is None for `or more`."""
     match = _SPAN.search(text[:200]) or _ENDS.search(text[:200])
     if match is None:
         return None
@@ -152,15 +152,15 @@ def _number(span: tuple[float, float | None] | None) -> dict[str, Any]:
 
 
 BRACES = "left_braces"
-"""The value by which two opening braces of a material stay two braces: what is put in is never looked at again."""
-MAX_ITEMS = 500  # of one material; the longest that was published has 31
+"""The name of a value that puts two opening braces into a material: values that were put in are not parsed again."""
+MAX_ITEMS = 500  # in one material; the longest published one has 31
 _TAKEN = {"participant", "arm", "group_id", "round", "profile", "answer_form", "age", "gender", "population", BRACES}
 _OF_HUMAN = {"t", "f", "u", "chi2", "z", "r", "ratio", "df1", "df2", "n", "k", "mean", "sd", "sign", "reported"}
 _NUMERIC = {"number", "likert"}
 
 
 class ArmDraft(msgspec.Struct):
-    """One arm; what is None is open."""
+    """One arm; None means undecided."""
 
     name: str
     label: str  # what the source calls it
@@ -168,7 +168,7 @@ class ArmDraft(msgspec.Struct):
     fields: dict[str, dict[str, Any] | None] = {}
     n: int | None = None
     values: dict[str, str] = {}
-    rounds: int | None = None  # of a game; None: the source speaks of none
+    rounds: int | None = None  # of a game; None: the source mentions none
     open: list[Open] = []
 
     @property
@@ -187,7 +187,7 @@ class _Field(msgspec.Struct):
 def arms_of(
     materials: Sequence[Spot], *, scenarios: Spot, people: Spot, notes: Notes, unlisted: bool
 ) -> list[ArmDraft]:
-    """An arm for each material that the study names as a scenario; for each of all, where it names none of them."""
+    """An arm for each material that the study names as a scenario; if it names none of them, for every material."""
     chosen = materials if unlisted else _listed(materials, scenarios, notes)
     sizes = {slug(key): spot for key, spot in people.pairs()}
     arms: list[ArmDraft] = []
@@ -217,7 +217,7 @@ def arms_of(
 
 
 def in_material(text: str) -> str:
-    """A foreign text for a material: what looks like a field of a template stands there as it is."""
+    """A foreign text for a material, escaped so that anything that looks like a template field is kept literally."""
     return text.replace("{{", f"{{{{ {BRACES} }}}}")
 
 
@@ -245,7 +245,7 @@ def _label(spot: Spot) -> str:
 
 
 def _near(name: str, sizes: dict[str, Spot]) -> str:
-    """What the source has of a whole that the arm is perhaps a part of: `experiment_1` of `experiment_1_harm`."""
+    """The source's number for a whole of which the arm may be part: `experiment_1` for `experiment_1_harm`."""
     found = [(key, n) for key, spot in sizes.items() if name.startswith(f"{key}_") and (n := spot.get("n").whole())]
     return f"; the source has {found[0][1]} for {found[0][0]}" if found else ""
 
@@ -261,7 +261,7 @@ def _items(arm: ArmDraft, spot: Spot, notes: Notes) -> list[list[_Field]]:
         )
     for at, item in enumerate(listed[:MAX_ITEMS]):
         if not isinstance(item.value, dict):
-            notes.add("unreadable", "is no item", item.where)
+            notes.add("unreadable", "is not an item", item.where)
             continue
         asked, left = asked_in(item)
         name = slug(item.get("id").as_text() or f"q{at + 1}", longest=30, first="q")
@@ -274,12 +274,12 @@ def _items(arm: ArmDraft, spot: Spot, notes: Notes) -> list[list[_Field]]:
             arm.open.append(_open(arm, "rounds.group", question, item.get("metadata", "total_rounds").where))
     if besides:
         named = excerpt(", ".join(dict.fromkeys(besides)), 120)
-        notes.add("left out", f"items hold besides: {named}", spot.file)
+        notes.add("left out", f"items also contain: {named}", spot.file)
     return found
 
 
 def _name(fields: Sequence[_Field]) -> None:
-    """Names that are free, and in all arms of one type: otherwise the arm's name comes first."""
+    """Chooses unused field names. Arms share a name only if its type is the same; else the arm's name precedes it."""
     kinds: dict[str, set[str]] = {}
     for one in fields:
         if one.asked.answer is not None:
@@ -298,7 +298,7 @@ def _name(fields: Sequence[_Field]) -> None:
 
 
 def _write(arm: ArmDraft, spot: Spot, items: Sequence[Sequence[_Field]], notes: Notes) -> None:
-    """The material: instructions, then each question with its options; karat adds how to answer."""
+    """Writes the material: instructions, then each question with its options; karat adds the answer form."""
     many = len(arm.fields) > 1
     parts = [spot.get("instructions").text() or ""]
     for item in items:
@@ -306,7 +306,7 @@ def _write(arm: ArmDraft, spot: Spot, items: Sequence[Sequence[_Field]], notes: 
             lines = [f"[{one.name}] {one.asked.question}".rstrip() if many else one.asked.question, *one.asked.options]
             parts.append("\n".join(line for line in lines if line))
     text = "\n\n".join(part for part in parts if part) or arm.label
-    # A line `choice: …` of the source would be taken for the form of the answer.
+    # A line `choice: …` in the source would be mistaken for the answer form.
     if arm.fields:
         names = "|".join(re.escape(name) for name in sorted(arm.fields, key=len, reverse=True))
         text = re.sub(rf"^([ \t>*`\"'-]*(?:{names})[\"'*`]*)[ \t]*:", r"[\1] :", text, flags=re.MULTILINE)
@@ -321,7 +321,7 @@ def _open(arm: ArmDraft, below: str, question: str, source: str) -> Open:
 
 
 def _free(name: str, taken: set[str]) -> str:
-    """The name, or with the first number that makes it free."""
+    """The name, with the first number that makes it unused if it is taken."""
     if name not in taken:
         return name
     numbered = (f"{name}_{number}" for number in range(2, 10_000))
@@ -335,7 +335,7 @@ _READ = {"age_range", "age", "gender", "sex", *_GENDERS}
 
 
 def profile_of(specification: Spot, notes: Notes) -> dict[str, Any]:
-    """The profile of the draft: age, gender and population, as far as they are given."""
+    """The profile of the draft: age, gender and population, as far as the source gives them."""
     people = specification.get("participants")
     given = people.get("demographics")
     profile: dict[str, Any] = {}
@@ -345,7 +345,7 @@ def profile_of(specification: Spot, notes: Notes) -> dict[str, Any]:
         if match is not None and 0 < int(match[1]) <= int(match[2]) <= 130:
             profile["age"] = [int(match[1]), int(match[2])]
         else:
-            notes.add("unreadable", f"no range of ages: '{excerpt(ages, 60)}'", given.where)
+            notes.add("unreadable", f"is not a range of ages: '{excerpt(ages, 60)}'", given.where)
     genders = _genders(given, notes) or _added_up(people)
     if genders:
         profile["gender"] = genders if len(genders) > 1 else next(iter(genders))
@@ -353,12 +353,12 @@ def profile_of(specification: Spot, notes: Notes) -> dict[str, Any]:
         profile["population"] = " ".join(population.split())[:300]
     left = [key for key, _ in given.pairs() if key not in _READ]
     if left:
-        notes.add("left out", f"holds besides: {excerpt(', '.join(left), 90)}", given.where)
+        notes.add("left out", f"also contains: {excerpt(', '.join(left), 90)}", given.where)
     return profile
 
 
 def sizes_of(specification: Spot, notes: Notes) -> list[float]:
-    """Every number of people that the specification names; parts that do not add up to the whole are noted."""
+    """Every number of people in the specification; notes parts that do not add up to the whole."""
     people = specification.get("participants")
     whole = people.get("n").whole()
     parts = [n for _, one in people.get("by_sub_study").pairs() if (n := one.get("n").whole()) is not None]
@@ -373,13 +373,13 @@ def sizes_of(specification: Spot, notes: Notes) -> list[float]:
 
 
 def _genders(given: Spot, notes: Notes) -> dict[str, float]:
-    """Shares by gender: of counts, of shares, or one gender alone."""
+    """Shares by gender, from counts, shares, or a single gender."""
     for key in ("gender", "sex"):
         spot = given.get(key)
         if isinstance(spot.value, str):
             word = _GENDERS.get((spot.text() or "").lower())
             if word is None:
-                notes.add("unreadable", f"gives no shares: '{excerpt(spot.value, 60)}'", spot.where)
+                notes.add("unreadable", f"does not give shares: '{excerpt(spot.value, 60)}'", spot.where)
                 return {}
             return {word: 1.0}
         if isinstance(spot.value, dict):
@@ -398,7 +398,7 @@ def _shares(spot: Spot) -> dict[str, float]:
 
 
 def _added_up(people: Spot) -> dict[str, float]:
-    """Counts of the parts of the study, added up."""
+    """The sum of the counts in the parts of the study."""
     sums: dict[str, float] = {}
     for _, part in people.get("by_sub_study").pairs():
         for word, one in part.get("demographics").pairs():

@@ -1,4 +1,4 @@
-"""The JSON files of a study folder, read as foreign text: limits, cleaned texts, and a place for everything in them."""
+"""Reads the JSON files of a study folder as untrusted text: with limits, cleaned texts, and a place for every value."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from karat.importers import Doubt
 __all__ = ["Notes", "Spot", "Table", "read_folder", "slug", "tables_of"]
 
 MAX_BYTES = 2_000_000  # of one file: the largest of the published folders has 26,000
-MAX_FILES = 200  # of materials
+MAX_FILES = 200  # materials
 MAX_TEXT = 50_000  # characters of one text
-_MOST = 10.0**15  # of a number: counts, means and statistics lie far below
+_MOST = 10.0**15  # largest number: counts, means and statistics lie far below
 _TOKEN = re.compile(r'"(?:\\.|[^"\\])*"|[\[\]{},:\n]|[^\s\[\]{},:"]+')
 _OUTER = ("metadata", "specification", "ground_truth")
 
@@ -31,7 +31,7 @@ Place = tuple[str | int, ...]
 
 
 class Notes(msgspec.Struct):
-    """Doubts, each once, in the order in which they are met."""
+    """Doubts, each once, in the order in which they were found."""
 
     doubts: list[Doubt] = []
 
@@ -43,7 +43,7 @@ class Notes(msgspec.Struct):
 
 
 class Spot(msgspec.Struct, frozen=True):
-    """A value of a file, and where it stands. What is not there, or is of another shape, is nothing."""
+    """A value in a file and its place. Methods return None or nothing if it is missing or of another type."""
 
     value: Any
     file: str
@@ -60,7 +60,7 @@ class Spot(msgspec.Struct, frozen=True):
         return f"{self.file}{line}{f' ({below})' if below else ''}"
 
     def get(self, *keys: str) -> Spot:
-        """What stands under the keys, one below the other."""
+        """The value under nested keys."""
         value, place = self.value, self.place
         for key in keys:
             value = value.get(key) if isinstance(value, dict) else None
@@ -71,18 +71,18 @@ class Spot(msgspec.Struct, frozen=True):
         """The members of a list."""
         self._wants(list, "a list")
         values = self.value if isinstance(self.value, list) else []
-        return [Spot(one, self.file, (*self.place, at), self.lines, self.notes) for at, one in enumerate(values)]
+        return [Spot(value, self.file, (*self.place, at), self.lines, self.notes) for at, value in enumerate(values)]
 
     def pairs(self) -> list[tuple[str, Spot]]:
         """Keys and values of a mapping, the keys cleaned."""
         values = self.value if isinstance(self.value, dict) else {}
         return [
-            (_plain(key), Spot(one, self.file, (*self.place, key), self.lines, self.notes))
-            for key, one in values.items()
+            (_plain(key), Spot(value, self.file, (*self.place, key), self.lines, self.notes))
+            for key, value in values.items()
         ]
 
     def text(self) -> str | None:
-        """A text that is not blank, without what a terminal obeys."""
+        """A text that is not blank, without terminal control characters."""
         self._wants(str, "text")
         return (_plain(self.value).strip() or None) if isinstance(self.value, str) else None
 
@@ -93,7 +93,7 @@ class Spot(msgspec.Struct, frozen=True):
         return self.text()
 
     def number(self) -> float | None:
-        """A number; also a text that is one: `82 %`, `−0.3`, `1,500`, `$5`."""
+        """A number, or a text that is one: `82 %`, `−0.3`, `1,500`, `$5`."""
         value = self.value
         if isinstance(value, str):
             found = re.fullmatch(r"[$€£]?\s*([-+−–]?[\d,]*\.?\d+)\s*(?:%|percent)?", value.strip()[:40])
@@ -109,14 +109,14 @@ class Spot(msgspec.Struct, frozen=True):
 
     def _wants(self, kind: type, what: str) -> None:
         if self.value is not None and not isinstance(self.value, kind):
-            self.notes.add("unreadable", f"is no {what.removeprefix('a ')}", self.where)
+            self.notes.add("unreadable", f"is not {what}", self.where)
 
 
 def read_folder(folder: Path) -> tuple[dict[str, Spot], list[Spot], Notes]:
-    """The outer files by name, and the materials in the order of their names.
+    """The top-level files by name, and the materials sorted by name.
 
-    What cannot be read is noted and left out. Raises BadDataset where there is neither a
-    `ground_truth.json` nor a material that can be read.
+    What cannot be read is noted and left out. Raises BadDataset if neither a `ground_truth.json`
+    nor any material can be read.
     """
     notes = Notes()
     outer = {name: _read(folder / f"{name}.json", f"{name}.json", folder, notes) for name in _OUTER}
@@ -126,15 +126,15 @@ def read_folder(folder: Path) -> tuple[dict[str, Spot], list[Spot], Notes]:
     read = [_read(path, f"materials/{_plain(path.name)}", folder, notes) for path in there[:MAX_FILES]]
     materials = [one for one in read if isinstance(one.value, dict)]
     if not isinstance(outer["ground_truth"].value, dict) and not materials:
-        faults = [Fault(place=one.source, message=one.message) for one in notes.doubts]
-        raise BadDataset(str(folder), faults or [Fault(place="file", message="is no folder of a study")])
+        faults = [Fault(place=doubt.source, message=doubt.message) for doubt in notes.doubts]
+        raise BadDataset(str(folder), faults or [Fault(place="file", message="is not a folder of a study")])
     if not materials:
         notes.add("unreadable", "there is no material that can be read", "materials")
     return outer, materials, notes
 
 
 def slug(text: str, *, longest: int = 40, first: str = "x") -> str:
-    """A name for a file, a column or a group: small letters, digits and `_`, beginning with a letter (else `first`).
+    """A name for a file, column or group: lower-case letters, digits and `_`, starting with a letter (else `first`).
 
     >>> slug("Experiment I: Warm vs. Cold"), slug("1/2"), slug("../…")
     ('experiment_i_warm_vs_cold', 'x1_2', 'x')
@@ -145,7 +145,7 @@ def slug(text: str, *, longest: int = 40, first: str = "x") -> str:
 
 
 def _plain(text: str) -> str:
-    """Cleaned, without half surrogates and without what YAML cannot hold."""
+    """The cleaned text, without lone surrogates and characters that YAML does not allow."""
     return re.sub("[\x85\u2028\u2029]", "\n", re.sub("[\ufeff\ufffe\uffff]", "", clean(text[:MAX_TEXT])))
 
 
@@ -163,7 +163,7 @@ def _read(path: Path, name: str, folder: Path, notes: Notes) -> Spot:
         value = json.loads(text, parse_constant=_no_number)
         lines = dict(_lines(text))
         if not isinstance(value, dict):
-            raise ValueError("is no JSON object")
+            raise ValueError("is not a JSON object")
     except FileNotFoundError:
         notes.add("unreadable", "is missing", name)
     except OSError as error:
@@ -175,7 +175,7 @@ def _read(path: Path, name: str, folder: Path, notes: Notes) -> Spot:
     except RecursionError:
         value = None
         notes.add("unreadable", "is nested too deeply", name)
-    except ValueError as error:  # also a whole number of thousands of digits
+    except ValueError as error:  # also for an integer with thousands of digits
         notes.add("unreadable", str(error)[:120], name)
     return Spot(value if isinstance(value, dict) else None, name, (), lines, notes)
 
@@ -185,10 +185,10 @@ def _no_number(name: str) -> Any:
 
 
 def _lines(text: str) -> Iterator[tuple[Place, int]]:
-    """The line of every member of a mapping or list, in a text that is JSON."""
-    frames: list[str | int | None] = []  # the key or position in each mapping or list that is open
+    """The line of every member of a mapping or list in a JSON text."""
+    frames: list[str | int | None] = []  # the current key or position in each open mapping or list
     objects: list[bool] = []
-    waiting, line = False, 1  # for the member of a list, or the key of a mapping
+    waiting, line = False, 1  # waiting for the member of a list, or the key of a mapping
     for match in _TOKEN.finditer(text):
         mark = match[0]
         if mark == "\n":
@@ -225,17 +225,17 @@ class Table(msgspec.Struct, frozen=True):
 
 
 def tables_of(results: Spot, notes: Notes) -> list[Table]:
-    """The tables of `overall_original_results`; anything else beside them is noted."""
+    """The tables of `overall_original_results`; anything else there is noted."""
     found: list[Table] = []
     left = [key for key, _ in results.pairs() if key not in {"description", "data_tables"}]
     if left:
-        notes.add("left out", f"holds besides: {', '.join(left)}"[:120], results.where)
+        notes.add("left out", f"also contains: {', '.join(left)}"[:120], results.where)
     for spot in results.get("data_tables").items()[:_MOST_TABLES]:
         rows = [[_cell(one) for one in row.items()[:_MOST_COLUMNS]] for row in spot.get("rows").items()]
         headers = [_cell(one) for one in spot.get("headers").items()[:_MOST_COLUMNS]]
         wide = max([len(headers), *map(len, rows)])
         if not wide:
-            notes.add("unreadable", "is no table of headers and rows", spot.where)
+            notes.add("unreadable", "is not a table of headers and rows", spot.where)
             continue
         if len(rows) > _MOST_ROWS:
             notes.add("left out", f"{len(rows) - _MOST_ROWS} rows are beyond the first {_MOST_ROWS}", spot.where)

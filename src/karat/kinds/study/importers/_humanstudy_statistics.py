@@ -1,4 +1,4 @@
-"""The statistics of people in a study folder: each string read, and held against everything that stands beside it."""
+"""Reads the human statistics of a study folder, and checks each against the other numbers given with it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ __all__ = [
     "shares_in",
 ]
 
-_DEPTH = 6  # mappings in mappings; deeper is left out
+_DEPTH = 6  # of nested mappings; deeper ones are left out
 _MEANINGS = {
     "n": "n", "total_n": "n", "n_total": "n", "total": "n", "total_transitions": "n", "mean": "mean", "sd": "sd",
     "std": "sd", "percentage": "percentage", "percent": "percentage", "count": "k", "k": "k",
@@ -45,7 +45,7 @@ _SIZE = re.compile(
 
 
 class Point(msgspec.Struct):
-    """What is given of one group of people: n, k, mean, sd, percentage."""
+    """What the source gives about one group of people: n, k, mean, sd, percentage."""
 
     label: str
     where: str
@@ -53,7 +53,7 @@ class Point(msgspec.Struct):
 
 
 def rows(data: Spot) -> list[tuple[str, str]]:
-    """Everything in a finding's data as lines for people: `Harm condition: percentage 82, n 39`, and the place."""
+    """Everything in a finding's data as readable lines with places: `Harm condition: percentage 82, n 39`."""
     found: dict[str, list[str]] = {}
     places: dict[str, str] = {}
     for label, key, value, spot in leaves(data.get("data")):
@@ -66,7 +66,7 @@ def rows(data: Spot) -> list[tuple[str, str]]:
 
 
 def texts(spot: Spot, label: str = "", depth: int = 0) -> Iterator[tuple[str, str, str, Spot]]:
-    """Every text below that is no number: label of its mapping, key, text, place."""
+    """Every text below the value that is not a number: label of its mapping, key, text, place."""
     for key, below in spot.pairs() if depth <= _DEPTH else ():
         if isinstance(below.value, dict):
             yield from texts(below, f"{label} / {key}" if label else key, depth + 1)
@@ -75,7 +75,7 @@ def texts(spot: Spot, label: str = "", depth: int = 0) -> Iterator[tuple[str, st
 
 
 def leaves(spot: Spot, label: str = "", depth: int = 0) -> Iterator[tuple[str, str, float, Spot]]:
-    """Every number below: label of its mapping, key, value, place."""
+    """Every number below the value: label of its mapping, key, number, place."""
     if depth > _DEPTH:
         return
     for key, below in spot.pairs():
@@ -92,10 +92,10 @@ def leaves(spot: Spot, label: str = "", depth: int = 0) -> Iterator[tuple[str, s
 def points(data: Spot, *, shares: Collection[float] = ()) -> list[Point]:
     """The groups of people that the data points of a finding describe, in the order of the source.
 
-    `shares`: what the finding's strings print with a `%`. A number of a row that has an n, and
-    a name of its own, is a share of that n where it is one of these.
+    `shares`: the percentages in the finding's strings. A number with a name of its own, in a row that
+    has an n, is a share of that n if it is one of these.
     """
-    # `Group A (Warm, n=90)` → the words that name the group, and its n; words that name two groups name none
+    # `Group A (Warm, n=90)` → the words that name the group, and its n; words that name two groups are ignored
     description = data.get("description").text() or ""
     found: dict[str, int | None] = {}
     for match in _SIZE.finditer(description[:2000]):
@@ -110,7 +110,7 @@ def points(data: Spot, *, shares: Collection[float] = ()) -> list[Point]:
 
 
 def possible_counts(percentage: float, n: float) -> list[int]:
-    """How many of n print as the percentage; none where no number of them does.
+    """The counts k for which k of n prints as the percentage; may be empty.
 
     >>> possible_counts(82.0, 39), possible_counts(77.0, 21)
     ([32], [])
@@ -149,7 +149,7 @@ def _of_row(
 
 
 def _count(plain: Point, groups: list[Point]) -> None:
-    """An n that is a count: of the parts of a whole (66 % and 34 % of all), or one n beside the number of all."""
+    """Recognises an n that is a count: parts of a whole (66 % and 34 % of all), or one n beside the total."""
     parts = [group for group in groups if {"percentage", "n"} <= set(group.numbers)]
     if len(parts) > 1 and abs(sum(group.numbers["percentage"] for group in parts) - 100) <= 1:
         whole = sum(group.numbers["n"] for group in parts)
@@ -178,25 +178,25 @@ _NESTED = {"t": "t", "f": "F", "r": "r", "rs": "rs", "rho": "rs", "correlation":
 
 
 class ReportedText(msgspec.Struct):
-    """One string with results of people: what it gives, what was compared, and what did not fit."""
+    """One string with human results: what it gives, what was compared, and what did not fit."""
 
     text: str
     where: str
     found: Reported | None = None
-    described: tuple[float, ...] = ()  # shares, counts and means, where it has no statistic
-    why: str = ""  # it cannot be read
-    nested: bool = False  # a number in the data, not a string for people
+    described: tuple[float, ...] = ()  # shares, counts and means, if it has no statistic
+    why: str = ""  # why it cannot be read
+    nested: bool = False  # a number in the data, not a printed string
     checked: list[str] = []
     wrong: list[str] = []
 
     @property
     def read(self) -> bool:
-        """Whether it gives anything that a test can be made of."""
+        """Whether it gives anything from which a test can be made."""
         return self.found is not None or bool(self.described)
 
 
 class Beside(msgspec.Struct, frozen=True, kw_only=True):
-    """What a string can be held against."""
+    """What a string can be checked against."""
 
     points: Sequence[Point] = ()  # of its finding
     numbers: Sequence[float] = ()  # every number in the data of its finding
@@ -205,7 +205,7 @@ class Beside(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def reported_in(spot: Spot) -> list[ReportedText]:
-    """The statistics of a string: several where it prints several. One that cannot be read is one, with the reason."""
+    """The statistics that a string prints. A string that cannot be read gives one entry, with the reason."""
     text = spot.text()
     if text is None:
         return []
@@ -214,7 +214,7 @@ def reported_in(spot: Spot) -> list[ReportedText]:
 
 
 def nested(data: Spot) -> list[ReportedText]:
-    """Statistics in the data, as numbers (`consensus_f: 17.7` is F = 17.7) or within texts."""
+    """Statistics within the data, as numbers (`consensus_f: 17.7` is F = 17.7) or in texts."""
     found = [
         one
         for _, _, text, spot in texts(data.get("data"))
@@ -245,7 +245,7 @@ def shares_in(text: str) -> list[float]:
 
 
 def _parts(text: str) -> list[str]:
-    """A string for each statistic that it prints, cut at the last `;`, `,` or `and` before the next one."""
+    """The text cut into one string per statistic, at the last `;`, `,` or `and` before the next one."""
     starts = [match.start() for match in _START.finditer(text)]
     cuts = [0]
     for before, start in pairwise(starts):
@@ -266,18 +266,18 @@ def _read(text: str, where: str) -> ReportedText:
     try:
         found = parse_reported(text)
         one.found = found if all(abs(value) <= _MOST for value in (found.statistic, *found.dfs, found.n or 0)) else None
-        one.why = "" if one.found is not None else "has a number beyond all bounds"
+        one.why = "" if one.found is not None else "has a number that is too large"
     except (ValueError, OverflowError) as error:
         one.described = tuple(_described(text))
         if not one.described:
             message = str(error)
             only_p = re.search(r"(?<![A-Za-z])p\s*[=<>≤≥]\s*\.?\d", text) and "cannot read a statistic" in message
-            one.why = "gives a p and no statistic" if only_p else excerpt(_reason(message), 90)
+            one.why = "gives a p but no statistic" if only_p else excerpt(_reason(message), 90)
     return one
 
 
 def _reason(message: str) -> str:
-    """parse_reported's sentence without the string, which is quoted beside it."""
+    """The message of parse_reported without the quoted string, which is shown anyway."""
     if "cannot read a statistic" in message:
         return "has no statistic, share, count or mean that can be read"
     return re.sub(r" (?:in|of) '.*", "", message.removeprefix("reported: "))
@@ -296,24 +296,24 @@ def _described(text: str) -> Iterable[float]:
 _N = re.compile(r"(?<![A-Za-z])[nN]\s*=\s*(\d[\d,]{0,11})(?![\d.])")
 
 
-def check_reported_text(one: ReportedText, beside: Beside, *, name: str = "") -> None:
-    """Notes what was compared and what does not fit; nothing is corrected. `name`: of the test, in the source."""
-    _check_n(one, beside)
-    if one.found is None:
-        if one.described:
-            _check_described(one, beside)
+def check_reported_text(reported: ReportedText, beside: Beside, *, name: str = "") -> None:
+    """Notes what was compared and what does not fit; corrects nothing. `name`: the source's name of the test."""
+    _check_n(reported, beside)
+    if reported.found is None:
+        if reported.described:
+            _check_described(reported, beside)
         return
-    _check_p(one)
-    _check_df(one, beside)
-    if beside.alone and not one.nested:
-        _check_effect(one, beside, variances="variance" in name.lower() and "analysis of" not in name.lower())
-    if one.found.kind == "r" and not one.nested:
-        assert one.found is not None
+    _check_p(reported)
+    _check_df(reported, beside)
+    if beside.alone and not reported.nested:
+        _check_effect(reported, beside, variances="variance" in name.lower() and "analysis of" not in name.lower())
+    if reported.found.kind == "r" and not reported.nested:
+        assert reported.found is not None
         given = [value for value in beside.numbers if -1 <= value <= 1]
         if given and beside.alone:
-            one.checked.append("data")
-            if not any(math.isclose(value, one.found.statistic, abs_tol=1e-9) for value in given):
-                one.wrong.append("this correlation is not among the finding's data")
+            reported.checked.append("data")
+            if not any(math.isclose(value, reported.found.statistic, abs_tol=1e-9) for value in given):
+                reported.wrong.append("this correlation is not among the finding's data")
 
 
 def check_point(point: Point) -> str:
@@ -322,60 +322,60 @@ def check_point(point: Point) -> str:
     if n is None or n < 1 or n > 10**6 or n != int(n):
         return ""
     if k is not None and k > n:
-        return f"{k:g} of {n:g} are more than all"
+        return f"{k:g} is more than n = {n:g}"
     if percentage is None or not 0 <= percentage <= 100:
         return ""
     counts = possible_counts(percentage, n)
     if not counts:
-        return f"no count of {n:g} prints as {percentage:g} %"
+        return f"no count out of {n:g} rounds to {percentage:g} %"
     if k is not None and k not in counts:
-        return f"{k:g} of {n:g} are {round(100 * k / n, 1):g} %, {percentage:g} % is given"
+        return f"{k:g} of {n:g} are {round(100 * k / n, 1):g} %, but {percentage:g} % is given"
     return ""
 
 
-def _check_n(one: ReportedText, beside: Beside) -> None:
-    """An n or N in the string against every number of people that the source gives."""
-    match = _N.search(one.text)
+def _check_n(reported: ReportedText, beside: Beside) -> None:
+    """Checks an n or N in the string against every number of people in the source."""
+    match = _N.search(reported.text)
     if match is None or not beside.people:
         return
-    one.checked.append("n")
+    reported.checked.append("n")
     n = float(match[1].replace(",", ""))
     if n not in beside.people:
         named = ", ".join(f"{value:g}" for value in sorted(set(beside.people))[:8])
-        one.wrong.append(f"n = {n:g} is none of the numbers of people that are given: {named}")
+        reported.wrong.append(f"n = {n:g} is not among the given numbers of people: {named}")
 
 
-def _check_p(one: ReportedText) -> None:
-    found = one.found
+def _check_p(reported: ReportedText) -> None:
+    found = reported.found
     assert found is not None
     given = printed_p(found)
     if given is None:
         return
-    one.checked.append("p")
+    reported.checked.append("p")
     if not given.holds:
         less = "; 'p <' would hold" if found.relation == "=" and found.p is not None and given.low < found.p else ""
         printed = "n.s." if found.p is None else f"p {found.relation} {found.p:g}"
         gives = shown_p((given.low + given.high) / 2)
         equal = "" if gives.startswith("<") else "= "
-        one.wrong.append(f"the statistic gives p {equal}{gives}, printed is {printed}{less}")
+        reported.wrong.append(f"the statistic gives p {equal}{gives}, but printed is {printed}{less}")
 
 
-def _ends(one: ReportedText) -> tuple[float, float]:
-    """What was rounded to the statistic: from, to."""
-    assert one.found is not None
-    half = 0.5 * 10.0**-one.found.decimals
-    return one.found.statistic - half, one.found.statistic + half
+def _ends(reported: ReportedText) -> tuple[float, float]:
+    """The lowest and highest value that round to the printed statistic."""
+    assert reported.found is not None
+    half = 0.5 * 10.0**-reported.found.decimals
+    return reported.found.statistic - half, reported.found.statistic + half
 
 
-def _check_df(one: ReportedText, beside: Beside) -> None:
-    """Degrees of freedom against the n of the string, else against every n that the source names."""
-    found = one.found
+def _check_df(reported: ReportedText, beside: Beside) -> None:
+    """Checks degrees of freedom against the n in the string, else against every n in the source."""
+    found = reported.found
     assert found is not None
     df = found.df2 if found.kind == "F" else found.df1
     people = [float(found.n)] if found.n is not None else [n for n in dict.fromkeys(beside.people) if n > 1]
     if df is None or not people or found.kind not in {"t", "r", "F"}:
         return
-    one.checked.append("df")
+    reported.checked.append("df")
     if found.kind == "F":
         within = [n for n in people if df <= (n - 1) * (found.df1 or 1)]
         fits = bool(within)
@@ -383,11 +383,11 @@ def _check_df(one: ReportedText, beside: Beside) -> None:
         fits = any(n - df in ({1, 2} if found.kind == "t" else {2}) for n in people)
     if not fits:
         named = ", ".join(f"{n:g}" for n in sorted(set(people))[:8])
-        one.wrong.append(f"{df:g} degrees of freedom fit none of the numbers of people that are given: {named}")
+        reported.wrong.append(f"{df:g} degrees of freedom fit none of the given numbers of people: {named}")
 
 
 def _check_effect(one: ReportedText, beside: Beside, *, variances: bool) -> None:
-    """Two groups with means and deviations give t, two with shares χ², two deviations F: against what is printed."""
+    """Checks the printed statistic against t from two means and SDs, χ² from two shares, or F from two SDs."""
     found = one.found
     assert found is not None
     low, high = (abs(end) for end in _ends(one))
@@ -397,7 +397,7 @@ def _check_effect(one: ReportedText, beside: Beside, *, variances: bool) -> None
     squared = found.kind == "F" and found.df1 == 1
     spreads = [point.numbers["sd"] for point in beside.points if point.numbers.get("sd", 0) > 0]
     if variances and found.kind == "F" and len(spreads) == len(beside.points) == 2:
-        # The ratio of two variances, from deviations that were rounded
+        # The ratio of two variances, from rounded standard deviations
         larger = max(spreads)
         smaller = min(spreads)
         a, b = _half_unit(larger), _half_unit(smaller)
@@ -428,7 +428,7 @@ def _half_unit(value: float) -> float:
 
 
 def _t_span(first: tuple[float, ...], second: tuple[float, ...]) -> tuple[float, float]:
-    """The size of t, from means and deviations that were rounded."""
+    """The range of |t|, from rounded means and standard deviations."""
     (n1, m1, s1), (n2, m2, s2) = first, second
     if n1 + n2 <= 2 or min(n1, n2) < 1:
         return math.nan, math.nan
@@ -448,7 +448,7 @@ def _counts(point: Point) -> tuple[list[int], int]:
 
 
 def _chi_squares(first: tuple[list[int], int], second: tuple[list[int], int]) -> list[float]:
-    """χ² of every table that prints as the percentages, plain and with Yates's correction."""
+    """χ² of every table whose shares print as the percentages, without and with Yates's correction."""
     found = []
     for a, b in product(first[0][:20], second[0][:20]):
         n1, n2 = first[1], second[1]
@@ -460,11 +460,11 @@ def _chi_squares(first: tuple[list[int], int], second: tuple[list[int], int]) ->
     return found
 
 
-def _check_described(one: ReportedText, beside: Beside) -> None:
-    """Shares, counts and means of a string must all stand in the data of its finding, where some of them do."""
-    missing = [value for value in one.described if value not in beside.numbers]
-    if len(missing) == len(one.described):
-        return  # the data are of something else
-    one.checked.append("data")
+def _check_described(reported: ReportedText, beside: Beside) -> None:
+    """If any share, count or mean of a string is in the data of its finding, all of them must be."""
+    missing = [value for value in reported.described if value not in beside.numbers]
+    if len(missing) == len(reported.described):
+        return  # the data are about something else
+    reported.checked.append("data")
     if missing:
-        one.wrong.append(f"not among the finding's data: {', '.join(f'{value:g}' for value in missing)}")
+        reported.wrong.append(f"not among the finding's data: {', '.join(f'{value:g}' for value in missing)}")

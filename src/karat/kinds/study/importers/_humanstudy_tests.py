@@ -1,4 +1,4 @@
-"""Findings of a study folder → findings of the draft: what can be read of each test, and what stays open."""
+"""Findings of a study folder → findings of the draft: what can be read about each test, and what stays undecided."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _GROUPED = {*_TWO, "anova", "contingency"}
 _PAIRED = {"ttest_paired", "correlation", "spearman"}
 _MEANS = {"ttest_ind", "welch", "anova"}
 _NUMERIC = {"number", "likert"}
-_BY_NAME = [  # words of a test's name → kind, the first that fits
+_BY_NAME = [  # pattern in a test's name → kind; the first match counts
     (r"wilcoxon.*(rank[- ]?sum)|mann[- ]?whitney|\bu[- ]test", "mannwhitney"),
     (r"wilcoxon", "wilcoxon"),
     (r"variances|f[- ]test of variance", "variance_ratio"),
@@ -48,7 +48,7 @@ _BY_NAME = [  # words of a test's name → kind, the first that fits
 
 
 class TestDraft(msgspec.Struct):
-    """One test; keys that are not in `values` are open."""
+    """One test; keys that are missing in `values` are undecided."""
 
     id: str
     name: str  # as the source calls it
@@ -61,7 +61,7 @@ class TestDraft(msgspec.Struct):
 
 
 class FindingDraft(msgspec.Struct):
-    """One finding with its tests, and every number of people that stands beside it."""
+    """One finding with its tests, and every number of people given with it."""
 
     id: str
     sub_study: str
@@ -73,7 +73,7 @@ class FindingDraft(msgspec.Struct):
     nested: list[ReportedText] = []
 
     def open(self, at: int) -> list[Open]:
-        """What is open in it, as the finding number `at` of the draft."""
+        """What is undecided in it, as finding number `at` of the draft."""
         here = f"findings.{at}"
         found = []
         if self.claim is None:
@@ -92,7 +92,7 @@ class FindingDraft(msgspec.Struct):
 def findings_of(
     truth: Spot, arms: Sequence[ArmDraft], *, people: Sequence[float], weights: Spot, notes: Notes
 ) -> list[FindingDraft]:
-    """Every finding, in the order of the source."""
+    """Every finding, in source order."""
     found: list[FindingDraft] = []
     for at, study in enumerate(truth.get("studies").items()):
         sub_study = slug(study.get("study_id").as_text() or f"study_{at + 1}")
@@ -110,10 +110,10 @@ def findings_of(
 
 
 def _other_size(point: Point, arms: Sequence[ArmDraft]) -> str:
-    """What is wrong with the n of a group that is called as an arm is; "" for nothing."""
+    """What is wrong with the n of a group that has the name of an arm; "" for nothing."""
     n = point.numbers.get("n")
     own = next((arm.n for arm in arms if arm.name == slug(point.label)), None)
-    return f"n is {n:g}, specification.json says {own}" if n is not None and own is not None and n != own else ""
+    return f"n is {n:g}, specification.json has {own}" if n is not None and own is not None and n != own else ""
 
 
 def _finding(spot: Spot, name: str, sub_study: str, arms: Sequence[ArmDraft], people: Sequence[float]) -> FindingDraft:
@@ -170,7 +170,7 @@ def _test(
     if kind in {"binomial", "proportion"} and alone and len(finding.points) == 1 and not groups:
         numbers = finding.points[0].numbers
         test.human |= {key: int(numbers[key]) for key in ("n", "k") if numbers.get(key, -1) >= (key == "n")}
-    # The one number that all groups answer; anything else is a person's to say
+    # The only number that all groups answer; anything else must be decided by a person
     own = [arm.fields for arm in arms if arm.name in groups]
     shared = {name for name in (own[0] if own else {}) if all(name in fields for fields in own)}
     only = next(iter(shared)) if len(shared) == 1 and all(len(fields) == 1 for fields in own) else None
@@ -191,14 +191,14 @@ def _test(
 
 
 def _kind(test: TestDraft, finding: FindingDraft) -> str | None:
-    """The kind, where name and statistic leave only one; None else."""
+    """The kind, if name and statistic leave only one; else None."""
     found = test.reported.found if test.reported is not None else None
     name = test.name[:200].lower()
     by_name = next((kind for words, kind in _BY_NAME if re.search(words, name)), None)
     if found is None:
         given = test.reported.described if test.reported is not None else ()
         versus = test.reported is not None and re.search(r"\b(?:vs\.?|versus)\b", test.reported.text)
-        pair = versus and len(given) == 2 and sum(given) != 100  # 41 % and 59 % are of one group
+        pair = versus and len(given) == 2 and sum(given) != 100  # 41 % and 59 % belong to one group
         return by_name or ("contingency" if pair else None)
     fits = {
         "t": {"ttest_ind", "welch", "ttest_paired", "ttest_one"}, "F": {"anova", "variance_ratio"},
@@ -216,7 +216,7 @@ def _kind(test: TestDraft, finding: FindingDraft) -> str | None:
 
 
 def _read_human(test: TestDraft, kind: str | None) -> None:
-    """What the string gives, under the names that a study has for it."""
+    """Stores what the string gives under the keys of a study file."""
     if test.reported is None:
         return
     found = test.reported.found
@@ -232,9 +232,9 @@ def _read_human(test: TestDraft, kind: str | None) -> None:
 def _ordered(
     test: TestDraft, kind: str | None, finding: FindingDraft, arms: Sequence[ArmDraft]
 ) -> tuple[list[str], str | None]:
-    """Groups and direction, where the hypothesis itself puts two arms that have data in an order: `a > b`.
+    """Groups and direction, if the hypothesis itself orders two arms that have data: `a > b`.
 
-    The direction only where means with sizes agree with it: else sign and order would be ours, not the source's.
+    The direction is set only if means with sizes agree with it: otherwise we would be choosing the sign ourselves.
     """
     if kind not in _GROUPED:
         return [], None
@@ -277,7 +277,7 @@ def _by_level(groups: Sequence[str], finding: FindingDraft) -> dict[str, Any]:
 
 
 def _weigh(finding: FindingDraft, weights: Spot) -> None:
-    """Weights that are not 1 are kept for other programs."""
+    """Keeps weights other than 1, for other programs."""
     own = [one for one in weights.items() if one.get("finding_id").as_text() == finding.id]
     for test in finding.tests:
         for one in own[0].get("tests").items() if len(own) == 1 else []:

@@ -23,7 +23,7 @@ from karat.kinds.study.importers._humanstudy_tests import FindingDraft, TestDraf
 __all__ = ["HumanStudy"]
 
 _WIDEST = 120
-_MOST_ROWS = 100  # of numbers, a finding; the source has them all
+_MOST_ROWS = 100  # rows of numbers per finding; the source has all of them
 _LICENSE = "Texts and numbers as HumanStudy-Bench has them (MIT); the words of a paper may belong to its publisher"
 _NEXT = (
     "`DECISIONS.md` lists what a person must decide before it can be run, and what is in doubt; `karat check` says "
@@ -52,8 +52,8 @@ class StudyDraft(msgspec.Struct, kw_only=True):
     arms: list[ArmDraft]
     findings: list[FindingDraft]
     design: str | None  # between or within
-    factors: list[str]  # what the source says was varied, for people
-    folder: str  # the source's, as it is called
+    factors: list[str]  # what was varied according to the source, in words
+    folder: str  # the name of the source folder
     tables: list[Table] = []
     open: list[Open] = []
     doubts: list[Doubt] = []
@@ -111,7 +111,7 @@ def _finding(finding: FindingDraft) -> str:
 
 
 def _test(test: TestDraft) -> dict[str, Any]:
-    """The keys in the order in which studies are written; open ones with what no study may hold."""
+    """The keys in the usual order; undecided ones get a placeholder that no study may contain."""
     given = test.values
     kept: dict[str, Any] = {"id": test.id, "kind": given.get("kind")}
     keys = {key.partition(".")[0] for key, _ in test.open}
@@ -127,7 +127,7 @@ def _test(test: TestDraft) -> dict[str, Any]:
 
 
 def _yaml(value: Any, *, flat: bool = False) -> str:
-    """`flat`: a key a line; otherwise what holds no further mappings stands on one."""
+    """`flat`: one key per line; otherwise a mapping without nested mappings is on one line."""
     style = False if flat else None
     return yaml.safe_dump(value, sort_keys=False, allow_unicode=True, width=_WIDEST, default_flow_style=style).rstrip()
 
@@ -174,14 +174,14 @@ def _decisions(draft: StudyDraft) -> str:
         "left out": "## What is not in the draft", "changed": "## What was changed",
     }  # fmt: skip
     for kind, title in titles.items():
-        doubts = [one for one in draft.doubts if one.kind == kind]
+        doubts = [doubt for doubt in draft.doubts if doubt.kind == kind]
         if doubts:
-            parts += [title, "\n".join(f"* {_inline(one.message)} – {_inline(one.source)}" for one in doubts)]
+            parts += [title, "\n".join(f"* {_inline(doubt.message)} – {_inline(doubt.source)}" for doubt in doubts)]
     return "\n\n".join(parts) + "\n"
 
 
 def _decisions_of(finding: FindingDraft, at: int, opened: Sequence[Open]) -> list[str]:
-    """One finding: its claim, each test with what is open, and the numbers that the source has."""
+    """One finding: its claim, each test with what is undecided, and the numbers in the source."""
     parts = [f"## {_inline(finding.sub_study)} {_inline(finding.id)}", f"> {_inline(finding.claim or 'no claim')}"]
     own = [one for one in opened if one.place.startswith(f"findings.{at}.") and ".tests." not in one.place]
     if own:
@@ -222,7 +222,7 @@ def _tables(draft: StudyDraft) -> str:
 
 
 def _inline(text: str, columns: int = 500) -> str:
-    """Foreign text within a line of Markdown: on one line, and no markup of its own."""
+    """Foreign text for use within a line of Markdown: on one line, with its own markup escaped."""
     line = excerpt(text, columns)
     for sign in "\\`*_[]<>|#":
         line = line.replace(sign, f"\\{sign}")
@@ -237,10 +237,10 @@ _SOURCE = "source"
 class HumanStudy:
     """A study folder of HumanStudy-Bench, or a folder of several: a draft of `study.yaml` with its materials.
 
-    Everything that can be read is read: who took part, what was shown and how it was answered,
-    findings, tests, and every published statistic, which is held against the p, the degrees
-    of freedom and the data beside it. Groups, directions and measures are decided only where
-    the source's own words leave one possibility.
+    It reads as much as possible: who took part, what was shown, how it was answered, findings,
+    tests, and every published statistic, which is checked against the p, the degrees of freedom
+    and the data given with it. Groups, directions and measures are filled in only if the source's
+    own words leave a single possibility.
     """
 
     class Options(BaseModel):
@@ -248,16 +248,16 @@ class HumanStudy:
 
         model_config = ConfigDict(extra="forbid", frozen=True)
 
-        unlisted: bool = False  # also materials that the study's list of scenarios does not name
+        unlisted: bool = False  # also import materials that the study's list of scenarios does not name
 
     def __init__(self, options: Options) -> None:
         self._options = options
 
     def drafts(self, path: Path) -> Sequence[Draft]:
-        """A draft for each study. Raises BadDataset where there is none that can be read."""
+        """A draft for each study. Raises BadDataset if no study can be read."""
         try:
             if not path.is_dir():
-                message = "is no folder: a study of HumanStudy-Bench is a folder with ground_truth.json"
+                message = "is not a folder: a study of HumanStudy-Bench is a folder with ground_truth.json"
                 raise BadDataset(str(path), [Fault(place="file", message=message)])
             folder = _study_folder(path)
             below = [] if folder else sorted(child for child in path.iterdir() if child.is_dir())
@@ -301,7 +301,7 @@ class HumanStudy:
 
 
 def _study_folder(folder: Path) -> Path | None:
-    """Where a study's files are: in the folder itself, or in its `source/`, as the benchmark's repository has them."""
+    """The folder with a study's files: the folder itself, or its `source/`, as in the benchmark's repository."""
     for place in (folder, folder / _SOURCE):
         if (place / "ground_truth.json").is_file() or (place / "materials").is_dir():
             return place
@@ -351,22 +351,22 @@ def _read(
 
 
 def _agreed(key: str, sources: Sequence[Spot], notes: Notes) -> str | None:
-    """What the files say; where they differ, the first, with a note."""
+    """What the files say; if they differ, what the first one says, with a note."""
     found = [spot.get(key) for spot in sources if spot.get(key).as_text() is not None]
     texts = [" ".join((spot.as_text() or "").split()) for spot in found]
     for spot, text in zip(found[1:], texts[1:], strict=True):
         if text.casefold() != texts[0].casefold():
-            other = f"{key} is '{excerpt(text, 60)}', {found[0].file} says '{excerpt(texts[0], 60)}'"
+            other = f"{key} is '{excerpt(text, 60)}', but {found[0].file} says '{excerpt(texts[0], 60)}'"
             notes.add("contradiction", other, spot.where)
     return texts[0] if texts else None
 
 
 def _source(truth: Spot, meta: Spot, title: str | None, notes: Notes) -> str | None:
-    """`Ross, Greene & House (1977). The title.`, as far as it is known; None without an author."""
+    """`Ross, Greene & House (1977). The title.`, as far as known; None without an author."""
     lists = [[name for one in spot.get("authors").items() if (name := one.text())] for spot in (truth, meta)]
     authors = [" ".join(name.split()) for name in (lists[0] or lists[1])]
     if all(lists) and lists[0] != lists[1]:
-        notes.add("contradiction", "authors are others than in ground_truth.json", meta.get("authors").where)
+        notes.add("contradiction", "authors differ from those in ground_truth.json", meta.get("authors").where)
     year = _agreed("year", [truth, meta], notes)
     if year is None or not re.fullmatch(r"(1[6-9]|20)\d\d", year):
         notes.add("unreadable", "gives no year", truth.get("year").where)
@@ -383,13 +383,13 @@ def _domain(meta: Spot) -> str | None:
 
 
 def _design(specification: Spot) -> str | None:
-    """Between or within subjects; None where the source says neither, or both."""
+    """Between or within subjects; None if the source says neither, or both."""
     design = slug(specification.get("design", "type").text() or "")
     return {"between_subjects": "between", "within_subjects": "within"}.get(design)
 
 
 def _open(draft: StudyDraft, meta: Spot, truth: Spot, specification: Spot) -> list[Open]:
-    """Every open point, in the order of the draft."""
+    """Everything that is undecided, in the order of the draft."""
     found = []
     if draft.title is None:
         found.append(Open(place="title", question="what the study is called", source=truth.where))

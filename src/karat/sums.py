@@ -1,0 +1,21 @@
+"""Sums of floats that are the same on every Python: the built-in `sum` rounds otherwise from Python 3.12 on."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+__all__ = ["exact_sum"]
+
+
+def exact_sum(values: Iterable[float]) -> float:
+    """The sum, rounded once; ±inf or NaN where float arithmetic overflows to it.
+
+    >>> exact_sum([0.1] * 10), exact_sum([1e308, 1e308]), exact_sum([])
+    (1.0, inf, 0.0)
+    """
+    terms = list(values)
+    try:
+        return math.fsum(terms)
+    except (OverflowError, ValueError):
+        return sum(terms)

@@ -1,4 +1,4 @@
-"""Sums of floats that are the same on every Python: the built-in `sum` rounds otherwise from Python 3.12 on."""
+"""Sums of floats that are the same on every Python: from Python 3.12 on, the built-in `sum` rounds differently."""
 
 from __future__ import annotations
 

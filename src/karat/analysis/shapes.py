@@ -72,7 +72,7 @@ def frame(rows: Sequence[Mapping[str, Any]], columns: Sequence[str] = ()) -> Any
             found = importlib.import_module(library)
         except ImportError:
             continue
-        # polars infers a column's type from its first values unless told to read all of them
+        # by default, polars guesses a column's type from its first rows only
         return found.DataFrame(values) if library == "pandas" else found.DataFrame(values, infer_schema_length=None)
     remedy = f"needs pandas or polars: {install_command('pandas')} (table() returns the same rows without them)"
     raise BadOption("to_frame", remedy)

@@ -84,11 +84,11 @@ def _read(reading: int, lines: _Lines, end: bytes, drained: threading.Event) -> 
     held = b""
     while data := os.read(reading, 65536):
         if drained.is_set():
-            continue  # an orphaned program: it can still write, but nobody reads
+            continue  # a program that was left running: its output is no longer read
         held += data
         text, found, _ = held.partition(end)
         if not found:
-            begun = held.rfind(end[:1], -len(end))  # the mark may have arrived in part
+            begun = held.rfind(end[:1], -len(end))  # perhaps only part of the marker has arrived
             text, held = (held, b"") if begun < 0 else (held[:begun], held[begun:])
         lines.write(text)
         if found:

@@ -47,7 +47,7 @@ def view(run: str | None, results: Path, viewing: Viewing, output: Output) -> No
                 "and review, and can add reviews; all of it travels unencrypted. Prefer an SSH tunnel to 127.0.0.1."
             )
         output.say("Open this address; it works once. Ctrl-C ends the viewer.")
-        # Last, so that whoever waits for this line has seen everything.
+        # Printed last: a program that waits for this line has then read the others.
         output.result(where.url, Served(url=where.url, host=where.host, port=where.port))
         if viewing.open_browser:
             # A browser that stays in the foreground must not block the server.

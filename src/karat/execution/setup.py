@@ -104,7 +104,8 @@ def _bad_samples(
                 check(condition, sample)
         except Exception as error:  # noqa: BLE001 -- the agent's own code
             faults[sample.id] = getattr(error, "message", str(error))
-    for name in [*faults][:1]:
+    if faults:
+        name = next(iter(faults))
         bad = f"{count(len(faults))} of {plural(len(samples), 'sample')}"
         yield f"{bad} cannot be asked under '{condition.name}', first '{name}': {faults[name]}"
 

@@ -53,8 +53,8 @@ def bootstrap_t_bounds(values: Floats, *, level: float, rng: np.random.Generator
 def studentized(counts: Floats, values: Floats) -> Floats:
     """Student's t of replicates, from how often each of n centred values was drawn.
 
-    Without spread ±∞, or 0 if the mean has not moved either. What counts as nothing is judged by the spread of all
-    values: a value at the mean is some 1e-16 after centring, and the smallest change of the data changes its sign.
+    A replicate without spread gives ±∞, or 0 if its mean has not moved. Both are judged relative to the spread of all
+    values: centring leaves about 1e-16 of a value at the mean, which is a rounding error.
     """
     n, squared = len(values), values * values
     sums, squares = counts @ values, counts @ squared

@@ -47,7 +47,7 @@ def command(
     the second RUN: `karat compare RUN:baseline :with-docs`.
 
     Three or more are ranked by one metric, over the questions that all have: conditions that share a letter cannot
-    be told apart. A RUN without a condition stands for all its conditions, so a single RUN ranks its own.
+    be told apart. A RUN without a condition means all of its conditions, so one RUN is enough.
     """
     from karat.analysis import compare
     from karat.cli.printed import aside

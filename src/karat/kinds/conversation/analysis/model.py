@@ -172,7 +172,7 @@ class ConversationResult(msgspec.Struct, frozen=True, kw_only=True):
     conversations: int  # × repetitions: those that ended, with an answer or without
     turns: int  # declared in them
     unreached: int  # of `turns`: without an answer, and counted as wrong
-    not_run: int  # further turns, in conversations not begun or not scored; they do not count
+    not_run: int  # turns of conversations that have not started or are not scored; they do not count
     accuracies: tuple[Rate, ...]  # numerical first
     conversation_accuracy: Rate  # every turn right
     reasoning: tuple[Rate, ...]  # avg_logic_recall, …, then the same as step_…, over the turns where it exists

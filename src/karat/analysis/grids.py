@@ -223,21 +223,19 @@ def _grid(index: RunIndex, info: MetricInfo, layout: Layout | None) -> Grid:
         return Grid(info, flat.reshape(shape), nothing, {})
     values = layout.values(info.name)
     cells, turns, judges = layout.cells, layout.turns, layout.judges
-    starts = _starts(cells, turns, judges)
-    means, counts = _mean(values, starts)
-    variances = _variance(values, means, counts, starts)
-    noisy = counts > 1
-    judge_variance = (variances[noisy], cells[starts][noisy])
-    cells, turns, judges = cells[starts], turns[starts], judges[starts]
-    by_judge = _by_judge(layout, shape, cells, judges, means)
-    starts = _starts(cells, turns)
-    means, _ = _mean(means, starts)
-    cells = cells[starts]
-    starts = _starts(cells)
-    means, _ = _mean(means, starts)
-    flat[cells[starts]] = means
-    info = _with_judges(info, layout)
-    return Grid(info, flat.reshape(shape), judge_variance, by_judge)
+    starts, judge_variance = _starts(cells, turns, judges), nothing
+    if len(starts) < len(cells):  # else each value is a group of its own, in a large run nearly always
+        means, counts = _mean(values, starts)
+        noisy = counts > 1
+        judge_variance = (_variance(values, means, counts, starts)[noisy], cells[starts][noisy])
+        values, cells, turns, judges = means, cells[starts], turns[starts], judges[starts]
+    by_judge = _by_judge(layout, shape, cells, judges, values)
+    for keys in ((cells, turns), (cells,)):
+        starts = _starts(*keys)
+        if len(starts) < len(cells):
+            values, cells, turns = _mean(values, starts)[0], cells[starts], turns[starts]
+    flat[cells] = values
+    return Grid(_with_judges(info, layout), flat.reshape(shape), judge_variance, by_judge)
 
 
 def _turn_sums(

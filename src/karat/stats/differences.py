@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Literal, NamedTuple
 
@@ -53,19 +53,16 @@ def paired_difference(
     Miller (2024), arXiv:2411.00640, section 4; Cliff (1993), Psychol. Bull. 114:494.
     """
     check_level(level)
-    first, second = _sides(a, b, clusters, clusters_b)
-    means_a, means_b = answered_means(first), answered_means(second)
-    asked = {**dict.fromkeys(first.labels), **dict.fromkeys(second.labels)}
-    shared = [question for question in asked if question in means_a and question in means_b]
-    lost_a, lost_b = (sum(question not in means for question in asked) for means in (means_a, means_b))
-    one = np.array([means_a[question] for question in shared], dtype=np.float64)
-    two = np.array([means_b[question] for question in shared], dtype=np.float64)
+    (means_a, missing_a), (means_b, missing_b) = _sides(a, b, clusters, clusters_b)
+    lost_a, lost_b = (int(np.count_nonzero(np.isnan(means))) for means in (means_a, means_b))
+    both = ~np.isnan(means_a) & ~np.isnan(means_b)
+    means_a, means_b = means_a[both], means_b[both]
     warning = ""
     if lost_a != lost_b:
         warning = f"questions lost under a: {lost_a}, under b: {lost_b}"
-    elif first.missing != second.missing:
-        warning = f"answers missing under a: {first.missing}, under b: {second.missing}"
-    d = two - one
+    elif missing_a != missing_b:
+        warning = f"answers missing under a: {missing_a}, under b: {missing_b}"
+    d = means_b - means_a
     interval = t_interval(d, level=level, observations=d.size)
     statistic, p, reason = _t_test(d, interval.se, interval.reason)
     sd = sample_sd(d)
@@ -80,18 +77,18 @@ def paired_difference(
         statistic=statistic,
         df=interval.df,
         p=p,
-        mean_a=centred_mean(one),
-        mean_b=centred_mean(two),
+        mean_a=centred_mean(means_a),
+        mean_b=centred_mean(means_b),
         d_z=interval.value / sd if sd > 0 else math.nan,
-        cliffs_delta=cliffs_delta(one, two),
-        correlation=_correlation(one, two),
+        cliffs_delta=cliffs_delta(means_a, means_b),
+        correlation=_correlation(means_a, means_b),
         better=int(np.count_nonzero(d > 0)),
         worse=int(np.count_nonzero(d < 0)),
         equal=int(np.count_nonzero(d == 0)),
         lost_a=lost_a,
         lost_b=lost_b,
-        missing_a=first.missing,
-        missing_b=second.missing,
+        missing_a=missing_a,
+        missing_b=missing_b,
         warnings=(f"{warning}; the compared parts may differ",) if warning else (),
         reason=reason,
     )
@@ -99,16 +96,24 @@ def paired_difference(
 
 def _sides(
     a: Iterable[object], b: Iterable[object], clusters: Iterable[object] | None, clusters_b: Iterable[object] | None
-) -> tuple[Groups, Groups]:
+) -> Iterator[tuple[Floats, int]]:
+    """Of each side: the means of all questions in the same order, NaN for one without a value, and values missing."""
     if clusters is None and clusters_b is not None:
         raise ValueError("clusters: must be given where clusters_b is")
     values_a, values_b = columns("a", a), columns("b", b)
     if clusters_b is None and values_a.size != values_b.size:
         raise ValueError(f"b: must be as long as a ({values_a.size}), got {values_b.size}; or give clusters_b")
     if clusters is None:
-        return group(values_a, None), group(values_b, None)
+        for values in (values_a, values_b):
+            finite = np.isfinite(values)
+            yield np.where(finite, values + 0.0, np.nan), int(np.count_nonzero(~finite))
+        return
     questions = clusters.tolist() if isinstance(clusters, np.ndarray) else list(clusters)
-    return group(values_a, questions), group(values_b, questions if clusters_b is None else clusters_b)
+    sides = group(values_a, questions), group(values_b, questions if clusters_b is None else clusters_b)
+    asked = dict.fromkeys(question for side in sides for question in side.labels)
+    for side in sides:
+        means = answered_means(side)
+        yield np.array([means.get(question, math.nan) for question in asked], dtype=np.float64), side.missing
 
 
 def answered_means(side: Groups) -> dict[object, float]:

@@ -368,12 +368,12 @@ def test_recording_and_kept_workspaces_are_refused_before_anything_is_asked(expe
     assert not (file.parent / "results").exists()
 
 
-@pytest.mark.skipif("ray" in sys.modules, reason="Ray is loaded")
-def test_without_the_extra_it_is_named_and_nothing_is_on_disk(experiment: Write) -> None:
+@pytest.mark.parametrize("command", [("run", "--executor", "ray"), ("check", "--set", "execution.executor=ray")])
+def test_without_the_extra_it_is_named_and_nothing_is_on_disk(experiment: Write, command: tuple[str, ...]) -> None:
     file = experiment(AGENT.format(url=""))
-    command = [sys.executable, "-m", "karat", "run", str(file), "--executor", "ray"]
     env = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    ended = subprocess.run(command, capture_output=True, text=True, cwd=file.parent, env=env)
+    argv = [sys.executable, "-m", "karat", *command, str(file)]
+    ended = subprocess.run(argv, capture_output=True, text=True, cwd=file.parent, env=env)
     assert ended.returncode == 2
     assert "needs the extra 'ray'" in ended.stderr
     assert json.dumps(sorted(path.name for path in file.parent.iterdir())).count("results") == 0

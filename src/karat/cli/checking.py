@@ -173,8 +173,9 @@ def check(
     `start` is called with a line before servers start; if it is None, no server is started and no agent loaded.
     Raises OperatorError for the dataset, a plug-in, or a selected name that does not exist.
     """
-    from karat.execution import experiment_scorers, refuse_unknown_gates
+    from karat.execution import experiment_scorers, refuse_executor, refuse_unknown_gates
 
+    refuse_executor(experiment)
     experiment, dataset = experiment.with_dataset()
     selected = plan(
         experiment, dataset, limit=selection.limit, only_samples=selection.samples, only_conditions=selection.conditions

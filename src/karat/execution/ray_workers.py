@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from karat import __version__
-from karat.errors import BadOption, KaratError, MissingExtra, described
+from karat.errors import BadOption, KaratError, described
 from karat.execution.remote import Finished, Request, Worker, WorkerLost
 from karat.files import temporary_folder
 from karat.formats import plural
@@ -43,14 +43,12 @@ async def ray_workers(
 ) -> AsyncGenerator[RayWorkers]:  # fmt: skip
     """Workers of a cluster, during the block. A cluster started for it ends with it.
 
-    Raises MissingExtra, and BadOption if the cluster cannot be reached.
+    Raises BadOption if the cluster cannot be reached.
     """
     for name, value in _QUIET.items():
         os.environ.setdefault(name, value)
-    try:
-        import ray
-    except ImportError as error:
-        raise MissingExtra("ray", "`execution.executor: ray`") from error
+    import ray
+
     async with _connected(ray, settings):
         concurrency = _concurrency(settings, _rooms(ray, settings), max_concurrent)
         where = f"the cluster at {settings.address}" if settings.address else "a cluster of this machine alone"

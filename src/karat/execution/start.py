@@ -14,7 +14,7 @@ import msgspec
 from karat import kinds
 from karat.agents import TrialAgent
 from karat.context import TrialWorkspaces, snapshots, trial_workspaces
-from karat.errors import BadOption, ResumeRefused
+from karat.errors import ResumeRefused
 from karat.execution.limits import Budget, Limits, refuse_unpriced
 from karat.execution.plan import Shard, plan
 from karat.execution.progress import RunStatus
@@ -33,6 +33,7 @@ from karat.execution.setup import (
     experiment_scorers,
     opened_scorers,
     preflight,
+    refuse_executor,
     refuse_unknown_gates,
 )
 from karat.execution.signals import SignalHandler
@@ -105,6 +106,7 @@ async def run_experiment(
         before = RunFolder.open(here / resume) if resume is not None else None
         part = _Part(experiment, selection or Selection(), before)
         experiment = part.experiment
+        refuse_executor(experiment)
         limit_rates(_shared_rates(experiment.limits, part.selected.shard))
         part.selected = part.selected.with_conditions(stack.enter_context(snapshots(part.selected.conditions)))
         keep, ignore = experiment.execution.keep_workspaces, experiment.execution.workspace_ignore
@@ -238,11 +240,6 @@ class _Part:
         experiment = self.experiment
         if experiment.execution.executor != "ray" or experiment.rehearsed:
             return None
-        if experiment.cassettes is not None and experiment.cassettes.mode == "record":
-            message = "workers elsewhere cannot add to one recording: record with `executor: local`, then replay"
-            raise BadOption("execution.executor", message)
-        if experiment.execution.keep_workspaces:
-            raise BadOption("execution.keep_workspaces", "folders stay with the worker: leave it out, or run locally")
         from karat.execution.ray_workers import ray_workers
         from karat.execution.shipping import digest_of, pack, portable
         from karat.execution.worker import WorkerSetup

@@ -62,12 +62,12 @@ def changes(first: Scored, second: Scored) -> list[TestChange]:
         (score.test.finding_id, score.test.test): at
         for at, score in enumerate(second.agreements[0].tests if second.agreements else ())
     }
-    found = [
+    tests = [
         _test(first, second, at, places[key])
         for at, score in enumerate(first.agreements[0].tests if first.agreements else ())
         if (key := (score.test.finding_id, score.test.test)) in places
     ]
-    return sorted(found, key=lambda one: (not one.flipped, -abs(one.change.value or 0.0)))
+    return sorted(tests, key=lambda test: (not test.flipped, -abs(test.change.value or 0.0)))
 
 
 def _test(first: Scored, second: Scored, here: int, there: int) -> TestChange:
@@ -153,7 +153,7 @@ def compare_studies(
     studies_a = _studies(runs[0], first, allow_code=allow_code)
     studies_b = studies_a if runs[0].path == runs[1].path else _studies(runs[1], second, allow_code=allow_code)
     shared = [name for name in studies_a if name in studies_b]
-    found = StudyComparison(
+    comparison = StudyComparison(
         level=first.level,
         convention=CONVENTION,
         pairings=tuple(
@@ -163,9 +163,9 @@ def compare_studies(
         only_b=tuple(name for name in studies_b if name not in studies_a),
     )
     return Comparison(
-        format=formats.OUTPUT_FORMAT, unit="participant", a=sides[0], b=sides[1], level=found.level,
-        headline=found.headline(), metrics=(), pairings=(), only_a=0, only_b=0, changed=0,
-        warnings=tuple(_warnings(*summaries, found)), parts={"study": found},
+        format=formats.OUTPUT_FORMAT, unit="participant", a=sides[0], b=sides[1], level=comparison.level,
+        headline=comparison.headline(), metrics=(), pairings=(), only_a=0, only_b=0, changed=0,
+        warnings=tuple(_warnings(*summaries, comparison)), parts={"study": comparison},
     )  # fmt: skip
 
 
@@ -176,9 +176,9 @@ def _warnings(first: Summary, second: Summary, comparison: StudyComparison) -> I
         if status != "done":
             yield f"run {run} is not complete (status: {status})"
     yield from dict.fromkeys(
-        warning for one in (first, second) for info in _part(one).studies for warning in other_code(info)
+        warning for summary in (first, second) for info in _part(summary).studies for warning in other_code(info)
     )
-    yield from dict.fromkeys(warning for one in (first, second) for warning in narrow_warnings(_part(one)))
+    yield from dict.fromkeys(warning for summary in (first, second) for warning in narrow_warnings(_part(summary)))
     if any(not pairing.paired for pairing in comparison.pairings):
         yield "the two have other participants, or other tests: the difference is that of independent runs"
     if first.repetitions != second.repetitions:
@@ -195,13 +195,13 @@ def _part(summary: Summary) -> StudySummary:
 def _studies(run: RunFolder, part: StudySummary, *, allow_code: AllowCode) -> dict[str, _Study]:
     with trusted(run):
         index, files = read_index(run), kept_studies(run)
-        answers = read_answers_of(index, [one.study for one in files], (part.scorer, part.scoring))
-        found = {}
+        answers = read_answers_of(index, [file.study for file in files], (part.scorer, part.scoring))
+        studies = {}
         for number, (file, copy) in enumerate(zip(files, run.studies(), strict=True)):
             people = people_of(run, index, answers, study=file, number=number)
             code = reducer_of(file, inside=run.path, allowed=allow_code)
             responses = {unit: _plainly(file.study, rows) for unit, rows in people.responses.items()}
-            found[file.study] = _Study(
+            studies[file.study] = _Study(
                 file=file,
                 responses=responses,
                 arms=list(people.arms[0]),
@@ -209,7 +209,7 @@ def _studies(run: RunFolder, part: StudySummary, *, allow_code: AllowCode) -> di
                 refused=code.refused,
                 seed=seed_of(copy, answers.samples_of(number, index.samples)),
             )
-        return found
+        return studies
 
 
 def _plainly(study: str, rows: Iterable[Response]) -> list[Response]:
@@ -235,8 +235,8 @@ def _pairing(
     repetitions = min(part.repetitions for part in parts)
     drawn = [_drawn(pair, places, repetitions=repetitions) for pair in studies]
     level = parts[0].level
-    sides = [_joined([one.sides[at] for one in drawn], repetitions, level=level) for at in (0, 1)]
-    paired = all(one.paired for one in drawn)
+    sides = [_joined([study.sides[at] for study in drawn], repetitions, level=level) for at in (0, 1)]
+    paired = all(study.paired for study in drawn)
     apart: dict[str, Sequence[Draws]] = {"first_draws": sides[0].draws, "second_draws": sides[1].draws}
     narrow = list(dict.fromkeys(name for part in parts for name in narrow_studies(part)))
     pas, ecs = repeated_differences(sides[0].agreements, sides[1].agreements, paired=paired, without=narrow, **apart)
@@ -250,7 +250,7 @@ def _pairing(
     return StudyPairing(
         a=pair[0], b=pair[1], pas=changed(pas, level=level), ecs=changed(ecs, level=level), paired=paired,
         repetitions=repetitions,
-        studies=tuple(_of_study(one.file.study, conditions) for one, _ in studies),
+        studies=tuple(_of_study(first.file.study, conditions) for first, _ in studies),
         tests=tuple(changes(sides[0], sides[1])),
     )  # fmt: skip
 
@@ -277,51 +277,51 @@ def _form(info: StudyInfo) -> str:
 
 
 def _of_study(name: str, conditions: Sequence[StudyCondition | None]) -> StudyChange:
-    one, two = (None if condition is None else condition.study(name) for condition in conditions)
-    assert one is not None
-    assert two is not None
+    first, second = (None if condition is None else condition.study(name) for condition in conditions)
+    assert first is not None
+    assert second is not None
     return StudyChange(
         study=name,
-        pas_a=one.score.pas.value,
-        pas_b=two.score.pas.value,
-        ecs_a=one.score.ecs.value,
-        ecs_b=two.score.ecs.value,
-        participants_a=one.participants,
-        participants_b=two.participants,
+        pas_a=first.score.pas.value,
+        pas_b=second.score.pas.value,
+        ecs_a=first.score.ecs.value,
+        ecs_b=second.score.ecs.value,
+        participants_a=first.participants,
+        participants_b=second.participants,
     )
 
 
 def _drawn(pair: tuple[_Study, _Study], places: Sequence[int], *, repetitions: int) -> _Drawn:
     """Both sides of one study, drawn together if the same people did the same tests."""
-    one, two = (study.measured(place, repetitions) for study, place in zip(pair, places, strict=True))
+    first, second = (study.measured(place, repetitions) for study, place in zip(pair, places, strict=True))
     files = [study.file for study in pair]
     rng = np.random.default_rng(pair[0].seed)
     same = (
         (files[0].findings, files[0].derive, files[0].reducer) == (files[1].findings, files[1].derive, files[1].reducer)
-    ) and _people(one) == _people(two)
+    ) and _people(first) == _people(second)
     reducers = [study.reducer for study in pair]
     if same and (reducers[0] is None) == (reducers[1] is None):
         together = study_draws(
-            files[0], [*one.runs, *two.runs], rng=rng, replicates=REPLICATES, convention=CONVENTION,
+            files[0], [*first.runs, *second.runs], rng=rng, replicates=REPLICATES, convention=CONVENTION,
             reducer=reducers[0],
         )  # fmt: skip
-        draws = [found.draws for found in together]
-        return _Drawn(sides=((one, draws[:repetitions]), (two, draws[repetitions:])), paired=True)
+        draws = [resampled.draws for resampled in together]
+        return _Drawn(sides=((first, draws[:repetitions]), (second, draws[repetitions:])), paired=True)
     own = [
         [
-            found.draws
-            for found in study_draws(
+            resampled.draws
+            for resampled in study_draws(
                 file, side.runs, rng=stream, replicates=REPLICATES, convention=CONVENTION, reducer=reducer
             )
         ]
-        for file, side, stream, reducer in zip(files, (one, two), rng.spawn(2), reducers, strict=True)
+        for file, side, stream, reducer in zip(files, (first, second), rng.spawn(2), reducers, strict=True)
     ]
-    return _Drawn(sides=((one, own[0]), (two, own[1])), paired=False)
+    return _Drawn(sides=((first, own[0]), (second, own[1])), paired=False)
 
 
-def _people(found: Measured) -> set[tuple[str, str, str]]:
+def _people(side: Measured) -> set[tuple[str, str, str]]:
     """Who took part: name, arm and profile."""
-    rows = found.runs[0].responses if found.runs else ()
+    rows = side.runs[0].responses if side.runs else ()
     return {(row.participant, row.arm, repr(sorted(row.profile.items()))) for row in rows}
 
 
@@ -329,7 +329,7 @@ def _joined(parts: Sequence[tuple[Measured, Sequence[Draws]]], repetitions: int,
     """The tests of all studies, repetition by repetition."""
     agreements, draws = [], []
     for at in range(repetitions):
-        tests: list[StudyTest] = [score.test for found, _ in parts for score in found.agreements[at].tests]
+        tests: list[StudyTest] = [score.test for side, _ in parts for score in side.agreements[at].tests]
         agreements.append(score_tests(tests, convention=CONVENTION, min_coverage=0.0, level=level))
         draws.append(join_draws([own[at] for _, own in parts]))
     return Scored(agreements=agreements, draws=draws, level=level)

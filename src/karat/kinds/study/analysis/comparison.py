@@ -99,16 +99,16 @@ class StudyComparison(Part, frozen=True, kw_only=True):
         known = [pairing for pairing in self.pairings if pairing.pas.value is not None or pairing.ecs.value is not None]
         if not known:
             return "No test has a score on both sides: nothing can be compared"
-        looked_at = [(one, name) for name in ("PAS", "ECS") for one in known]
-        beyond = beyond_chance([_of(one, name) for one, name in looked_at])
+        looked_at = [(pair, name) for name in ("PAS", "ECS") for pair in known]
+        beyond = beyond_chance([_of(pair, name) for pair, name in looked_at])
         for name in ("PAS", "ECS"):
             clear = zip(looked_at, beyond, strict=True)
-            if shown := [one for (one, what), is_shown in clear if is_shown and what == name]:
-                first = max(shown, key=lambda one: abs(_of(one, name).value or 0.0))
+            if shown := [pair for (pair, score), is_shown in clear if is_shown and score == name]:
+                first = max(shown, key=lambda pair: abs(_of(pair, name).value or 0.0))
                 nearer = "closer to people than" if (_of(first, name).value or 0.0) > 0 else "further from people than"
                 nothing = "; no difference shown in PAS" if name == "ECS" else ""
                 return f"{first.b.label} is {nearer} {first.a.label}: {_by(first, name)}{nothing}{_turned(first)}"
-        first = max(known, key=lambda one: abs(one.pas.value or 0.0))
+        first = max(known, key=lambda pair: abs(pair.pas.value or 0.0))
         return (
             f"No difference shown in PAS or ECS: {first.b.label} against {first.a.label} "
             f"{_by(first, 'ECS' if first.pas.value is None else 'PAS')}{_turned(first)}"
@@ -149,10 +149,10 @@ def _pairing(pairing: StudyPairing, comparison: StudyComparison) -> Iterator[str
     yield from _tests(pairing, comparison)
 
 
-def _tests(pairing: StudyPairing, found: StudyComparison) -> Iterator[str]:
+def _tests(pairing: StudyPairing, compared: StudyComparison) -> Iterator[str]:
     flips = sum(test.flipped for test in pairing.tests)
     counted = f"{formats.count(flips)} of {formats.plural(len(pairing.tests), 'test')} in the other direction"
-    yield from ["", f"  by test: {counted}; effects as Cohen's d ({found.convention}), of the agent first → second"]
+    yield from ["", f"  by test: {counted}; effects as Cohen's d ({compared.convention}), of the agent first → second"]
     for test in pairing.tests[:LISTED]:
         mark = "FLIPPED " if test.flipped else "(sign changed) " if test.sign_changed else ""
         moved = f"{formats.signed(test.d_a)} → {formats.signed(test.d_b)}"
@@ -161,7 +161,7 @@ def _tests(pairing: StudyPairing, found: StudyComparison) -> Iterator[str]:
         yield f"      PAS {_from_to(test.pas_a, test.pas_b)}"
     if len(pairing.tests) > LISTED:
         yield f"    {formats.count(len(pairing.tests) - LISTED)} more, which moved less; --json has them"
-    level = f"{formats.level(found.level)} interval"
+    level = f"{formats.level(compared.level)} interval"
     if flips:
         yield f"    FLIPPED: the sign is the other one, and the {level} of the change leaves out 0"
     if any(test.sign_changed and not test.flipped for test in pairing.tests):

@@ -57,8 +57,8 @@ def floor_repetitions(questions: int, wanted: int = REPETITIONS) -> int:
 
 def guessers_of(seed: int, *, repetitions: int, one_answer: int) -> list[Guesser]:
     """Random answers for each participant, repeatedly; then one answer per arm. `seed`: of the study."""
-    each = [_each_alone(Random(f"{seed}/floor/{number}")) for number in range(repetitions)]
-    return [*each, *(_one_an_arm(f"{seed}/one answer/{number}") for number in range(one_answer))]
+    guessers = [_each_alone(Random(f"{seed}/floor/{number}")) for number in range(repetitions)]
+    return [*guessers, *(_one_an_arm(f"{seed}/one answer/{number}") for number in range(one_answer))]
 
 
 def _each_alone(dice: Random) -> Guesser:
@@ -98,10 +98,10 @@ def floor_of(
         questions=questions,
         benchmark=_level("benchmark", [agreement.benchmark for agreement in agreements], first),
         domains=tuple(
-            _level("domain", [one.domains[at] for one in agreements], first) for at in range(len(first.domains))
+            _level("domain", [scored.domains[at] for scored in agreements], first) for at in range(len(first.domains))
         ),
         studies=tuple(
-            _level("study", [one.studies[at] for one in agreements], first) for at in range(len(first.studies))
+            _level("study", [scored.studies[at] for scored in agreements], first) for at in range(len(first.studies))
         ),
         tests=tuple(_test(at, agreements) for at in range(len(first.tests))),
         differences=tuple(_above(name, *of, agreements) for name, of in conditions.items()),
@@ -113,7 +113,7 @@ def _level(level: str, scores: Sequence[StudyScore], first: Agreement) -> FloorS
     name = scores[0].name if level != "benchmark" else ""
     own = {"benchmark": first.tests, "domain": [test for test in first.tests if test.test.domain == name],
            "study": [test for test in first.tests if test.test.study == name]}  # fmt: skip
-    reason = unscored(why for one in own[level] for why in (*one.human.reasons, *one.agent.reasons))
+    reason = unscored(why for test in own[level] for why in (*test.human.reasons, *test.agent.reasons))
     tests, effects = max(score.tests_used for score in scores), max(score.tests_with_effects for score in scores)
     ecs_reason = next((score.ecs.reason for score in scores if math.isnan(score.ecs.value)), None)
     pas_each, ecs_each = [known(score.pas) for score in scores], [known(score.ecs.value) for score in scores]
@@ -133,19 +133,19 @@ def _level(level: str, scores: Sequence[StudyScore], first: Agreement) -> FloorS
 
 
 def _estimate(
-    each: Sequence[float | None], *, n: int, ends: tuple[float, float], reason: str | None, level: float
+    values: Sequence[float | None], *, n: int, ends: tuple[float, float], reason: str | None, level: float
 ) -> Estimate:
     """The mean over repetitions, with the t interval of that mean."""
-    kept = [one for one in each if one is not None]
+    kept = [value for value in values if value is not None]
     method = f"mean of {formats.plural(len(kept), 'repetition')} of random answers"
     if len(kept) < 2:
         why = "one repetition has no spread" if kept else reason or "no score"
         return Estimate(
             value=mean(kept), low=None, high=None, se=None, n=n, level=level, method=method, reason=why
         )  # fmt: skip
-    found = stats.mean_interval(kept, range(len(kept)), level=level)
+    span = stats.mean_interval(kept, range(len(kept)), level=level)
     return Estimate(
-        value=found.value, low=max(ends[0], found.low), high=min(ends[1], found.high), se=found.se, n=n, level=level,
+        value=span.value, low=max(ends[0], span.low), high=min(ends[1], span.high), se=span.se, n=n, level=level,
         method=f"{method}, t interval",
     )  # fmt: skip
 
@@ -169,9 +169,9 @@ def _test(at: int, agreements: Sequence[Agreement]) -> FloorTest:
 def _reason(study: str, first: Agreement) -> str | None:
     """Why a study has no floor; None if it has one."""
     own = [test for test in first.tests if test.test.study == study]
-    if any(known(one.pas) is not None for one in own):
+    if any(known(test.pas) is not None for test in own):
         return None
-    return unscored(why for one in own for why in (*one.human.reasons, *one.agent.reasons)) or "it has no test"
+    return unscored(why for test in own for why in (*test.human.reasons, *test.agent.reasons)) or "it has no test"
 
 
 def _above(
@@ -179,24 +179,24 @@ def _above(
 ) -> FloorDifference:
     pas, ecs = reference_differences(own, draws, reference)
     level = own[0].level
-    directed = mean(directed_pas(one) for one in own)
+    directed = mean(directed_pas(agreement) for agreement in own)
     return FloorDifference(
         condition=name,
         pas=changed(pas, level=level),
         ecs=changed(ecs, level=level),
         directed=directed,
-        beyond=_beyond(directed, [known(directed_pas(one)) for one in reference]),
+        beyond=_beyond(directed, [known(directed_pas(agreement)) for agreement in reference]),
     )
 
 
-def _beyond(value: float | None, each: Sequence[float | None]) -> bool:
+def _beyond(value: float | None, draws: Sequence[float | None]) -> bool:
     """Whether one more of these draws would be below it in 95 of 100 cases (a prediction bound, Student's t).
 
     Their mean is not a criterion: half of the agents without knowledge are above it.
     """
     from karat.stats.special import stdtrit
 
-    kept = [one for one in each if one is not None]
+    kept = [draw for draw in draws if draw is not None]
     spread = sd(kept)
     if value is None or spread is None:
         return False

@@ -264,7 +264,7 @@ class StudyCondition(msgspec.Struct, frozen=True, kw_only=True):
 
     def study(self, name: str) -> StudyResult | None:
         """One study; None if there is none."""
-        return next((one for one in self.studies if one.study == name), None)
+        return next((study for study in self.studies if study.study == name), None)
 
 
 class StudyDifference(msgspec.Struct, frozen=True, kw_only=True):
@@ -336,7 +336,7 @@ class StudyFloor(msgspec.Struct, frozen=True, kw_only=True):
 
     def study(self, name: str) -> FloorScore | None:
         """One study; None if there is none."""
-        return next((one for one in self.studies if one.name == name), None)
+        return next((score for score in self.studies if score.name == name), None)
 
 
 class StudyInfo(msgspec.Struct, frozen=True, kw_only=True):
@@ -382,12 +382,12 @@ class StudySummary(Part, frozen=True, kw_only=True):
     warnings: tuple[str, ...]  # also in `Summary.warnings`
 
     def condition_scores(self) -> Iterator[ConditionScore]:
-        for one in self.conditions:
-            level = one.benchmark
+        for entry in self.conditions:
+            level = entry.benchmark
             details = {
                 "tests": f"{level.tests_used} of {level.tests_planned}",
                 "findings": f"{level.findings_used} of {level.findings_planned}",
-                "participants": f"{one.participants.parsed} read, of {one.participants.planned}",
+                "participants": f"{entry.participants.parsed} read, of {entry.participants.planned}",
                 **({} if level.ceiling is None else {"pas_of_a_perfect_copy": str(level.ceiling)}),
             }
             for name, meaning, estimate, low in (
@@ -395,7 +395,7 @@ class StudySummary(Part, frozen=True, kw_only=True):
                 ("ecs", "ECS: concordance of the agents' effects with people's", level.ecs, -1.0),
             ):
                 yield ConditionScore(
-                    condition=one.condition, key=f"{self.scorer}.{name}", meaning=meaning, estimate=estimate, low=low,
+                    condition=entry.condition, key=f"{self.scorer}.{name}", meaning=meaning, estimate=estimate, low=low,
                     high=1.0, unit="tests", scorer=self.scorer, scoring=self.scoring, kind="number", details=details,
                 )  # fmt: skip
 
@@ -407,7 +407,7 @@ class StudySummary(Part, frozen=True, kw_only=True):
         floor = tree["floor"] or {}
         levels = [*filter(None, [floor.get("benchmark")]), *floor.get("domains", ()), *floor.get("studies", ())]
         for condition in tree["conditions"]:
-            levels += [condition["benchmark"], *condition["domains"], *(one["score"] for one in condition["studies"])]
+            levels += [condition["benchmark"], *condition["domains"], *(item["score"] for item in condition["studies"])]
         for level in levels:
             level["shown"] = {
                 key: formats.estimate(level[key]["value"], level[key]["low"], level[key]["high"], digits=3)
@@ -432,19 +432,19 @@ class StudySummary(Part, frozen=True, kw_only=True):
 
     def main_numbers(self, condition: str) -> dict[str, str]:
         """PAS and ECS."""
-        found = self.of(condition)
-        if found is None:
+        result = self.of(condition)
+        if result is None:
             return {"PAS": formats.UNKNOWN, "ECS": formats.UNKNOWN}
-        scores = {"PAS": found.benchmark.pas, "ECS": found.benchmark.ecs}
+        scores = {"PAS": result.benchmark.pas, "ECS": result.benchmark.ecs}
         return {head: formats.estimate(score.value, score.low, score.high, digits=3) for head, score in scores.items()}
 
     def of(self, condition: str) -> StudyCondition | None:
         """One condition; None if there is none."""
-        return next((one for one in self.conditions if one.condition == condition), None)
+        return next((result for result in self.conditions if result.condition == condition), None)
 
     def info(self, study: str) -> StudyInfo | None:
         """One study; None if there is none."""
-        return next((one for one in self.studies if one.study == study), None)
+        return next((info for info in self.studies if info.study == study), None)
 
 
 _SIDE = ("statistic", "table", "n_eff", "log_bf", "pi", "effect", "effect_se", "d", "d_se")
@@ -464,8 +464,8 @@ def test_rows(part: StudySummary) -> Iterator[dict[str, Any]]:
     With several repetitions scores and effects are means, and a side that differs between them is left out.
     """
     floors = {
-        (one.study, one.sub_study, one.finding, one.test): one
-        for one in (() if part.floor is None else part.floor.tests)
+        (floor.study, floor.sub_study, floor.finding, floor.test): floor
+        for floor in (() if part.floor is None else part.floor.tests)
     }
     for condition in part.conditions:
         for study in condition.studies:
@@ -536,7 +536,7 @@ def _of_test(test: TestResult) -> dict[str, Any]:
 
 
 def _side(which: str, side: SideNumbers) -> dict[str, Any]:
-    found: dict[str, Any] = {f"{which}_{name}": getattr(side, name) for name in _SIDE}
+    columns: dict[str, Any] = {f"{which}_{name}": getattr(side, name) for name in _SIDE}
     if side.table is not None:
-        found[f"{which}_table"] = ";".join(",".join(map(str, row)) for row in side.table)
-    return found
+        columns[f"{which}_table"] = ";".join(",".join(map(str, row)) for row in side.table)
+    return columns

@@ -86,13 +86,13 @@ def measured(
     Raises nothing: what cannot be computed gets a reason instead of a value.
     """
     every = study_experiments(file, [*experiments, *floor], reducer=reducer, refused=refused, arms=arms)
-    found, guessed = every[: len(experiments)], every[len(experiments) :]
-    agreements = [score_tests(one.tests, convention=CONVENTION, min_coverage=file.min_coverage) for one in found]
+    given, guessed = every[: len(experiments)], every[len(experiments) :]
+    agreements = [score_tests(result.tests, convention=CONVENTION, min_coverage=file.min_coverage) for result in given]
     runs = [
-        StudyRun(responses=responses, data=one.data or {}, scores=agreement.tests)
-        for responses, one, agreement in zip(experiments, found, agreements, strict=True)
+        StudyRun(responses=responses, data=result.data or {}, scores=agreement.tests)
+        for responses, result, agreement in zip(experiments, given, agreements, strict=True)
     ]
-    random = [_covered(one.tests, file.min_coverage) for one in guessed]
+    random = [_covered(result.tests, file.min_coverage) for result in guessed]
     return Measured(agreements=agreements, runs=runs, floor=random)
 
 
@@ -241,8 +241,8 @@ def read_answers_of(index: RunIndex, studies: Sequence[str], scoring: tuple[str,
         places = answers.places(*index.place(cell))
         if row.turn is not None and 0 <= row.turn < len(places):
             key = bytes(row.labels), bytes(row.detail.answers), bool(row.values.get("parsed"))
-            found = known.get(key)
-            if found is None:
+            turn = known.get(key)
+            if turn is None:
                 labels = _labels(row.labels)
                 why = labels.pop("turn", None) if row.values.get("parsed") is None else None
                 values = _values(row.detail.answers)
@@ -250,8 +250,8 @@ def read_answers_of(index: RunIndex, studies: Sequence[str], scoring: tuple[str,
                     raise msgspec.ValidationError(
                         f"an answer of trial {row.trial} is a number that nobody can have given"
                     )
-                found = known[key] = TurnAnswer(values=values, kinds=labels, parsed=key[2] and why is None, why=why)
-            answers.slots[places[row.turn]] = found
+                turn = known[key] = TurnAnswer(values=values, kinds=labels, parsed=key[2] and why is None, why=why)
+            answers.slots[places[row.turn]] = turn
     for cell, answer in index.answer_lines(_answer):
         number, condition, _ = index.place(cell)
         if (of_study := answers.study[number]) >= 0:
@@ -309,12 +309,12 @@ class Counted(msgspec.Struct):
 
     def add(self, turns: Sequence[TurnAnswer | None], fields: Sequence[Mapping[str, object]]) -> None:
         """Adds one participant: the reply in each of their turns, and its expected fields."""
-        replies = [one for one in turns if one is not None and one.replied]
+        replies = [answer for answer in turns if answer is not None and answer.replied]
         self.planned += 1
         self.asked += bool(replies)
         self.answered += len(replies) == len(turns)
         self.parsed += len(replies) == len(turns) and all(reply.parsed for reply in replies)
-        self.stopped += any(one is not None and one.why == STOPPED for one in turns)
+        self.stopped += any(answer is not None and answer.why == STOPPED for answer in turns)
         for turn, asked in zip(turns, fields, strict=True):
             if turn is None or turn.why not in {None, STOPPED}:
                 continue
@@ -380,31 +380,31 @@ def people_of(
     coverage. A reply without any readable field is not an answer in `responses`.
     """
     conditions, repetitions = len(index.conditions), index.repetitions
-    found = People(
-        responses={(one, two): [] for one in range(conditions) for two in range(repetitions)},
+    people = People(
+        responses={(condition, repetition): [] for condition in range(conditions) for repetition in range(repetitions)},
         whole=[Counted() for _ in range(conditions)],
         arms=[{} for _ in range(conditions)],
         samples=[],
         floor=[[] for _ in guessers],
     )
     for row, sample in _samples_of(run, index, answers, number):
-        found.samples.append(row)
+        people.samples.append(row)
         try:
-            for (condition, repetition), responses in found.responses.items():
+            for (condition, repetition), responses in people.responses.items():
                 answered = answers.of(row, condition, repetition)
-                values = [one.values if one is not None and one.values else None for one in answered]
+                values = [answer.values if answer is not None and answer.values else None for answer in answered]
                 responses.extend(responses_of(sample, values))
-                _count(found.arms[condition], found.whole[condition], sample, answered)
-            for guess, responses in zip(guessers, found.floor, strict=True):
+                _count(people.arms[condition], people.whole[condition], sample, answered)
+            for guess, responses in zip(guessers, people.floor, strict=True):
                 guessed = [guess(sample, turn) for turn in range(len(sample.turns))]
                 responses.extend(responses_of(sample, guessed))
         except (AttributeError, ArithmeticError, LookupError, TypeError, ValueError) as error:
             raise BadRun(str(run.path), f"samples.jsonl is damaged: '{sample.id}' is not a participant") from error
-    foreign = {arm for counted in found.arms for arm in counted} - set(study.arms)
+    foreign = {arm for counted in people.arms for arm in counted} - set(study.arms)
     if foreign:
         raise BadRun(str(run.path), f"samples.jsonl is damaged: '{study.study}' has no arm '{min(foreign)}'")
-    found.arms = [{name: counted[name] for name in study.arms if name in counted} for counted in found.arms]
-    return found
+    people.arms = [{name: counted[name] for name in study.arms if name in counted} for counted in people.arms]
+    return people
 
 
 def _samples_of(run: RunFolder, index: RunIndex, answers: Answers, number: int) -> Iterator[tuple[int, Sample]]:
@@ -414,7 +414,7 @@ def _samples_of(run: RunFolder, index: RunIndex, answers: Answers, number: int) 
             yield row, sample
 
 
-def _count(arms: dict[str, Counted], whole: Counted, sample: Sample, answered: Sequence[TurnAnswer | None]) -> None:
+def _count(arms: dict[str, Counted], total: Counted, sample: Sample, answered: Sequence[TurnAnswer | None]) -> None:
     """A participant counts once in each arm they are in, and once in the whole, whatever its number of turns."""
     turns: dict[tuple[int | None, str], list[int]] = {}
     persons: dict[int | None, list[int]] = {}
@@ -424,5 +424,5 @@ def _count(arms: dict[str, Counted], whole: Counted, sample: Sample, answered: S
         persons.setdefault(member, []).append(at)
     fields = sample.detail["fields"]
     counts = [(arms.setdefault(arm, Counted()), places) for (_, arm), places in turns.items()]
-    for counted, places in [*counts, *((whole, places) for places in persons.values())]:
+    for counted, places in [*counts, *((total, places) for places in persons.values())]:
         counted.add([answered[at] for at in places], [fields[at] for at in places])

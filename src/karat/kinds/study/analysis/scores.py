@@ -67,13 +67,13 @@ def known(value: float | None) -> float | None:
 
 def mean(values: Iterable[float | None]) -> float | None:
     """Of the known values; None without any."""
-    kept = [value for one in values if (value := known(one)) is not None]
+    kept = [value for raw in values if (value := known(raw)) is not None]
     return math.fsum(kept) / len(kept) if kept else None
 
 
 def sd(values: Iterable[float | None]) -> float | None:
     """With n − 1; None for fewer than two."""
-    kept = [value for one in values if (value := known(one)) is not None]
+    kept = [value for raw in values if (value := known(raw)) is not None]
     if len(kept) < 2:
         return None
     centre = math.fsum(kept) / len(kept)
@@ -82,7 +82,7 @@ def sd(values: Iterable[float | None]) -> float | None:
 
 def lowest(values: Iterable[float | None]) -> float | None:
     """Of the known values; None without any."""
-    return min((value for one in values if (value := known(one)) is not None), default=None)
+    return min((value for raw in values if (value := known(raw)) is not None), default=None)
 
 
 def estimated(spread: Spread | None, *, value: float | None, n: int, reason: str | None, level: float) -> Estimate:
@@ -102,12 +102,12 @@ def estimated(spread: Spread | None, *, value: float | None, n: int, reason: str
     )
 
 
-def changed(found: Difference, *, level: float) -> Estimate:
+def changed(gap: Difference, *, level: float) -> Estimate:
     """A difference in the summary's form. `level`: of its interval."""
-    value, low = known(found.value), known(found.low)
+    value, low = known(gap.value), known(gap.low)
     return Estimate(
-        value=value, low=low, high=known(found.high), se=known(found.se), n=found.n, level=level, method=found.method,
-        reason=found.method if value is None or low is None else None,
+        value=value, low=low, high=known(gap.high), se=known(gap.se), n=gap.n, level=level, method=gap.method,
+        reason=gap.method if value is None or low is None else None,
     )  # fmt: skip
 
 
@@ -119,7 +119,7 @@ def unscored(reasons: Iterable[str | None]) -> str | None:
             counts[reason] = counts.get(reason, 0) + 1
     # reasons about ECS do not apply to PAS
     counts = {reason: count for reason, count in counts.items() if not reason.endswith("not in ECS")} or counts
-    ordered = sorted(counts, key=lambda one: -counts[one])
+    ordered = sorted(counts, key=lambda why: -counts[why])
     more = f"; and {formats.plural(len(ordered) - 3, 'more reason')}" if len(ordered) > 3 else ""
     return "; ".join(ordered[:3]) + more if ordered else None
 
@@ -189,7 +189,7 @@ def _ceiling(agreement: Agreement, score: FindingScore) -> float:
 def _with_other(agreement: Agreement, key: tuple[tuple[str, str, str], str]) -> tuple[TestScore, tuple[float, float]]:
     """A test, and both effects by the other convention."""
     pairs = zip(agreement.tests, agreement.other.effects, strict=True)
-    return next((one, pair) for one, pair in pairs if (one.test.finding_id, one.test.test) == key)
+    return next((score, pair) for score, pair in pairs if (score.test.finding_id, score.test.test) == key)
 
 
 def _test_result(
@@ -280,7 +280,7 @@ class Condition(msgspec.Struct, frozen=True, kw_only=True):
         if level == "benchmark":
             return [agreement.benchmark for agreement in self.agreements]
         listed = [agreement.studies if level == "study" else agreement.domains for agreement in self.agreements]
-        return [next(one for one in own if one.name == name) for own in listed]
+        return [next(score for score in own if score.name == name) for own in listed]
 
     def below(self, level: str, name: str) -> list[FindingResult]:
         """The findings of a level."""
@@ -295,11 +295,11 @@ def level_score(condition: Condition, level: str, name: str) -> LevelScore:
     """A study, a domain, or (with an empty name) the benchmark."""
     key = (level, name)
     scores, below = condition.scores(level, name), condition.below(level, name)
-    parts = _parts(below) if level != "study" else [[one] for one in below]
-    used = [part for part in parts if any(one.pas.value is not None for one in part)]
+    parts = _parts(below) if level != "study" else [[finding] for finding in below]
+    used = [part for part in parts if any(finding.pas.value is not None for finding in part)]
     pas = mean(score.pas for score in scores)
-    reason = None if pas is not None else unscored(one.reason for one in below)
-    tests = sum(one.tests_used for one in below)
+    reason = None if pas is not None else unscored(finding.reason for finding in below)
+    tests = sum(finding.tests_used for finding in below)
     effects = max((score.tests_with_effects for score in scores), default=0)
     return LevelScore(
         level=level,
@@ -307,7 +307,7 @@ def level_score(condition: Condition, level: str, name: str) -> LevelScore:
         pas=estimated(
             condition.sure.pas.get(key), value=pas, n=tests, reason=reason, level=condition.agreements[0].level
         ),
-        ceiling=mean(mean(one.ceiling for one in part if one.pas.value is not None) for part in used),
+        ceiling=mean(mean(finding.ceiling for finding in part if finding.pas.value is not None) for part in used),
         pas_directional=mean(score.pas_directional for score in scores),
         normalized=mean(score.normalized for score in scores),
         ecs=_ecs(condition, key, scores, effects),
@@ -334,14 +334,14 @@ def level_score(condition: Condition, level: str, name: str) -> LevelScore:
         ecs_strict_chi2=mean(score.ecs_strict_chi2 for score in scores),
         used=len(used),
         planned=len(parts),
-        findings_used=sum(one.pas.value is not None for one in below),
+        findings_used=sum(finding.pas.value is not None for finding in below),
         findings_planned=len(below),
         tests_used=tests,
-        tests_planned=sum(one.tests_planned for one in below),
+        tests_planned=sum(finding.tests_planned for finding in below),
         tests_with_effects=effects,
-        tests_directed=sum(one.tests_directed for one in below),
-        tests_agreeing=sum(one.tests_agreeing for one in below),
-        coverage=lowest(one.coverage for one in below),
+        tests_directed=sum(finding.tests_directed for finding in below),
+        tests_agreeing=sum(finding.tests_agreeing for finding in below),
+        coverage=lowest(finding.coverage for finding in below),
         reason=reason,
         repetitions=_level_repetitions(condition, key, scores, below),
         pas_sd=sd(score.pas for score in scores),
@@ -351,10 +351,10 @@ def level_score(condition: Condition, level: str, name: str) -> LevelScore:
 
 def _parts(findings: Sequence[FindingResult]) -> list[list[FindingResult]]:
     """The findings, study by study."""
-    found: dict[str, list[FindingResult]] = {}
+    by_study: dict[str, list[FindingResult]] = {}
     for finding in findings:
-        found.setdefault(finding.study, []).append(finding)
-    return list(found.values())
+        by_study.setdefault(finding.study, []).append(finding)
+    return list(by_study.values())
 
 
 def _ecs_ceiling(condition: Condition, level: str, name: str) -> float | None:
@@ -373,10 +373,10 @@ def _ecs(condition: Condition, key: tuple[str, str], scores: Sequence[StudyScore
 def _level_repetitions(
     condition: Condition, key: tuple[str, str], scores: Sequence[StudyScore], below: Sequence[FindingResult]
 ) -> tuple[Repeated, ...]:
-    found = []
+    repetitions = []
     for number, (score, uncertainty) in enumerate(zip(scores, condition.sure.each, strict=True)):
         spread = uncertainty.pas.get(key)
-        found.append(
+        repetitions.append(
             Repeated(
                 repetition=number,
                 pas=known(score.pas),
@@ -387,7 +387,7 @@ def _level_repetitions(
                 coverage=lowest(finding.repetitions[number].coverage for finding in below),
             )
         )
-    return tuple(found)
+    return tuple(repetitions)
 
 
 def quantity(value: float | None, reason: str) -> Quantity:
@@ -440,9 +440,9 @@ def summary_of_tests(scored: Mapping[str, tuple[Agreement, Uncertainty]]) -> Stu
     """Every condition of a table, in one repetition. Raises ValueError for a table without conditions."""
     if not scored:
         raise ValueError("a table of tests needs a condition")
-    scored = {name: (_distinct(one), sure) for name, (one, sure) in scored.items()}
+    scored = {name: (_distinct(agreement), sure) for name, (agreement, sure) in scored.items()}
     first, sure = next(iter(scored.values()))
-    studies = {test.test.study: test.test.domain for one, _ in scored.values() for test in one.tests}
+    studies = {test.test.study: test.test.domain for agreement, _ in scored.values() for test in agreement.tests}
     return StudySummary(
         scorer="", scoring="", level=first.level, convention=first.convention, convention_other=first.other.convention,
         repetitions=1, replicates=sure.replicates, drawn="statistics",
@@ -474,17 +474,17 @@ def _condition(name: str, agreement: Agreement, sure: Uncertainty) -> StudyCondi
     )  # fmt: skip
     findings = [_finding(finding.id, agreement, sure) for finding in agreement.findings]
     domains = {test.test.study: test.test.domain for test in agreement.tests}
-    whole = Condition(agreements=[agreement], sure=together, findings=findings, domains=domains)
+    condition = Condition(agreements=[agreement], sure=together, findings=findings, domains=domains)
     return StudyCondition(
         condition=name,
         floor=False,
         participants=NOBODY,
-        benchmark=level_score(whole, "benchmark", ""),
-        domains=tuple(level_score(whole, "domain", domain.name) for domain in agreement.domains),
+        benchmark=level_score(condition, "benchmark", ""),
+        domains=tuple(level_score(condition, "domain", domain.name) for domain in agreement.domains),
         studies=tuple(
             StudyResult(
                 study=study.name, participants=NOBODY, arms=(), failures={}, not_run=0, usage=NOTHING,
-                score=level_score(whole, "study", study.name),
+                score=level_score(condition, "study", study.name),
                 findings=tuple(finding for finding in findings if finding.study == study.name),
             )
             for study in agreement.studies

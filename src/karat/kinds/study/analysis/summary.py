@@ -65,12 +65,12 @@ def study(given: AnalysisInput) -> StudySummary | None:
     if info is None or not (copies := run.studies()):
         return None
     studies = kept_studies(run)
-    answers = read_answers_of(index, [one.study for one in studies], (info.name, info.scoring))
+    answers = read_answers_of(index, [file.study for file in studies], (info.name, info.scoring))
     work = _Work(run, index, answers, given.ended, level=level, allow_code=given.allow_code)
-    parts = [work.part(number, one, copy) for number, (one, copy) in enumerate(zip(studies, copies, strict=True))]
+    parts = [work.part(number, file, copy) for number, (file, copy) in enumerate(zip(studies, copies, strict=True))]
     conditions = [_Scored.of(work, parts, number) for number in range(len(index.conditions))]
     named = dict(zip(index.conditions, conditions, strict=True))
-    found = StudySummary(
+    summary = StudySummary(
         scorer=info.name,
         scoring=info.scoring,
         level=level,
@@ -80,24 +80,24 @@ def study(given: AnalysisInput) -> StudySummary | None:
         replicates=REPLICATES,
         drawn=_drawn(parts),
         studies=tuple(part.info for part in parts),
-        conditions=tuple(found.summarized(name) for name, found in named.items()),
+        conditions=tuple(condition.summarized(name) for name, condition in named.items()),
         differences=(),
         warnings=(),
     )
-    found = _with_floors(found, parts, named, answers.asked)
-    differences = tuple(_differences(conditions, list(named), without=narrow_studies(found)))
-    found = structs.replace(found, differences=differences)
+    summary = _with_floors(summary, parts, named, answers.asked)
+    differences = tuple(_differences(conditions, list(named), without=narrow_studies(summary)))
+    summary = structs.replace(summary, differences=differences)
     lost = sum(number < 0 for number in answers.study)
-    return shown_pairs(structs.replace(found, warnings=tuple(warnings_of(found, lost=lost))), given.baseline)
+    return shown_pairs(structs.replace(summary, warnings=tuple(warnings_of(summary, lost=lost))), given.baseline)
 
 
 def _with_floors(
-    found: StudySummary, parts: Sequence[_Part], named: Mapping[str, _Scored], questions: int
+    summary: StudySummary, parts: Sequence[_Part], named: Mapping[str, _Scored], questions: int
 ) -> StudySummary:
-    conditions = {name: (one.agreements, one.draws) for name, one in named.items()}
-    more: dict[str, Any] = {"questions": questions, "level": found.level}
+    conditions = {name: (condition.agreements, condition.draws) for name, condition in named.items()}
+    more: dict[str, Any] = {"questions": questions, "level": summary.level}
     return structs.replace(
-        found,
+        summary,
         floor=floor_of([part.floor for part in parts], conditions, **more),
         floor_one_answer=floor_of([part.one_answer for part in parts], conditions, wanted=ONE_ANSWER, **more),
     )
@@ -143,7 +143,7 @@ class _Work:
         arms = list(people.arms[0])
         code = reducer_of(file, inside=self.run.path, allowed=self._allow_code)
         units = list(people.responses)
-        found = measured(
+        result = measured(
             file,
             list(people.responses.values()),
             arms=arms,
@@ -153,7 +153,7 @@ class _Work:
         )
         rng = np.random.default_rng(seed)
         drawn = study_draws(
-            file, found.runs, rng=rng, replicates=REPLICATES, convention=CONVENTION, reducer=code.reducer
+            file, result.runs, rng=rng, replicates=REPLICATES, convention=CONVENTION, reducer=code.reducer
         )
         people.responses, people.floor = {}, []
         return _Part(
@@ -178,16 +178,16 @@ class _Work:
                 code_differs=code.differs,
             ),
             people=people,
-            tests={unit: [test.test for test in of.tests] for unit, of in zip(units, found.agreements, strict=True)},
-            draws={unit: one.draws for unit, one in zip(units, drawn, strict=True)},
-            floor=Guesses(study=file.study, tests=found.floor[: self._floors]),
-            one_answer=Guesses(study=file.study, tests=found.floor[self._floors :]),
+            tests={unit: [test.test for test in of.tests] for unit, of in zip(units, result.agreements, strict=True)},
+            draws={unit: resampled.draws for unit, resampled in zip(units, drawn, strict=True)},
+            floor=Guesses(study=file.study, tests=result.floor[: self._floors]),
+            one_answer=Guesses(study=file.study, tests=result.floor[self._floors :]),
             seed=seed,
         )
 
     def failures(self, part: _Part, condition: int) -> tuple[dict[str, int], int]:
         """How often samples of the study ended without a score, by kind; and how many are pending."""
-        index, found, not_run = self.index, dict[str, int](), 0
+        index, counts, not_run = self.index, dict[str, int](), 0
         kinds = {count.code: f"{kind.cls}: {kind.kind}" for kind, count in index.groups.items()}
         for row in part.people.samples:
             for repetition in range(index.repetitions):
@@ -198,15 +198,15 @@ class _Work:
                 if code is None:
                     not_run += 1
                 else:
-                    found[kinds[code]] = found.get(kinds[code], 0) + 1
-        return dict(sorted(found.items(), key=lambda item: (-item[1], item[0]))), not_run
+                    counts[kinds[code]] = counts.get(kinds[code], 0) + 1
+        return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0]))), not_run
 
 
 def _drawn(parts: Sequence[_Part]) -> str:
     """What was resampled."""
-    each = [set(kinds) for part in parts for kinds in zip(*(draw.drawn for draw in part.draws.values()), strict=True)]
-    who = [name for name in ("participants", "groups") if any(name in kind for kinds in each for kind in kinds)]
-    apart = sum("statistic" in kinds for kinds in each)  # tests whose rows could not be traced to participants
+    tests = [set(kinds) for part in parts for kinds in zip(*(draw.drawn for draw in part.draws.values()), strict=True)]
+    who = [name for name in ("participants", "groups") if any(name in kind for kinds in tests for kind in kinds)]
+    apart = sum("statistic" in kinds for kinds in tests)  # tests whose rows could not be traced to participants
     if not who:
         return "statistics"
     if apart:
@@ -258,30 +258,30 @@ class _Scored(msgspec.Struct, frozen=True, kw_only=True):
             for part in self.parts
             for finding in part.file.findings
         ]
-        whole = Condition(
+        condition = Condition(
             agreements=self.agreements,
             sure=sure,
             findings=findings,
             domains={part.file.study: part.file.domain for part in self.parts},
         )
-        studies = tuple(self._study(part, whole) for part in self.parts)
+        studies = tuple(self._study(part, condition) for part in self.parts)
         domains = dict.fromkeys(part.file.domain for part in self.parts)
         return StudyCondition(
             condition=name,
             floor=self.work.run.info.agent_type == "floor",
-            participants=_together([one.participants for one in studies]),
-            benchmark=level_score(whole, "benchmark", ""),
-            domains=tuple(level_score(whole, "domain", domain) for domain in domains),
+            participants=_together([study.participants for study in studies]),
+            benchmark=level_score(condition, "benchmark", ""),
+            domains=tuple(level_score(condition, "domain", domain) for domain in domains),
             studies=studies,
             noise_ceiling=quantity(sure.noise_ceiling, "too few tests have both standard errors"),
             caricature=_caricature(self.agreements),
             ecs_other=quantity(mean(one.other.ecs.value for one in self.agreements), "too few tests have an effect"),
         )
 
-    def _study(self, part: _Part, whole: Condition) -> StudyResult:
+    def _study(self, part: _Part, condition: Condition) -> StudyResult:
         counted, name = part.people.arms[self.number], part.file.study
         failures, not_run = self.work.failures(part, self.number)
-        order = [one.file.study for one in self.parts].index(name)
+        order = [other.file.study for other in self.parts].index(name)
         return StudyResult(
             study=name,
             participants=part.people.whole[self.number].participants,
@@ -289,8 +289,8 @@ class _Scored(msgspec.Struct, frozen=True, kw_only=True):
             failures=failures,
             not_run=not_run,
             usage=self.work.answers.spent[self.number][order].usage(),
-            score=level_score(whole, "study", name),
-            findings=tuple(finding for finding in whole.findings if finding.study == name),
+            score=level_score(condition, "study", name),
+            findings=tuple(finding for finding in condition.findings if finding.study == name),
         )
 
 
@@ -301,7 +301,7 @@ def _together(parts: Sequence[Participants]) -> Participants:
 def _caricature(agreements: Sequence[Agreement]) -> Caricature:
     """Of the agent's mean effects over the repetitions; with one repetition: its own."""
     if len(agreements) == 1:
-        found = agreements[0].caricature
+        fit = agreements[0].caricature
     else:
         from karat.replication import caricature, weights_by_study
 
@@ -310,23 +310,23 @@ def _caricature(agreements: Sequence[Agreement]) -> Caricature:
         agent = np.array([mean(one.tests[at].agent.d for one in agreements) for at in range(len(tests))], dtype=float)
         names, ids = [test.test.study for test in tests], [test.test.finding_id for test in tests]
         weights = weights_by_study(names, ids, np.isfinite(human) & np.isfinite(agent))
-        found = caricature(human, agent, weights, level=agreements[0].level)
-    return line_of(found)
+        fit = caricature(human, agent, weights, level=agreements[0].level)
+    return line_of(fit)
 
 
 def _differences(
     conditions: Sequence[_Scored], names: Sequence[str], *, without: Sequence[str]
 ) -> list[StudyDifference]:
     """Every pair of conditions. They have the same participants, drawn together. `without`: not in PAS."""
-    found = []
+    differences = []
     for a, b in combinations(range(len(conditions)), 2):
-        one, two = conditions[a], conditions[b]
-        drawn: dict[str, Any] = {"first_draws": one.draws, "second_draws": two.draws}
-        pas, ecs = repeated_differences(one.agreements, two.agreements, without=without, **drawn)
-        level = one.work.level
-        found.append(
+        first, second = conditions[a], conditions[b]
+        drawn: dict[str, Any] = {"first_draws": first.draws, "second_draws": second.draws}
+        pas, ecs = repeated_differences(first.agreements, second.agreements, without=without, **drawn)
+        level = first.work.level
+        differences.append(
             StudyDifference(
                 a=names[a], b=names[b], pas=changed(pas, level=level), ecs=changed(ecs, level=level), paired=True
             )
         )
-    return found
+    return differences

@@ -37,18 +37,18 @@ NARROW = 0.1  # of PAS between the floor and a perfect copy: trust has .05, the 
 NARROW_STUDY = "random answers and a perfect copy of people hardly differ in PAS; left out of comparisons of PAS"
 
 
-def above_chance(one: StudyCondition, part: StudySummary) -> bool:
+def above_chance(agent: StudyCondition, part: StudySummary) -> bool:
     """Whether an agent shows knowledge of people: above both floors, and nowhere opposed to people.
 
     Of agents that give random answers, or one arbitrary answer per arm, at most one in 20 passes in any shipped
     study; `benchmarks/knowledge_free.py` counts them.
     """
-    if part.floor is None or opposed_in(one):
+    if part.floor is None or opposed_in(agent):
         return False
     second = part.floor_one_answer
     # If one answer per arm leaves no test with a score, as a t test then has no spread, there is no floor.
     scored = second is not None and second.benchmark.pas.value is not None
-    return above_floor(one, part.floor) and (not scored or (second is not None and above_floor(one, second)))
+    return above_floor(agent, part.floor) and (not scored or (second is not None and above_floor(agent, second)))
 
 
 def narrow_studies(part: StudySummary) -> list[str]:
@@ -58,11 +58,11 @@ def narrow_studies(part: StudySummary) -> list[str]:
     if part.floor is None:
         return []
     ceilings: dict[str, float] = {}
-    for one in part.conditions:
-        for study in one.studies:
+    for condition in part.conditions:
+        for study in condition.studies:
             if study.score.ceiling is not None:
                 ceilings.setdefault(study.study, study.score.ceiling)
-    floors = {one.name: one.pas.value for one in part.floor.studies}
+    floors = {score.name: score.pas.value for score in part.floor.studies}
     return [name for name, top in ceilings.items() if (floor := floors.get(name)) is not None and top - floor < NARROW]
 
 
@@ -76,7 +76,7 @@ def above_floor(condition: StudyCondition, floor: StudyFloor) -> bool:
 
 def opposed_in(condition: StudyCondition) -> list[str]:
     """The findings, as study/finding, with an effect opposite to people's that PAS counts as agreement."""
-    return [f"{found.study}/{found.name}" for found in condition.findings if any(test.opposed for test in found.tests)]
+    return [f"{entry.study}/{entry.name}" for entry in condition.findings if any(test.opposed for test in entry.tests)]
 
 
 def leaves_out_0(estimate: Estimate) -> bool:
@@ -96,7 +96,7 @@ def beyond_chance(differences: Sequence[Estimate]) -> list[bool]:
     """
     adjusted = stats.adjust([_p(difference) for difference in differences])
     return [
-        leaves_out_0(one) and bool(p < round(1 - one.level, 15)) for one, p in zip(differences, adjusted, strict=True)
+        leaves_out_0(gap) and bool(p < round(1 - gap.level, 15)) for gap, p in zip(differences, adjusted, strict=True)
     ]
 
 
@@ -125,12 +125,12 @@ def study_headline(part: StudySummary) -> str:
     if not part.differences or all(difference.pas.value is None for difference in part.differences):
         return _alone(scored[0], part)
     if shown:
-        first = max(shown, key=lambda one: abs(one.pas.value or 0.0))
+        first = max(shown, key=lambda difference: abs(difference.pas.value or 0.0))
         return _beats(first, part)
-    first = max(part.differences, key=lambda one: abs(one.pas.value or 0.0))
+    first = max(part.differences, key=lambda difference: abs(difference.pas.value or 0.0))
     by = f"{formats.signed(first.pas.value)} {formats.signed_interval(first.pas.low, first.pas.high)}".rstrip()
     over = formats.plural(first.pas.n, "test")
-    best = max(scored, key=lambda one: one.benchmark.pas.value or 0.0)
+    best = max(scored, key=lambda condition: condition.benchmark.pas.value or 0.0)
     looked_at = f" in any of {len(part.differences)} comparisons (Holm)" if len(part.differences) > 1 else ""
     shown_best = f"{_scores(best)}{_beside_floor(best, part)}"
     return f"No difference shown in PAS{looked_at}: {first.b} against {first.a} {by} over {over}; {shown_best}"
@@ -155,22 +155,22 @@ def pairs_sentence(part: StudySummary) -> str:
     return f"{compared}; --pairs all shows {left} more."
 
 
-def _beats(one: StudyDifference, part: StudySummary) -> str:
-    value, low, high = one.pas.value or 0.0, one.pas.low, one.pas.high
-    better, other = (one.b, one.a) if value > 0 else (one.a, one.b)
+def _beats(gap: StudyDifference, part: StudySummary) -> str:
+    value, low, high = gap.pas.value or 0.0, gap.pas.low, gap.pas.high
+    better, other = (gap.b, gap.a) if value > 0 else (gap.a, gap.b)
     if value < 0 and low is not None and high is not None:
         low, high = -high, -low
     by = formats.estimate(abs(value), low, high)
-    found = part.of(better)
-    scores = f"; {_scores(found)}{_beside_floor(found, part)}" if found is not None else ""
-    return f"{better} is closer to people than {other} by {by} PAS over {formats.plural(one.pas.n, 'test')}{scores}"
+    condition = part.of(better)
+    scores = f"; {_scores(condition)}{_beside_floor(condition, part)}" if condition is not None else ""
+    return f"{better} is closer to people than {other} by {by} PAS over {formats.plural(gap.pas.n, 'test')}{scores}"
 
 
 def _alone(one: StudyCondition, part: StudySummary) -> str:
-    whole = one.benchmark
-    if whole.pas.value is None:
+    benchmark = one.benchmark
+    if benchmark.pas.value is None:
         return f"{one.condition}: no score: {_why(one)}"
-    tests = f"{formats.count(whole.tests_used)} of {formats.plural(whole.tests_planned, 'test')}"
+    tests = f"{formats.count(benchmark.tests_used)} of {formats.plural(benchmark.tests_planned, 'test')}"
     studies = formats.plural(len(part.studies), "study", "studies")
     people = f"{formats.count(one.participants.parsed)} of {formats.count(one.participants.planned)} participants read"
     return f"{_scores(one)} over {tests} in {studies}, {people}{_beside_floor(one, part)}"
@@ -179,14 +179,14 @@ def _alone(one: StudyCondition, part: StudySummary) -> str:
 def _scores(condition: StudyCondition) -> str:
     pas, ecs = condition.benchmark.pas, condition.benchmark.ecs
     floor = " (floor)" if condition.floor else ""
-    found = f"{condition.condition}{floor}: PAS {formats.estimate(pas.value, pas.low, pas.high)}"
+    text = f"{condition.condition}{floor}: PAS {formats.estimate(pas.value, pas.low, pas.high)}"
     if condition.benchmark.ceiling is not None:
-        found += f" (a perfect copy: {formats.number(condition.benchmark.ceiling)})"
+        text += f" (a perfect copy: {formats.number(condition.benchmark.ceiling)})"
     if ecs.value is not None:
-        found += f", ECS {formats.estimate(ecs.value, ecs.low, ecs.high)}"
+        text += f", ECS {formats.estimate(ecs.value, ecs.low, ecs.high)}"
         if condition.benchmark.ecs_ceiling is not None:
-            found += f" (ceiling: {formats.number(condition.benchmark.ecs_ceiling)})"
-    return found
+            text += f" (ceiling: {formats.number(condition.benchmark.ecs_ceiling)})"
+    return text
 
 
 def _beside_floor(condition: StudyCondition, part: StudySummary) -> str:
@@ -199,13 +199,13 @@ def _beside_floor(condition: StudyCondition, part: StudySummary) -> str:
     if second is not None:
         floors += f" and one answer an arm (PAS {formats.number(second)})"
     if more.pas.high < 0:
-        found = f"; below random answers (PAS {formats.number(part.floor.benchmark.pas.value)})"
+        verdict = f"; below random answers (PAS {formats.number(part.floor.benchmark.pas.value)})"
     elif opposed := opposed_in(condition):
-        found = f"; not called above chance: {formats.plural(len(opposed), 'finding')} opposite to people's"
+        verdict = f"; not called above chance: {formats.plural(len(opposed), 'finding')} opposite to people's"
     else:
-        found = f"; {'' if above_chance(condition, part) else 'not shown to be '}above {floors}"
+        verdict = f"; {'' if above_chance(condition, part) else 'not shown to be '}above {floors}"
     alike, arms = _unvaried(condition)
-    return found + (f"; answers do not vary in {alike} of {formats.plural(arms, 'arm')}" if alike else "")
+    return verdict + (f"; answers do not vary in {alike} of {formats.plural(arms, 'arm')}" if alike else "")
 
 
 def _unvaried(condition: StudyCondition) -> tuple[int, int]:
@@ -259,52 +259,52 @@ def other_code(info: StudyInfo) -> Iterator[str]:
 
 def _of_floor(part: StudySummary) -> Iterator[str]:
     """Where there is no floor, or a short one; and which conditions are not above it."""
-    found = part.floor
-    if found is None:
+    floor = part.floor
+    if floor is None:
         return
-    if found.benchmark.pas.value is None:
-        yield f"no floor beside these numbers: {formats.clean(found.benchmark.pas.reason or 'not known')}"
+    if floor.benchmark.pas.value is None:
+        yield f"no floor beside these numbers: {formats.clean(floor.benchmark.pas.reason or 'not known')}"
         return
-    for study, why in found.without.items():
+    for study, why in floor.without.items():
         yield f"{study}: no floor: {formats.clean(why)}"
-    if found.repetitions < found.repetitions_wanted:
-        drawn = f"{formats.plural(found.repetitions, 'repetition')} instead of {found.repetitions_wanted}"
-        yield f"floor: random answers in {drawn}, for each has {formats.plural(found.questions, 'question')}"
+    if floor.repetitions < floor.repetitions_wanted:
+        drawn = f"{formats.plural(floor.repetitions, 'repetition')} instead of {floor.repetitions_wanted}"
+        yield f"floor: random answers in {drawn}, for each has {formats.plural(floor.questions, 'question')}"
     for condition in part.conditions:
         if not condition.floor:
-            yield from _not_above(condition, found, "random answers")
+            yield from _not_above(condition, floor, "random answers")
             if part.floor_one_answer is not None:
                 yield from _not_above(condition, part.floor_one_answer, "one answer an arm")
 
 
-def _not_above(one: StudyCondition, floor: StudyFloor, name: str) -> Iterator[str]:
-    more = floor.of(one.condition)
-    if more is None or more.pas.low is None or above_floor(one, floor):
+def _not_above(agent: StudyCondition, floor: StudyFloor, name: str) -> Iterator[str]:
+    more = floor.of(agent.condition)
+    if more is None or more.pas.low is None or above_floor(agent, floor):
         return
     by = f"{formats.signed(more.pas.value)} {formats.signed_interval(more.pas.low, more.pas.high)}".rstrip()
     if more.pas.low <= 0:
         below = more.pas.high is not None and more.pas.high < 0
-        yield f"{one.condition}: {'below' if below else 'not shown to be above'} {name} in PAS ({by})"
+        yield f"{agent.condition}: {'below' if below else 'not shown to be above'} {name} in PAS ({by})"
     else:
         yield (
-            f"{one.condition}: above the mean of {name} in PAS ({by}), but not beyond what single agents that answer "
+            f"{agent.condition}: above the mean of {name} in PAS ({by}), but not beyond what single agents that answer "
             f"so reach: counted by direction, PAS is {formats.number(more.directed)}"
         )
 
 
-def _of_condition(one: StudyCondition) -> Iterator[str]:
-    scored = [finding for finding in one.findings if finding.pas.value is not None]
-    without = [finding for finding in one.findings if finding.pas.value is None]
+def _of_condition(agent: StudyCondition) -> Iterator[str]:
+    scored = [finding for finding in agent.findings if finding.pas.value is not None]
+    without = [finding for finding in agent.findings if finding.pas.value is None]
     if not scored:
-        yield f"{one.condition}: no score: {_why(one)}"
+        yield f"{agent.condition}: no score: {_why(agent)}"
     elif without:
-        count = f"{formats.count(len(without))} of {formats.plural(len(one.findings), 'finding')}"
+        count = f"{formats.count(len(without))} of {formats.plural(len(agent.findings), 'finding')}"
         reasons = "; ".join(dict.fromkeys(formats.clean(finding.reason or "not known") for finding in without[:2]))
-        yield f"{one.condition}: {count} without a score ({_named(without)}): {reasons}"
-    alike, arms = _unvaried(one)
+        yield f"{agent.condition}: {count} without a score ({_named(without)}): {reasons}"
+    alike, arms = _unvaried(agent)
     if alike:
         yield (
-            f"{one.condition}: answers do not vary in {alike} of {formats.plural(arms, 'arm')}: everybody there gave "
+            f"{agent.condition}: answers do not vary in {alike} of {formats.plural(arms, 'arm')}: everybody there gave "
             "the same, so these are few answers, not many participants"
         )
     flagged = [finding for finding in scored if finding.flagged]
@@ -312,14 +312,14 @@ def _of_condition(one: StudyCondition) -> Iterator[str]:
         least = min(finding.coverage for finding in flagged if finding.coverage is not None)
         count = formats.plural(len(flagged), "finding rests", "findings rest")
         yield (
-            f"{one.condition}: {count} on fewer than 80 % of the participants, at worst {formats.share(least)} "
+            f"{agent.condition}: {count} on fewer than 80 % of the participants, at worst {formats.share(least)} "
             f"({_named(flagged)}): the number may only reflect those who answered"
         )
     opposed = [finding for finding in scored if any(test.decisive for test in finding.tests)]
     if opposed:
         count = formats.plural(len(opposed), "finding has", "findings have")
         yield (
-            f"{one.condition}: {count} a decisive effect opposite to people's ({_named(opposed)}): "
+            f"{agent.condition}: {count} a decisive effect opposite to people's ({_named(opposed)}): "
             "PAS counts it as agreement, directional PAS does not"
         )
 

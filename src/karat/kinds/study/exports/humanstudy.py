@@ -47,10 +47,10 @@ REPETITION = "Repetition"
 def files(part: StudySummary | None) -> dict[str, str]:
     """File name → text. With None there was no study, and the files have no rows."""
     results: list[Any] = []
-    whole: dict[str, Any] = {}
+    summary: dict[str, Any] = {}
     if part is not None:
         results = [_evaluated(part, condition, study) for condition in part.conditions for study in condition.studies]
-        whole = {condition.condition: _benchmark(part, condition) for condition in part.conditions}
+        summary = {condition.condition: _benchmark(part, condition) for condition in part.conditions}
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     header = [*HEADER, REPETITION] if part is not None and part.repetitions > 1 else list(HEADER)
@@ -62,7 +62,7 @@ def files(part: StudySummary | None) -> dict[str, str]:
     return {
         "detailed_stats.csv": text.getvalue(),
         "evaluation_results.json": _json(results),
-        "benchmark_summary.json": _json(whole),
+        "benchmark_summary.json": _json(summary),
         **(_benchmark_folders(part) if part is not None else {}),
     }
 
@@ -70,13 +70,13 @@ def files(part: StudySummary | None) -> dict[str, str]:
 def _benchmark_folders(part: StudySummary) -> dict[str, str]:
     """`benchmark/study_ID/CONDITION/`: a folder for each study and condition, as the benchmark's scripts require."""
     files = {}
-    for condition, folder in zip(part.conditions, _distinct(one.condition for one in part.conditions), strict=True):
+    for condition, folder in zip(part.conditions, _distinct(entry.condition for entry in part.conditions), strict=True):
         for study in condition.studies:
             name = file_safe(study.study)
             place = f"benchmark/{name if name.startswith('study_') else f'study_{name}'}/{folder}"
             evaluated = _evaluated(part, condition, study)
             known = {key: value for key, value in evaluated.items() if value is not None}
-            scored = [one for one in evaluated["finding_results"] if one["finding_score"] is not None]
+            scored = [finding for finding in evaluated["finding_results"] if finding["finding_score"] is not None]
             # Tokens and cost by the benchmark's names; only known values
             sums = _usage([study.usage])
             names = {
@@ -96,7 +96,7 @@ def _benchmark_folders(part: StudySummary) -> dict[str, str]:
                 {
                     **known,
                     "finding_results": scored,
-                    "test_results": [_for_their_scripts(one) for one in evaluated["test_results"]],
+                    "test_results": [_for_their_scripts(test) for test in evaluated["test_results"]],
                     "usage_stats": usage,
                 }
             )
@@ -116,7 +116,7 @@ def _distinct(names: Iterable[str]) -> list[str]:
     for name in map(file_safe, names):
         used = {folder.lower() for folder in folders}
         free = (f"{name}-{number}" for number in count(2))
-        folders.append(name if name.lower() not in used else next(one for one in free if one.lower() not in used))
+        folders.append(name if name.lower() not in used else next(new for new in free if new.lower() not in used))
     return folders
 
 
@@ -135,8 +135,8 @@ def detailed_rows(part: StudySummary) -> Iterator[dict[str, Any]]:
                     evidence = [human.n_eff, agent.n_eff, human.log_bf, agent.log_bf, human.pi, agent.pi]
                     scores = [row.pas.value, row.pas_directional, row.ecs_test, row.z_diff]
                     effects = [agent.effect, human.effect, agent.d, human.d]
-                    rest = [row.same_direction, row.coverage, row.repetition + 1]
-                    values = [*named, _statistic(human), _statistic(agent), *evidence, *scores, *effects, *rest]
+                    tail = [row.same_direction, row.coverage, row.repetition + 1]
+                    values = [*named, _statistic(human), _statistic(agent), *evidence, *scores, *effects, *tail]
                     yield dict(zip((*HEADER, REPETITION), values, strict=True))
 
 
@@ -235,10 +235,10 @@ def _interval(score: LevelScore) -> list[float | None]:
 
 def _study_floor(part: StudySummary, study: str) -> dict[str, float | None]:
     """Scores of random answers in the study."""
-    found = None if part.floor is None else part.floor.study(study)
+    score = None if part.floor is None else part.floor.study(study)
     return {
-        "floor_score": None if found is None else found.pas.value,
-        "floor_ecs_corr_study": None if found is None else found.ecs.value,
+        "floor_score": None if score is None else score.pas.value,
+        "floor_ecs_corr_study": None if score is None else score.ecs.value,
     }
 
 
@@ -246,15 +246,15 @@ def _floor(part: StudySummary, condition: str) -> dict[str, Any] | None:
     """Scores of random answers over all studies, and the condition's distance above them; None without any."""
     if part.floor is None:
         return None
-    whole, more = part.floor.benchmark, part.floor.of(condition)
+    benchmark, more = part.floor.benchmark, part.floor.of(condition)
     return {
         "repetitions": part.floor.repetitions,
-        "average_pas_raw": whole.pas.value,
-        "average_pas_raw_interval": [whole.pas.low, whole.pas.high],
-        "pas_raw_sd_between_repetitions": whole.pas_sd,
-        "average_pas_directional": whole.pas_directional,
-        "average_ecs": whole.ecs.value,
-        "average_ecs_interval": [whole.ecs.low, whole.ecs.high],
+        "average_pas_raw": benchmark.pas.value,
+        "average_pas_raw_interval": [benchmark.pas.low, benchmark.pas.high],
+        "pas_raw_sd_between_repetitions": benchmark.pas_sd,
+        "average_pas_directional": benchmark.pas_directional,
+        "average_ecs": benchmark.ecs.value,
+        "average_ecs_interval": [benchmark.ecs.low, benchmark.ecs.high],
         "pas_raw_above_floor": None if more is None else more.pas.value,
         "pas_raw_above_floor_interval": None if more is None else [more.pas.low, more.pas.high],
         "ecs_above_floor": None if more is None else more.ecs.value,
@@ -266,8 +266,8 @@ def _floor(part: StudySummary, condition: str) -> dict[str, Any] | None:
 
 def _people(people: Participants) -> dict[str, int] | None:
     """None if it is not reported, as in a table of tests."""
-    found: dict[str, int] = msgspec.structs.asdict(people)
-    return found if people.planned else None
+    counts: dict[str, int] = msgspec.structs.asdict(people)
+    return counts if people.planned else None
 
 
 def _failure_rates(study: StudyResult) -> dict[str, Any] | None:
@@ -309,35 +309,35 @@ def _sum(values: Any) -> Any:
 
 def _benchmark(part: StudySummary, condition: StudyCondition) -> dict[str, Any]:
     """One condition over all studies, which they call a configuration. `studies`, `findings`: as in `results.json`."""
-    whole, new = condition.benchmark, condition.benchmark.ecs_new
+    benchmark, new = condition.benchmark, condition.benchmark.ecs_new
     usage = _usage([study.usage for study in condition.studies])
     return {
-        "average_pas_raw": whole.pas.value,
-        "average_pas_raw_interval": [whole.pas.low, whole.pas.high],
-        "average_ecs": whole.ecs.value,
-        "average_ecs_interval_these_studies": _interval(whole),
+        "average_pas_raw": benchmark.pas.value,
+        "average_pas_raw_interval": [benchmark.pas.low, benchmark.pas.high],
+        "average_ecs": benchmark.ecs.value,
+        "average_ecs_interval_these_studies": _interval(benchmark),
         "average_ecs_interval_new_studies": [None, None] if new is None else [new.low, new.high],
         "ecs_per_domain": {domain.name: domain.ecs.value for domain in condition.domains},
         "pas_raw_per_domain": {domain.name: domain.pas.value for domain in condition.domains},
-        "reason": whole.reason,
+        "reason": benchmark.reason,
         "floor": condition.floor,
         "repetitions": part.repetitions,
-        "pas_raw_sd_between_repetitions": whole.pas_sd,
-        "ecs_sd_between_repetitions": whole.ecs_sd,
-        "n_studies": whole.used,
-        "n_tests": whole.tests_used,
-        "n_tests_planned": whole.tests_planned,
-        "n_tests_with_effects": whole.tests_with_effects,
+        "pas_raw_sd_between_repetitions": benchmark.pas_sd,
+        "ecs_sd_between_repetitions": benchmark.ecs_sd,
+        "n_studies": benchmark.used,
+        "n_tests": benchmark.tests_used,
+        "n_tests_planned": benchmark.tests_planned,
+        "n_tests_with_effects": benchmark.tests_with_effects,
         "participants": _people(condition.participants),
         "total_tokens": usage["total_tokens"],
         "total_cost": usage["total_cost"],
         "usage": usage,
         "convention": part.convention,
         "auxiliary": {
-            "average_pas_directional": whole.pas_directional,
-            "average_normalized_score": whole.normalized,
-            "ecs_strict_overall": whole.ecs_strict,
-            "ecs_strict_overall_chi2": whole.ecs_strict_chi2,
+            "average_pas_directional": benchmark.pas_directional,
+            "average_normalized_score": benchmark.normalized,
+            "ecs_strict_overall": benchmark.ecs_strict,
+            "ecs_strict_overall_chi2": benchmark.ecs_strict_chi2,
             "ecs_noise_ceiling": condition.noise_ceiling.value,
             f"average_ecs_{part.convention_other}": condition.ecs_other.value,
             "caricature_slope": condition.caricature.slope,

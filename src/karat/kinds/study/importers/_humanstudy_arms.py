@@ -51,23 +51,23 @@ def asked_in(item: Spot) -> tuple[list[Asked], list[str]]:
     parts = word.split("_and_")
     if len(parts) == 1:
         return [_one(item, word, question, "")], left
-    found: list[Asked] = []
+    fields: list[Asked] = []
     for part in parts[:4]:
-        questions = [text for one in meta.get("estimation_questions").items() if (text := one.text())]
+        questions = [text for spot in meta.get("estimation_questions").items() if (text := spot.text())]
         if part == "estimation" and questions:
-            found += [_one(item, part, text, f"_estimate_{at}", own=False) for at, text in enumerate(questions[:9], 1)]
+            fields += [_one(item, part, text, f"_estimate_{at}", own=False) for at, text in enumerate(questions[:9], 1)]
         else:
             suffix = {"estimation": "_estimate", "choice": "_choice", "self_categorization": "_category"}.get(part)
-            found.append(_one(item, part, question, suffix or f"_{part}"[:20], own=part != "estimation"))
-    found.sort(key=lambda one: one.suffix.startswith("_estimate"))  # the choice comes with the story
-    for one in found[1:]:
-        one.question = "" if one.question == question else one.question
-    return found, left
+            fields.append(_one(item, part, question, suffix or f"_{part}"[:20], own=part != "estimation"))
+    fields.sort(key=lambda field: field.suffix.startswith("_estimate"))  # the choice comes with the story
+    for field in fields[1:]:
+        field.question = "" if field.question == question else field.question
+    return fields, left
 
 
 def _one(item: Spot, word: str, question: str, suffix: str, *, own: bool = True) -> Asked:
     """One field. `own`: the item's options and scale belong to this field."""
-    listed = [text for one in item.get("options").items() if (text := one.as_text())] if own else []
+    listed = [text for spot in item.get("options").items() if (text := spot.as_text())] if own else []
     meta = item.get("metadata")
     scale = meta.get("original_scale").text() or meta.get("response_scale").text() or ""
     asked = Asked(suffix=suffix, question=question)
@@ -86,31 +86,31 @@ def _one(item: Spot, word: str, question: str, suffix: str, *, own: bool = True)
         asked.answer = {"type": "text"}
     else:
         asked.why = f"its type is '{excerpt(word, 40)}'" if word else "it has no type"
-        asked.options = [f"- {one}" for one in listed]
+        asked.options = [f"- {option}" for option in listed]
     if asked.answer is None and not asked.why:
         asked.why = f"its type is '{excerpt(word, 40)}', and it has no options"
     return asked
 
 
 def _choose(asked: Asked, kind: str, listed: list[str]) -> None:
-    folded = {" ".join(one.casefold().split()) for one in listed}
+    folded = {" ".join(option.casefold().split()) for option in listed}
     if len(listed) < 2:
         asked.options = listed
         asked.why = f"it is a {kind} with {'one option' if listed else 'no options'}"
         return
     if len(folded) < len(listed) or len(listed) > _MOST_OPTIONS:
-        asked.options = [f"- {one}" for one in listed]
+        asked.options = [f"- {option}" for option in listed]
         asked.why = "two of its options are the same" if len(folded) < len(listed) else f"it has {len(listed)} options"
         return
-    marked = [_LETTERED.fullmatch(one) for one in listed]
+    marked = [_LETTERED.fullmatch(option) for option in listed]
     labels = [match["label"] for match in marked if match is not None]
     if len({label.casefold() for label in labels}) == len(listed):
         meanings = {match["label"]: " ".join(match["meaning"].split()) for match in marked if match is not None}
-    elif any(len(one) > _LONGEST_LABEL or "\n" in one for one in listed):
-        meanings = {chr(ord("A") + at): " ".join(one.split()) for at, one in enumerate(listed)}
+    elif any(len(option) > _LONGEST_LABEL or "\n" in option for option in listed):
+        meanings = {chr(ord("A") + at): " ".join(option.split()) for at, option in enumerate(listed)}
     else:
         asked.answer = {"type": kind, "options": listed}
-        asked.options = [f"- {one}" for one in listed]
+        asked.options = [f"- {option}" for option in listed]
         return
     asked.answer = {"type": kind, "options": meanings}
     asked.options = [f"{label}: {meaning}" for label, meaning in meanings.items()]
@@ -118,12 +118,12 @@ def _choose(asked: Asked, kind: str, listed: list[str]) -> None:
 
 def _rate(asked: Asked, listed: list[str], scale: str, question: str) -> None:
     """A scale: its options are consecutive numbers, or a text gives its ends."""
-    steps = [re.match(r"\s*([-−]?\d{1,4})\b", one) for one in listed]
+    steps = [re.match(r"\s*([-−]?\d{1,4})\b", option) for option in listed]
     values = [int(step[1].replace("−", "-")) for step in steps if step is not None]
     ends = _span(scale) or _span(question)
     if len(values) == len(listed) > 1 and values == list(range(values[0], values[0] + len(values))):
         ends = (values[0], values[-1])
-        asked.options = [", ".join(one for one in listed if not re.fullmatch(r"\s*[-−]?\d+\s*", one))]
+        asked.options = [", ".join(option for option in listed if not re.fullmatch(r"\s*[-−]?\d+\s*", option))]
     if scale and not any(asked.options):
         asked.options = [scale]
     asked.options = [option for option in asked.options if option]
@@ -197,7 +197,7 @@ def arms_of(
         label = _label(spot)
         name = slug(label)
         name = f"{name}_arm" if name in _OF_HUMAN else name
-        arm = ArmDraft(_free(name, {one.name for one in arms}), label)
+        arm = ArmDraft(_free(name, {other.name for other in arms}), label)
         size = sizes.get(slug(label)) or sizes.get(slug(_stem(spot)))
         arm.n = size.get("n").whole() if size is not None else None
         if arm.n is None:
@@ -209,7 +209,7 @@ def arms_of(
             arm.open.append(_open(arm, "fields", "what is answered: the material has no items", spot.where))
         arms.append(arm)
         texts.append((arm, spot, items))
-        fields += [one for item in items for one in item]
+        fields += [field for item in items for field in item]
     _name(fields)
     for arm, spot, items in texts:
         _write(arm, spot, items, notes)
@@ -222,17 +222,17 @@ def in_material(text: str) -> str:
 
 
 def _listed(materials: Sequence[Spot], scenarios: Spot, notes: Notes) -> Sequence[Spot]:
-    named = {slug(text) for one in scenarios.items() if (text := one.text())}
-    chosen = [one for one in materials if {slug(_label(one)), slug(_stem(one))} & named]
+    named = {slug(text) for scenario in scenarios.items() if (text := scenario.text())}
+    chosen = [material for material in materials if {slug(_label(material)), slug(_stem(material))} & named]
     if not chosen:
         return materials
-    for one in materials:
-        if one not in chosen:
-            notes.add("left out", "is not among the scenarios that the study names (option unlisted)", one.file)
-    found = {name for one in chosen for name in (slug(_label(one)), slug(_stem(one)))}
-    for one in scenarios.items():
-        if (text := one.text()) and slug(text) not in found:
-            notes.add("unreadable", f"no material is called '{excerpt(text, 60)}'", one.where)
+    for material in materials:
+        if material not in chosen:
+            notes.add("left out", "is not among the scenarios that the study names (option unlisted)", material.file)
+    known = {name for material in chosen for name in (slug(_label(material)), slug(_stem(material)))}
+    for scenario in scenarios.items():
+        if (text := scenario.text()) and slug(text) not in known:
+            notes.add("unreadable", f"no material is called '{excerpt(text, 60)}'", scenario.where)
     return chosen
 
 
@@ -246,13 +246,13 @@ def _label(spot: Spot) -> str:
 
 def _near(name: str, sizes: dict[str, Spot]) -> str:
     """The source's number for a whole of which the arm may be part: `experiment_1` for `experiment_1_harm`."""
-    found = [(key, n) for key, spot in sizes.items() if name.startswith(f"{key}_") and (n := spot.get("n").whole())]
-    return f"; the source has {found[0][1]} for {found[0][0]}" if found else ""
+    totals = [(key, n) for key, spot in sizes.items() if name.startswith(f"{key}_") and (n := spot.get("n").whole())]
+    return f"; the source has {totals[0][1]} for {totals[0][0]}" if totals else ""
 
 
 def _items(arm: ArmDraft, spot: Spot, notes: Notes) -> list[list[_Field]]:
     """The fields of each item of a material. A number of rounds makes the arm a game."""
-    found: list[list[_Field]] = []
+    fields: list[list[_Field]] = []
     besides: list[str] = []
     listed = spot.get("items").items()
     if len(listed) > MAX_ITEMS:
@@ -265,7 +265,7 @@ def _items(arm: ArmDraft, spot: Spot, notes: Notes) -> list[list[_Field]]:
             continue
         asked, left = asked_in(item)
         name = slug(item.get("id").as_text() or f"q{at + 1}", longest=30, first="q")
-        found.append([_Field(arm, f"{name}{one.suffix}", one, item) for one in asked])
+        fields.append([_Field(arm, f"{name}{part.suffix}", part, item) for part in asked])
         besides += left
         rounds = item.get("metadata", "total_rounds").whole()
         if rounds is not None and 1 < rounds <= 10_000 and arm.rounds is None:
@@ -275,26 +275,26 @@ def _items(arm: ArmDraft, spot: Spot, notes: Notes) -> list[list[_Field]]:
     if besides:
         named = excerpt(", ".join(dict.fromkeys(besides)), 120)
         notes.add("left out", f"items also contain: {named}", spot.file)
-    return found
+    return fields
 
 
 def _name(fields: Sequence[_Field]) -> None:
     """Chooses unused field names. Arms share a name only if its type is the same; else the arm's name precedes it."""
     kinds: dict[str, set[str]] = {}
-    for one in fields:
-        if one.asked.answer is not None:
-            kind = one.asked.answer["type"]
-            kinds.setdefault(one.name, set()).add("number" if kind in _NUMERIC else kind)
-    for one in fields:
-        if len(kinds.get(one.name, ())) > 1:
-            one.name = f"{one.arm.name}_{one.name}"
-        if one.name in _TAKEN:
-            one.name = f"{one.name}_answer"
-        one.name = _free(one.name, set(one.arm.fields))
-        one.arm.fields[one.name] = one.asked.answer
-        if one.asked.answer is None:
-            question = f"how it is answered (type, options, range): {one.asked.why}"
-            one.arm.open.append(_open(one.arm, f"fields.{one.name}.type", question, one.item.where))
+    for field in fields:
+        if field.asked.answer is not None:
+            kind = field.asked.answer["type"]
+            kinds.setdefault(field.name, set()).add("number" if kind in _NUMERIC else kind)
+    for field in fields:
+        if len(kinds.get(field.name, ())) > 1:
+            field.name = f"{field.arm.name}_{field.name}"
+        if field.name in _TAKEN:
+            field.name = f"{field.name}_answer"
+        field.name = _free(field.name, set(field.arm.fields))
+        field.arm.fields[field.name] = field.asked.answer
+        if field.asked.answer is None:
+            question = f"how it is answered (type, options, range): {field.asked.why}"
+            field.arm.open.append(_open(field.arm, f"fields.{field.name}.type", question, field.item.where))
 
 
 def _write(arm: ArmDraft, spot: Spot, items: Sequence[Sequence[_Field]], notes: Notes) -> None:
@@ -325,7 +325,7 @@ def _free(name: str, taken: set[str]) -> str:
     if name not in taken:
         return name
     numbered = (f"{name}_{number}" for number in range(2, 10_000))
-    return next(one for one in numbered if one not in taken)
+    return next(candidate for candidate in numbered if candidate not in taken)
 
 
 _GENDERS = {"women": "female", "female": "female", "females": "female", "woman": "female", "girls": "female",
@@ -360,16 +360,16 @@ def profile_of(specification: Spot, notes: Notes) -> dict[str, Any]:
 def sizes_of(specification: Spot, notes: Notes) -> list[float]:
     """Every number of people in the specification; notes parts that do not add up to the whole."""
     people = specification.get("participants")
-    whole = people.get("n").whole()
-    parts = [n for _, one in people.get("by_sub_study").pairs() if (n := one.get("n").whole()) is not None]
-    if whole is not None and parts and sum(parts) != whole:
-        notes.add("contradiction", f"n is {whole}, its parts add up to {sum(parts)}", people.get("n").where)
-    for key, one in people.get("by_sub_study").pairs():
-        counts = [n for word, spot in one.get("demographics").pairs() if word in _GENDERS and (n := spot.whole())]
-        n = one.get("n").whole()
+    total = people.get("n").whole()
+    parts = [n for _, part in people.get("by_sub_study").pairs() if (n := part.get("n").whole()) is not None]
+    if total is not None and parts and sum(parts) != total:
+        notes.add("contradiction", f"n is {total}, its parts add up to {sum(parts)}", people.get("n").where)
+    for key, part in people.get("by_sub_study").pairs():
+        counts = [n for word, spot in part.get("demographics").pairs() if word in _GENDERS and (n := spot.whole())]
+        n = part.get("n").whole()
         if n is not None and counts and sum(counts) != n:
-            notes.add("contradiction", f"{excerpt(key, 40)}: n is {n}, women and men are {sum(counts)}", one.where)
-    return [float(n) for n in dict.fromkeys([*([whole] if whole else []), *parts])]
+            notes.add("contradiction", f"{excerpt(key, 40)}: n is {n}, women and men are {sum(counts)}", part.where)
+    return [float(n) for n in dict.fromkeys([*([total] if total else []), *parts])]
 
 
 def _genders(given: Spot, notes: Notes) -> dict[str, float]:
@@ -388,21 +388,21 @@ def _genders(given: Spot, notes: Notes) -> dict[str, float]:
 
 
 def _shares(spot: Spot) -> dict[str, float]:
-    found: dict[str, float] = {}
-    for word, one in spot.pairs():
-        value, name = one.number(), _GENDERS.get(word.lower())
+    shares: dict[str, float] = {}
+    for word, entry in spot.pairs():
+        value, name = entry.number(), _GENDERS.get(word.lower())
         if name is not None and value is not None and value >= 0:
-            found[name] = found.get(name, 0.0) + value
-    total = sum(found.values())
-    return {name: round(value / total, 4) for name, value in found.items()} if len(found) > 1 and total > 0 else {}
+            shares[name] = shares.get(name, 0.0) + value
+    total = sum(shares.values())
+    return {name: round(value / total, 4) for name, value in shares.items()} if len(shares) > 1 and total > 0 else {}
 
 
 def _added_up(people: Spot) -> dict[str, float]:
     """The sum of the counts in the parts of the study."""
     sums: dict[str, float] = {}
     for _, part in people.get("by_sub_study").pairs():
-        for word, one in part.get("demographics").pairs():
-            if word in _GENDERS and (n := one.whole()) is not None:
+        for word, spot in part.get("demographics").pairs():
+            if word in _GENDERS and (n := spot.whole()) is not None:
                 sums[_GENDERS[word]] = sums.get(_GENDERS[word], 0.0) + n
     total = sum(sums.values())
     return {name: round(value / total, 4) for name, value in sums.items()} if len(sums) > 1 else {}

@@ -96,8 +96,8 @@ class Spot(msgspec.Struct, frozen=True):
         """A number, or a text that is one: `82 %`, `−0.3`, `1,500`, `$5`."""
         value = self.value
         if isinstance(value, str):
-            found = re.fullmatch(r"[$€£]?\s*([-+−–]?[\d,]*\.?\d+)\s*(?:%|percent)?", value.strip()[:40])
-            value = float(re.sub("[−–]", "-", found[1]).replace(",", "")) if found else None
+            match = re.fullmatch(r"[$€£]?\s*([-+−–]?[\d,]*\.?\d+)\s*(?:%|percent)?", value.strip()[:40])
+            value = float(re.sub("[−–]", "-", match[1]).replace(",", "")) if match else None
         if isinstance(value, bool) or not isinstance(value, (int, float)):
             return None
         return float(value) if math.isfinite(value) and abs(value) <= _MOST else None
@@ -107,9 +107,9 @@ class Spot(msgspec.Struct, frozen=True):
         value = self.number()
         return int(value) if value is not None and value == int(value) and 1 <= value <= 10**9 else None
 
-    def _wants(self, kind: type, what: str) -> None:
+    def _wants(self, kind: type, expected: str) -> None:
         if self.value is not None and not isinstance(self.value, kind):
-            self.notes.add("unreadable", f"is not {what}", self.where)
+            self.notes.add("unreadable", f"is not {expected}", self.where)
 
 
 def read_folder(folder: Path) -> tuple[dict[str, Spot], list[Spot], Notes]:
@@ -124,7 +124,7 @@ def read_folder(folder: Path) -> tuple[dict[str, Spot], list[Spot], Notes]:
     if len(there) > MAX_FILES:
         notes.add("left out", f"has {len(there)} files; the first {MAX_FILES} are read", "materials")
     read = [_read(path, f"materials/{_plain(path.name)}", folder, notes) for path in there[:MAX_FILES]]
-    materials = [one for one in read if isinstance(one.value, dict)]
+    materials = [spot for spot in read if isinstance(spot.value, dict)]
     if not isinstance(outer["ground_truth"].value, dict) and not materials:
         faults = [Fault(place=doubt.source, message=doubt.message) for doubt in notes.doubts]
         raise BadDataset(str(folder), faults or [Fault(place="file", message="is not a folder of a study")])
@@ -226,13 +226,13 @@ class Table(msgspec.Struct, frozen=True):
 
 def tables_of(results: Spot, notes: Notes) -> list[Table]:
     """The tables of `overall_original_results`; anything else there is noted."""
-    found: list[Table] = []
+    tables: list[Table] = []
     left = [key for key, _ in results.pairs() if key not in {"description", "data_tables"}]
     if left:
         notes.add("left out", f"also contains: {', '.join(left)}"[:120], results.where)
     for spot in results.get("data_tables").items()[:_MOST_TABLES]:
-        rows = [[_cell(one) for one in row.items()[:_MOST_COLUMNS]] for row in spot.get("rows").items()]
-        headers = [_cell(one) for one in spot.get("headers").items()[:_MOST_COLUMNS]]
+        rows = [[_cell(cell) for cell in row.items()[:_MOST_COLUMNS]] for row in spot.get("rows").items()]
+        headers = [_cell(cell) for cell in spot.get("headers").items()[:_MOST_COLUMNS]]
         wide = max([len(headers), *map(len, rows)])
         if not wide:
             notes.add("unreadable", "is not a table of headers and rows", spot.where)
@@ -241,8 +241,8 @@ def tables_of(results: Spot, notes: Notes) -> list[Table]:
             notes.add("left out", f"{len(rows) - _MOST_ROWS} rows are beyond the first {_MOST_ROWS}", spot.where)
         filled = [row + [""] * (wide - len(row)) for row in [headers, *rows[:_MOST_ROWS]]]
         name = spot.get("table_name").as_text() or "A table without a name"
-        found.append(Table(name, spot.where, filled[0], filled[1:]))
-    return found
+        tables.append(Table(name, spot.where, filled[0], filled[1:]))
+    return tables
 
 
 def _cell(spot: Spot) -> str:

@@ -54,15 +54,15 @@ class Point(msgspec.Struct):
 
 def rows(data: Spot) -> list[tuple[str, str]]:
     """Everything in a finding's data as readable lines with places: `Harm condition: percentage 82, n 39`."""
-    found: dict[str, list[str]] = {}
+    by_label: dict[str, list[str]] = {}
     places: dict[str, str] = {}
     for label, key, value, spot in leaves(data.get("data")):
-        found.setdefault(label, []).append(f"{key} {value:g}")
+        by_label.setdefault(label, []).append(f"{key} {value:g}")
         places.setdefault(label, spot.where)
     for label, key, text, spot in texts(data.get("data")):
-        found.setdefault(label, []).append(f"{key} '{excerpt(text, 120)}'")
+        by_label.setdefault(label, []).append(f"{key} '{excerpt(text, 120)}'")
         places.setdefault(label, spot.where)
-    return [(f"{label or 'all'}: {', '.join(lines)}", places[label]) for label, lines in found.items()]
+    return [(f"{label or 'all'}: {', '.join(lines)}", places[label]) for label, lines in by_label.items()]
 
 
 def texts(spot: Spot, label: str = "", depth: int = 0) -> Iterator[tuple[str, str, str, Spot]]:
@@ -82,9 +82,9 @@ def leaves(spot: Spot, label: str = "", depth: int = 0) -> Iterator[tuple[str, s
         if isinstance(below.value, dict):
             yield from leaves(below, f"{label} / {key}" if label else key, depth + 1)
         elif isinstance(below.value, list):
-            for one in below.items()[:200]:
-                if (value := one.number()) is not None:
-                    yield label, key, value, one
+            for item in below.items()[:200]:
+                if (value := item.number()) is not None:
+                    yield label, key, value, item
         elif (value := below.number()) is not None:
             yield label, key, value, below
 
@@ -97,12 +97,12 @@ def points(data: Spot, *, shares: Collection[float] = ()) -> list[Point]:
     """
     # `Group A (Warm, n=90)` → the words that name the group, and its n; words that name two groups are ignored
     description = data.get("description").text() or ""
-    found: dict[str, int | None] = {}
+    counts: dict[str, int | None] = {}
     for match in _SIZE.finditer(description[:2000]):
         words = {word for name in (match["outer"], match["inner"] or "") for word in slug(name).split("_")}
         for word in words | {f"x{word}" for word in words if word.isdigit()}:
-            found[word] = int(match["n"]) if word not in found else None
-    sizes = {word: n for word, n in found.items() if n is not None}
+            counts[word] = int(match["n"]) if word not in counts else None
+    sizes = {word: n for word, n in counts.items() if n is not None}
     rows: dict[str, list[tuple[str, float, Spot]]] = {}
     for label, key, value, spot in leaves(data.get("data")):
         rows.setdefault(label, []).append((key, value, spot))
@@ -133,10 +133,10 @@ def _of_row(
         if word in _MEANINGS:
             plain.numbers.setdefault(_MEANINGS[word], value)
         elif match is not None:
-            group, what = match["before"] or match["after"], match["what"] or match["what2"]
+            group, term = match["before"] or match["after"], match["what"] or match["what2"]
             name = f"{label} / {group}" if label else group
             point = groups.setdefault(group, Point(name, spot.where))
-            point.numbers.setdefault(_MEANINGS[what], value)
+            point.numbers.setdefault(_MEANINGS[term], value)
         elif value in shares:
             printed.append(Point(f"{label} / {key}" if label else key, spot.where, {"percentage": value}))
     _count(plain, list(groups.values()))
@@ -152,9 +152,9 @@ def _count(plain: Point, groups: list[Point]) -> None:
     """Recognises an n that is a count: parts of a whole (66 % and 34 % of all), or one n beside the total."""
     parts = [group for group in groups if {"percentage", "n"} <= set(group.numbers)]
     if len(parts) > 1 and abs(sum(group.numbers["percentage"] for group in parts) - 100) <= 1:
-        whole = sum(group.numbers["n"] for group in parts)
+        total = sum(group.numbers["n"] for group in parts)
         for group in parts:
-            group.numbers |= {"k": group.numbers["n"], "n": whole}
+            group.numbers |= {"k": group.numbers["n"], "n": total}
     alone = [group for group in groups if set(group.numbers) == {"n"}]
     if len(alone) == 1 and "k" not in plain.numbers and alone[0].numbers["n"] <= plain.numbers.get("n", 0):
         plain.numbers["k"] = alone[0].numbers["n"]
@@ -215,23 +215,23 @@ def reported_in(spot: Spot) -> list[ReportedText]:
 
 def nested(data: Spot) -> list[ReportedText]:
     """Statistics within the data, as numbers (`consensus_f: 17.7` is F = 17.7) or in texts."""
-    found = [
-        one
+    statistics = [
+        reported
         for _, _, text, spot in texts(data.get("data"))
         if _START.search(text[:_LONGEST])
-        for one in reported_in(spot)
-        if one.found is not None
+        for reported in reported_in(spot)
+        if reported.found is not None
     ]
-    for one in found:
-        one.nested = True
+    for reported in statistics:
+        reported.nested = True
     for label, key, value, spot in leaves(data.get("data")):
         kind = _NESTED.get(re.sub(r".*_", "", key.lower()).strip())
         if kind is not None:
-            one = _read(f"{kind} = {value:g}", spot.where)
-            one.nested = True
-            one.text = f"{label + ': ' if label else ''}{key} = {value:g}"
-            found.append(one)
-    return found
+            reported = _read(f"{kind} = {value:g}", spot.where)
+            reported.nested = True
+            reported.text = f"{label + ': ' if label else ''}{key} = {value:g}"
+            statistics.append(reported)
+    return statistics
 
 
 def numbers_of(data: Spot) -> list[float]:
@@ -262,18 +262,18 @@ def _blank(match: re.Match[str]) -> str:
 
 
 def _read(text: str, where: str) -> ReportedText:
-    one = ReportedText(text=text, where=where)
+    result = ReportedText(text=text, where=where)
     try:
-        found = parse_reported(text)
-        one.found = found if all(abs(value) <= _MOST for value in (found.statistic, *found.dfs, found.n or 0)) else None
-        one.why = "" if one.found is not None else "has a number that is too large"
+        test = parse_reported(text)
+        result.found = test if all(abs(value) <= _MOST for value in (test.statistic, *test.dfs, test.n or 0)) else None
+        result.why = "" if result.found is not None else "has a number that is too large"
     except (ValueError, OverflowError) as error:
-        one.described = tuple(_described(text))
-        if not one.described:
+        result.described = tuple(_described(text))
+        if not result.described:
             message = str(error)
             only_p = re.search(r"(?<![A-Za-z])p\s*[=<>≤≥]\s*\.?\d", text) and "cannot read a statistic" in message
-            one.why = "gives a p but no statistic" if only_p else excerpt(_reason(message), 90)
-    return one
+            result.why = "gives a p but no statistic" if only_p else excerpt(_reason(message), 90)
+    return result
 
 
 def _reason(message: str) -> str:
@@ -346,15 +346,15 @@ def _check_n(reported: ReportedText, beside: Beside) -> None:
 
 
 def _check_p(reported: ReportedText) -> None:
-    found = reported.found
-    assert found is not None
-    given = printed_p(found)
+    test = reported.found
+    assert test is not None
+    given = printed_p(test)
     if given is None:
         return
     reported.checked.append("p")
     if not given.holds:
-        less = "; 'p <' would hold" if found.relation == "=" and found.p is not None and given.low < found.p else ""
-        printed = "n.s." if found.p is None else f"p {found.relation} {found.p:g}"
+        less = "; 'p <' would hold" if test.relation == "=" and test.p is not None and given.low < test.p else ""
+        printed = "n.s." if test.p is None else f"p {test.relation} {test.p:g}"
         gives = shown_p((given.low + given.high) / 2)
         equal = "" if gives.startswith("<") else "= "
         reported.wrong.append(f"the statistic gives p {equal}{gives}, but printed is {printed}{less}")
@@ -369,53 +369,53 @@ def _ends(reported: ReportedText) -> tuple[float, float]:
 
 def _check_df(reported: ReportedText, beside: Beside) -> None:
     """Checks degrees of freedom against the n in the string, else against every n in the source."""
-    found = reported.found
-    assert found is not None
-    df = found.df2 if found.kind == "F" else found.df1
-    people = [float(found.n)] if found.n is not None else [n for n in dict.fromkeys(beside.people) if n > 1]
-    if df is None or not people or found.kind not in {"t", "r", "F"}:
+    test = reported.found
+    assert test is not None
+    df = test.df2 if test.kind == "F" else test.df1
+    people = [float(test.n)] if test.n is not None else [n for n in dict.fromkeys(beside.people) if n > 1]
+    if df is None or not people or test.kind not in {"t", "r", "F"}:
         return
     reported.checked.append("df")
-    if found.kind == "F":
-        within = [n for n in people if df <= (n - 1) * (found.df1 or 1)]
+    if test.kind == "F":
+        within = [n for n in people if df <= (n - 1) * (test.df1 or 1)]
         fits = bool(within)
     else:
-        fits = any(n - df in ({1, 2} if found.kind == "t" else {2}) for n in people)
+        fits = any(n - df in ({1, 2} if test.kind == "t" else {2}) for n in people)
     if not fits:
         named = ", ".join(f"{n:g}" for n in sorted(set(people))[:8])
         reported.wrong.append(f"{df:g} degrees of freedom fit none of the given numbers of people: {named}")
 
 
-def _check_effect(one: ReportedText, beside: Beside, *, variances: bool) -> None:
+def _check_effect(reported: ReportedText, beside: Beside, *, variances: bool) -> None:
     """Checks the printed statistic against t from two means and SDs, χ² from two shares, or F from two SDs."""
-    found = one.found
-    assert found is not None
-    low, high = (abs(end) for end in _ends(one))
+    test = reported.found
+    assert test is not None
+    low, high = (abs(end) for end in _ends(reported))
     low, high = min(low, high), max(low, high)
     full = [point for point in beside.points if {"n", "mean", "sd"} <= set(point.numbers)]
     shares = [point for point in beside.points if "n" in point.numbers and {"k", "percentage"} & set(point.numbers)]
-    squared = found.kind == "F" and found.df1 == 1
+    squared = test.kind == "F" and test.df1 == 1
     spreads = [point.numbers["sd"] for point in beside.points if point.numbers.get("sd", 0) > 0]
-    if variances and found.kind == "F" and len(spreads) == len(beside.points) == 2:
+    if variances and test.kind == "F" and len(spreads) == len(beside.points) == 2:
         # The ratio of two variances, from rounded standard deviations
         larger = max(spreads)
         smaller = min(spreads)
         a, b = _half_unit(larger), _half_unit(smaller)
         spans = [(((larger - a) / (smaller + b)) ** 2, ((larger + a) / max(smaller - b, 1e-9)) ** 2)]
-    elif len(full) == 2 and len(beside.points) == 2 and (found.kind == "t" or squared):
+    elif len(full) == 2 and len(beside.points) == 2 and (test.kind == "t" or squared):
         spans = [_t_span(*(tuple(point.numbers[key] for key in ("n", "mean", "sd")) for point in full))]
         spans = [(a * a, b * b) for a, b in spans] if squared else spans
-    elif len(shares) == 2 and len(beside.points) == 2 and found.kind == "chi2" and found.df1 in {1.0, None}:
-        spans = [(one, one) for one in _chi_squares(*(_counts(point) for point in shares))]
+    elif len(shares) == 2 and len(beside.points) == 2 and test.kind == "chi2" and test.df1 in {1.0, None}:
+        spans = [(value, value) for value in _chi_squares(*(_counts(point) for point in shares))]
     else:
         return
     spans = [span for span in spans if not math.isnan(span[0])]
     if not spans:
         return
-    one.checked.append("effect")
+    reported.checked.append("effect")
     if not any(a <= high * (1 + 1e-6) and low <= b * (1 + 1e-6) for a, b in spans):
         given = " or ".join(dict.fromkeys(_shown(span) for span in spans[:6]))
-        one.wrong.append(f"the data give {found.kind} = {given}")
+        reported.wrong.append(f"the data give {test.kind} = {given}")
 
 
 def _shown(span: tuple[float, float]) -> str:
@@ -432,12 +432,12 @@ def _t_span(first: tuple[float, ...], second: tuple[float, ...]) -> tuple[float,
     (n1, m1, s1), (n2, m2, s2) = first, second
     if n1 + n2 <= 2 or min(n1, n2) < 1:
         return math.nan, math.nan
-    found = []
+    values = []
     for a, b, c, d in product(*[(-_half_unit(value), _half_unit(value)) for value in (m1, s1, m2, s2)]):
         pooled = ((n1 - 1) * (s1 + b) ** 2 + (n2 - 1) * (s2 + d) ** 2) / (n1 + n2 - 2)
         if pooled > 0:
-            found.append(abs(m1 + a - m2 - c) / math.sqrt(pooled * (1 / n1 + 1 / n2)))
-    return (min(found), max(found)) if found else (math.nan, math.nan)
+            values.append(abs(m1 + a - m2 - c) / math.sqrt(pooled * (1 / n1 + 1 / n2)))
+    return (min(values), max(values)) if values else (math.nan, math.nan)
 
 
 def _counts(point: Point) -> tuple[list[int], int]:
@@ -449,15 +449,15 @@ def _counts(point: Point) -> tuple[list[int], int]:
 
 def _chi_squares(first: tuple[list[int], int], second: tuple[list[int], int]) -> list[float]:
     """χ² of every table whose shares print as the percentages, without and with Yates's correction."""
-    found = []
+    values = []
     for a, b in product(first[0][:20], second[0][:20]):
         n1, n2 = first[1], second[1]
         yes, no, total = a + b, n1 + n2 - a - b, n1 + n2
         if yes > 0 and no > 0 and a <= n1 and b <= n2:
             apart = abs(a * (n2 - b) - b * (n1 - a))
             scale = total / (n1 * n2 * yes * no)
-            found += [apart**2 * scale, max(0.0, apart - total / 2) ** 2 * scale]
-    return found
+            values += [apart**2 * scale, max(0.0, apart - total / 2) ** 2 * scale]
+    return values
 
 
 def _check_described(reported: ReportedText, beside: Beside) -> None:

@@ -75,38 +75,38 @@ class FindingDraft(msgspec.Struct):
     def open(self, at: int) -> list[Open]:
         """What is undecided in it, as finding number `at` of the draft."""
         here = f"findings.{at}"
-        found = []
+        undecided = []
         if self.claim is None:
-            found.append(Open(place=f"{here}.claim", question="what the finding claims", source=self.where))
+            undecided.append(Open(place=f"{here}.claim", question="what the finding claims", source=self.where))
         if not self.tests:
             question = "which test shows it: the source has none; or leave the finding out"
-            found.append(Open(place=f"{here}.tests", question=question, source=self.where))
+            undecided.append(Open(place=f"{here}.tests", question=question, source=self.where))
         for number, test in enumerate(self.tests):
-            found += [
+            undecided += [
                 Open(place=f"{here}.tests.{number}.{key}", question=question, source=test.where)
                 for key, question in test.open
             ]
-        return found
+        return undecided
 
 
 def findings_of(
     truth: Spot, arms: Sequence[ArmDraft], *, people: Sequence[float], weights: Spot, notes: Notes
 ) -> list[FindingDraft]:
     """Every finding, in source order."""
-    found: list[FindingDraft] = []
+    findings: list[FindingDraft] = []
     for at, study in enumerate(truth.get("studies").items()):
         sub_study = slug(study.get("study_id").as_text() or f"study_{at + 1}")
-        for number, one in enumerate(study.get("findings").items()):
-            finding = _finding(one, f"F{number + 1}", sub_study, arms, people)
-            while any((other.sub_study, other.id) == (sub_study, finding.id) for other in found):
+        for number, spot in enumerate(study.get("findings").items()):
+            finding = _finding(spot, f"F{number + 1}", sub_study, arms, people)
+            while any((other.sub_study, other.id) == (sub_study, finding.id) for other in findings):
                 finding.id += "'"
             _weigh(finding, weights)
-            found.append(finding)
-    for finding in found:
+            findings.append(finding)
+    for finding in findings:
         for point in finding.points:
             if wrong := check_point(point) or _other_size(point, arms):
                 notes.add("contradiction", f"{excerpt(point.label, 60)}: {wrong}", point.where)
-    return found
+    return findings
 
 
 def _other_size(point: Point, arms: Sequence[ArmDraft]) -> str:
@@ -120,7 +120,7 @@ def _finding(spot: Spot, name: str, sub_study: str, arms: Sequence[ArmDraft], pe
     data = spot.get("original_data_points")
     tests = spot.get("statistical_tests").items()
     strings = [reported_in(test.get("reported_statistics")) for test in tests]
-    shares = {share for some in strings for one in some for share in shares_in(one.text)}
+    shares = {share for some in strings for reported in some for share in shares_in(reported.text)}
     finding = FindingDraft(
         id=(spot.get("finding_id").as_text() or name)[:60], sub_study=sub_study,
         claim=spot.get("main_hypothesis").text(), where=spot.where,
@@ -128,10 +128,10 @@ def _finding(spot: Spot, name: str, sub_study: str, arms: Sequence[ArmDraft], pe
     )  # fmt: skip
     numbers = numbers_of(data)
     sizes = [point.numbers["n"] for point in finding.points if "n" in point.numbers]
-    whole = sum(sizes)
+    total = sum(sizes)
     beside = Beside(
-        points=finding.points, numbers=numbers, people=[*sizes, whole, *people],
-        alone=sum(len(one) for one in strings) == 1,
+        points=finding.points, numbers=numbers, people=[*sizes, total, *people],
+        alone=sum(len(group) for group in strings) == 1,
     )  # fmt: skip
     for test, some in zip(tests, strings, strict=True):
         for string in some:
@@ -139,18 +139,18 @@ def _finding(spot: Spot, name: str, sub_study: str, arms: Sequence[ArmDraft], pe
     for string in finding.nested:
         check_reported_text(string, beside)
     for at, (test, some) in enumerate(zip(tests, strings, strict=True), 1):
-        for part, one in enumerate(some or [None]):
+        for part, reported in enumerate(some or [None]):
             letter = chr(ord("a") + part % 26) if len(some) > 1 else ""
-            finding.tests.append(_test(test, f"T{at}{letter}", one, finding, arms, alone=beside.alone))
+            finding.tests.append(_test(test, f"T{at}{letter}", reported, finding, arms, alone=beside.alone))
     return finding
 
 
 def _test(
-    spot: Spot, name: str, one: ReportedText | None, finding: FindingDraft, arms: Sequence[ArmDraft], *, alone: bool
+    spot: Spot, name: str, string: ReportedText | None, finding: FindingDraft, arms: Sequence[ArmDraft], *, alone: bool
 ) -> TestDraft:
     test = TestDraft(
         id=name, name=spot.get("test_name").text() or "", hypothesis=spot.get("statistical_hypothesis").text() or "",
-        reported=one, where=one.where if one is not None else spot.where,
+        reported=string, where=string.where if string is not None else spot.where,
     )  # fmt: skip
     kind = _kind(test, finding)
     if kind is None:
@@ -192,10 +192,10 @@ def _test(
 
 def _kind(test: TestDraft, finding: FindingDraft) -> str | None:
     """The kind, if name and statistic leave only one; else None."""
-    found = test.reported.found if test.reported is not None else None
+    reported = test.reported.found if test.reported is not None else None
     name = test.name[:200].lower()
     by_name = next((kind for words, kind in _BY_NAME if re.search(words, name)), None)
-    if found is None:
+    if reported is None:
         given = test.reported.described if test.reported is not None else ()
         versus = test.reported is not None and re.search(r"\b(?:vs\.?|versus)\b", test.reported.text)
         pair = versus and len(given) == 2 and sum(given) != 100  # 41 % and 59 % belong to one group
@@ -204,27 +204,27 @@ def _kind(test: TestDraft, finding: FindingDraft) -> str | None:
         "t": {"ttest_ind", "welch", "ttest_paired", "ttest_one"}, "F": {"anova", "variance_ratio"},
         "r": {"correlation", "spearman"}, "chi2": {"contingency"}, "U": {"mannwhitney"},
         "z": {"wilcoxon", "mannwhitney", "binomial", "contingency"},
-    }[found.kind]  # fmt: skip
+    }[reported.kind]  # fmt: skip
     if by_name is not None and by_name in fits:
         return by_name
-    if found.kind == "t":
+    if reported.kind == "t":
         sizes = [point.numbers["n"] for point in finding.points if "n" in point.numbers]
-        return "ttest_ind" if len(sizes) == 2 and found.df1 == sum(sizes) - 2 else None
-    spearman = found.kind == "r" and re.search(r"\brs\b|rho|ρ|r_s|rₛ", test.reported.text if test.reported else "")
+        return "ttest_ind" if len(sizes) == 2 and reported.df1 == sum(sizes) - 2 else None
+    spearman = reported.kind == "r" and re.search(r"\brs\b|rho|ρ|r_s|rₛ", test.reported.text if test.reported else "")
     only = {"F": "anova", "r": "spearman" if spearman else "correlation", "chi2": "contingency", "U": "mannwhitney"}
-    return only.get(found.kind)
+    return only.get(reported.kind)
 
 
 def _read_human(test: TestDraft, kind: str | None) -> None:
     """Stores what the string gives under the keys of a study file."""
     if test.reported is None:
         return
-    found = test.reported.found
-    if found is not None:
-        name = "ratio" if kind == "variance_ratio" and found.statistic > 0 else found.kind
-        test.human[name] = found.statistic
-        named = {"df1": found.df1, "df2": found.df2, "n": found.n if kind not in _GROUPED else None}
-        if found.kind in {"t", "F"} or kind in _PAIRED:
+    reported = test.reported.found
+    if reported is not None:
+        name = "ratio" if kind == "variance_ratio" and reported.statistic > 0 else reported.kind
+        test.human[name] = reported.statistic
+        named = {"df1": reported.df1, "df2": reported.df2, "n": reported.n if kind not in _GROUPED else None}
+        if reported.kind in {"t", "F"} or kind in _PAIRED:
             test.human |= {key: _whole(value) for key, value in named.items() if value is not None and value >= 1}
     test.human["reported"] = test.reported.text
 
@@ -259,7 +259,7 @@ def _ordered(
     groups = [right[0], left[0]] if sides[1] == "<" else [left[0], right[0]]
     first, second = (known[name].numbers for name in groups)
     negative = test.reported is not None and test.reported.found is not None and test.reported.found.statistic < 0
-    if kind not in _MEANS or negative or any(not {"n", "mean"} <= set(one) for one in (first, second)):
+    if kind not in _MEANS or negative or any(not {"n", "mean"} <= set(numbers) for numbers in (first, second)):
         return groups, None
     if sides[1] in "<>":
         return groups, "greater" if first["mean"] > second["mean"] else None
@@ -268,21 +268,21 @@ def _ordered(
 
 def _by_level(groups: Sequence[str], finding: FindingDraft) -> dict[str, Any]:
     known = {slug(point.label): point.numbers for point in finding.points}
-    found: dict[str, Any] = {}
+    levels: dict[str, Any] = {}
     for name in groups:
         numbers = known[name]
-        whole = {key: int(numbers[key]) for key in ("n", "k") if numbers.get(key, -1) >= (key == "n")}
-        found[name] = whole | {key: _whole(numbers[key]) for key in ("mean", "sd") if key in numbers}
-    return found
+        counts = {key: int(numbers[key]) for key in ("n", "k") if numbers.get(key, -1) >= (key == "n")}
+        levels[name] = counts | {key: _whole(numbers[key]) for key in ("mean", "sd") if key in numbers}
+    return levels
 
 
 def _weigh(finding: FindingDraft, weights: Spot) -> None:
     """Keeps weights other than 1, for other programs."""
-    own = [one for one in weights.items() if one.get("finding_id").as_text() == finding.id]
+    own = [entry for entry in weights.items() if entry.get("finding_id").as_text() == finding.id]
     for test in finding.tests:
-        for one in own[0].get("tests").items() if len(own) == 1 else []:
-            weight = one.get("weight").number()
-            if one.get("test_name").text() == test.name and weight is not None and weight > 0 and weight != 1:
+        for spot in own[0].get("tests").items() if len(own) == 1 else []:
+            weight = spot.get("weight").number()
+            if spot.get("test_name").text() == test.name and weight is not None and weight > 0 and weight != 1:
                 test.values["weight"] = weight
 
 

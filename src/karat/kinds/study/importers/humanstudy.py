@@ -139,12 +139,12 @@ def _indented(parts: Iterable[str]) -> str:
 def _readme(draft: StudyDraft) -> str:
     people = [f"{arm.name}: {arm.n}" for arm in draft.arms if arm.n is not None]
     by_arm = f"People by arm: {', '.join(people)}." if people else "The source gives no number of people by arm."
-    made = f"A draft of a study for karat, made by `karat import humanstudy` from the folder `{_inline(draft.folder)}`."
+    lead = f"A draft of a study for karat, made by `karat import humanstudy` from the folder `{_inline(draft.folder)}`."
     return "\n\n".join(
         [
             f"# {_inline(draft.title or draft.name)}",
             _inline(draft.source or "The source names no paper."),
-            f"{made} {_NEXT}",
+            f"{lead} {_NEXT}",
             "## Words",
             _WORDS,
             "## Licence",
@@ -162,7 +162,7 @@ def _decisions(draft: StudyDraft) -> str:
         f"# {_inline(draft.name)}: what a person must decide",
         f"{left} Sources are files of the folder `{_inline(draft.folder)}`.",
     ]
-    general = [one for one in draft.open if not one.place.startswith("findings.")]
+    general = [entry for entry in draft.open if not entry.place.startswith("findings.")]
     if general:
         parts += ["## The study and its arms", _open_lines(general)]
     if draft.factors:
@@ -183,7 +183,7 @@ def _decisions(draft: StudyDraft) -> str:
 def _decisions_of(finding: FindingDraft, at: int, opened: Sequence[Open]) -> list[str]:
     """One finding: its claim, each test with what is undecided, and the numbers in the source."""
     parts = [f"## {_inline(finding.sub_study)} {_inline(finding.id)}", f"> {_inline(finding.claim or 'no claim')}"]
-    own = [one for one in opened if one.place.startswith(f"findings.{at}.") and ".tests." not in one.place]
+    own = [entry for entry in opened if entry.place.startswith(f"findings.{at}.") and ".tests." not in entry.place]
     if own:
         parts.append(_open_lines(own))
     for number, test in enumerate(finding.tests):
@@ -193,21 +193,21 @@ def _decisions_of(finding: FindingDraft, at: int, opened: Sequence[Open]) -> lis
             f"In {_inline(test.where)}.",
         ]
         here = f"findings.{at}.tests.{number}."
-        mine = [one for one in opened if one.place.startswith(here)]
+        mine = [entry for entry in opened if entry.place.startswith(here)]
         parts.append(_open_lines(mine, sources=False) or "Nothing is open.")
     if finding.rows:
         rows = "\n".join(f"* {_inline(line, 300)} – {_inline(where)}" for line, where in finding.rows[:_MOST_ROWS])
         left = len(finding.rows) - _MOST_ROWS
         parts += ["Numbers of people in the source:", rows, *([f"… and {left} rows more."] if left > 0 else [])]
     if finding.nested:
-        parts.append("Statistics in its data: " + _inline("; ".join(one.text for one in finding.nested), 2000))
+        parts.append("Statistics in its data: " + _inline("; ".join(nested.text for nested in finding.nested), 2000))
     return parts
 
 
 def _open_lines(opened: Sequence[Open], *, sources: bool = True) -> str:
     return "\n".join(
-        f"* [ ] `{one.place}`: {_inline(one.question, 300)}" + (f" – {_inline(one.source)}" if sources else "")
-        for one in opened
+        f"* [ ] `{entry.place}`: {_inline(entry.question, 300)}" + (f" – {_inline(entry.source)}" if sources else "")
+        for entry in opened
     )
 
 
@@ -281,12 +281,12 @@ class HumanStudy:
             "findings": len(draft.findings),
             "tests": sum(len(finding.tests) for finding in draft.findings),
             "met": len(reported),
-            "in data": sum(one.nested for one in reported),
-            "parsed": sum(one.found is not None for one in reported),
-            "described": sum(one.found is None and bool(one.described) for one in reported),
-            "unreadable": sum(not one.read for one in reported),
-            "checked": sum(bool(one.checked) for one in reported),
-            "contradictory": sum(bool(one.wrong) for one in reported),
+            "in data": sum(text.nested for text in reported),
+            "parsed": sum(text.found is not None for text in reported),
+            "described": sum(text.found is None and bool(text.described) for text in reported),
+            "unreadable": sum(not text.read for text in reported),
+            "checked": sum(bool(text.checked) for text in reported),
+            "contradictory": sum(bool(text.wrong) for text in reported),
         }
         fields = sum(len(arm.fields) for arm in draft.arms)
         typed = sum(answer is not None for arm in draft.arms for answer in arm.fields.values())
@@ -310,8 +310,8 @@ def _study_folder(folder: Path) -> Path | None:
 
 def _name(folder: Path) -> str:
     """The study's folder; that of `study_007/source` is `study_007`."""
-    whole = folder.resolve()
-    return whole.parent.name if whole.name == _SOURCE and whole.parent.name else whole.name
+    path = folder.resolve()
+    return path.parent.name if path.name == _SOURCE and path.parent.name else path.name
 
 
 def _read(
@@ -325,20 +325,20 @@ def _read(
     )  # fmt: skip
     findings = findings_of(truth, arms, people=people, weights=meta.get("findings"), notes=notes)
     title = _agreed("title", [truth, meta, specification], notes)
-    found = []
-    for one in specification.get("design", "factors").items()[:50]:
-        levels = [text for level in one.get("levels").items()[:50] if (text := level.as_text())]
-        kind = f" ({kind.lower()})" if (kind := one.get("type").text()) else ""
-        found.append(f"{one.get('name').as_text() or 'without a name'}{kind}: {', '.join(levels) or 'no levels'}")
+    factors = []
+    for factor in specification.get("design", "factors").items()[:50]:
+        levels = [text for level in factor.get("levels").items()[:50] if (text := level.as_text())]
+        kind = f" ({kind.lower()})" if (kind := factor.get("type").text()) else ""
+        factors.append(f"{factor.get('name').as_text() or 'without a name'}{kind}: {', '.join(levels) or 'no levels'}")
     draft = StudyDraft(
         name=slug(_name(folder)), title=title, source=_source(truth, meta, title, notes),
-        domain=_domain(meta), design=_design(specification), factors=found,
+        domain=_domain(meta), design=_design(specification), factors=factors,
         profile=profile_of(specification, notes), arms=arms, findings=findings,
         folder=excerpt(_name(folder), 80),
     )  # fmt: skip
     reported = [
         *[test.reported for finding in findings for test in finding.tests if test.reported is not None],
-        *(one for finding in findings for one in finding.nested),
+        *(nested for finding in findings for nested in finding.nested),
     ]
     _doubt(reported, notes)
     for finding in findings:
@@ -352,18 +352,18 @@ def _read(
 
 def _agreed(key: str, sources: Sequence[Spot], notes: Notes) -> str | None:
     """What the files say; if they differ, what the first one says, with a note."""
-    found = [spot.get(key) for spot in sources if spot.get(key).as_text() is not None]
-    texts = [" ".join((spot.as_text() or "").split()) for spot in found]
-    for spot, text in zip(found[1:], texts[1:], strict=True):
+    values = [spot.get(key) for spot in sources if spot.get(key).as_text() is not None]
+    texts = [" ".join((spot.as_text() or "").split()) for spot in values]
+    for spot, text in zip(values[1:], texts[1:], strict=True):
         if text.casefold() != texts[0].casefold():
-            other = f"{key} is '{excerpt(text, 60)}', but {found[0].file} says '{excerpt(texts[0], 60)}'"
+            other = f"{key} is '{excerpt(text, 60)}', but {values[0].file} says '{excerpt(texts[0], 60)}'"
             notes.add("contradiction", other, spot.where)
     return texts[0] if texts else None
 
 
 def _source(truth: Spot, meta: Spot, title: str | None, notes: Notes) -> str | None:
     """`Ross, Greene & House (1977). The title.`, as far as known; None without an author."""
-    lists = [[name for one in spot.get("authors").items() if (name := one.text())] for spot in (truth, meta)]
+    lists = [[name for author in spot.get("authors").items() if (name := author.text())] for spot in (truth, meta)]
     authors = [" ".join(name.split()) for name in (lists[0] or lists[1])]
     if all(lists) and lists[0] != lists[1]:
         notes.add("contradiction", "authors differ from those in ground_truth.json", meta.get("authors").where)
@@ -390,32 +390,32 @@ def _design(specification: Spot) -> str | None:
 
 def _open(draft: StudyDraft, meta: Spot, truth: Spot, specification: Spot) -> list[Open]:
     """Everything that is undecided, in the order of the draft."""
-    found = []
+    undecided = []
     if draft.title is None:
-        found.append(Open(place="title", question="what the study is called", source=truth.where))
+        undecided.append(Open(place="title", question="what the study is called", source=truth.where))
     if draft.source is None:
-        found.append(Open(place="source", question="authors, year and title of the paper", source=truth.where))
+        undecided.append(Open(place="source", question="authors, year and title of the paper", source=truth.where))
     if draft.domain is None:
         words = [meta.get(key).text() for key in ("domain", "subdomain")]
         given = excerpt(", ".join(word for word in words if word), 80) or "nothing"
         question = f"cognition, strategic or social; the source says {given}"
-        found.append(Open(place="domain", question=question, source=meta.get("domain").where))
+        undecided.append(Open(place="domain", question=question, source=meta.get("domain").where))
     if draft.design is None:
         given = excerpt(specification.get("design", "type").text() or "nothing", 60)
         question = f"between: each person is in one arm; within: in all of them; the source says {given}"
-        found.append(Open(place="design", question=question, source=specification.get("design").where))
+        undecided.append(Open(place="design", question=question, source=specification.get("design").where))
     if not draft.arms:
-        found.append(Open(place="arms", question="what participants are shown", source="materials"))
-    found += [one for arm in draft.arms for one in arm.open]
+        undecided.append(Open(place="arms", question="what participants are shown", source="materials"))
+    undecided += [entry for arm in draft.arms for entry in arm.open]
     if not draft.findings:
-        found.append(Open(place="findings", question="what the study found", source=truth.where))
-    return found + [one for at, finding in enumerate(draft.findings) for one in finding.open(at)]
+        undecided.append(Open(place="findings", question="what the study found", source=truth.where))
+    return undecided + [entry for at, finding in enumerate(draft.findings) for entry in finding.open(at)]
 
 
 def _doubt(reported: Sequence[ReportedText], notes: Notes) -> None:
-    for one in reported:
-        quoted = excerpt(one.text, 100)
-        if not one.read:
-            notes.add("unreadable", f"'{quoted}' {one.why}", one.where)
-        for wrong in one.wrong:
-            notes.add("contradiction", f"'{quoted}': {wrong}", one.where)
+    for text in reported:
+        quoted = excerpt(text.text, 100)
+        if not text.read:
+            notes.add("unreadable", f"'{quoted}' {text.why}", text.where)
+        for wrong in text.wrong:
+            notes.add("contradiction", f"'{quoted}': {wrong}", text.where)

@@ -44,8 +44,8 @@ def log_single(c: Floats, g: Floats, p2: Floats) -> Floats:
     q = np.expm1(GONE / p2) / c
     y_high = np.where(q < 1.0, np.minimum(GONE, g * q / (2.0 * (1.0 - q))), GONE)
     total, h = _trapezoid(c, scale, p2, rate, np.asarray(np.log(rate * y_high) + 0.05))
-    found = p2 * np.log1p(c) + 0.5 * (np.log(scale) - LN_PI) + np.log(total * h)
-    return np.where(np.isposinf(c), np.inf, found)
+    log_bf = p2 * np.log1p(c) + 0.5 * (np.log(scale) - LN_PI) + np.log(total * h)
+    return np.where(np.isposinf(c), np.inf, log_bf)
 
 
 def _trapezoid(c: Floats, scale: Floats, p2: Floats, rate: Floats, high: Floats) -> tuple[Floats, Floats]:
@@ -86,13 +86,13 @@ def _trapezoid(c: Floats, scale: Floats, p2: Floats, rate: Floats, high: Floats)
 def log_mixture(p: Floats, c: Floats, g: Floats, p2: Floats) -> Floats:
     """Ln BF10 for p parameters that share one g: ANOVA, regression."""
     alone = p == 1
-    found = np.empty_like(c)
+    log_bf = np.empty_like(c)
     if alone.any():
-        found[alone] = log_single(c[alone], g[alone], p2[alone])
+        log_bf[alone] = log_single(c[alone], g[alone], p2[alone])
     if not alone.all():
-        rest = ~alone
-        found[rest] = _log_several(p[rest], c[rest], g[rest], p2[rest])
-    return found
+        several = ~alone
+        log_bf[several] = _log_several(p[several], c[several], g[several], p2[several])
+    return log_bf
 
 
 def _log_several(p: Floats, c: Floats, g: Floats, p2: Floats) -> Floats:
@@ -110,8 +110,8 @@ def _log_several(p: Floats, c: Floats, g: Floats, p2: Floats) -> Floats:
     log_f -= p2 * np.log1p(c * x / (1.0 + x))
     top = log_f.max(axis=0)
     log_s = top + np.log(np.exp(log_f - top).sum(axis=0) * step) - (power + 1.0) * np.log(rate)
-    found = p2 * np.log1p(c) + 0.5 * p * np.log(scale) - 0.5 * LN_PI + log_s
-    return np.where(np.isposinf(c), np.inf, found)
+    log_bf = p2 * np.log1p(c) + 0.5 * p * np.log(scale) - 0.5 * LN_PI + log_s
+    return np.where(np.isposinf(c), np.inf, log_bf)
 
 
 def log_mixture_normal(z: Floats, g: Floats) -> Floats:
@@ -206,10 +206,10 @@ def log_meta_bf(t: Floats, root_n: Floats, df: Floats, rscale: float, alternativ
         prior = -np.log(np.pi * rscale) - np.log1p((delta / rscale) ** 2)
         return np.asarray(_likelihood(t, root_n, df, delta) + prior)
 
-    whole = _log_integral(
+    integral = _log_integral(
         log_f, t, root_n, df, side=0 if alternative == "two-sided" else (1 if alternative == "greater" else -1)
     )
-    return whole + (0.0 if alternative == "two-sided" else math.log(2.0))
+    return integral + (0.0 if alternative == "two-sided" else math.log(2.0))
 
 
 def log_effect_bf(t: Floats, root_n: Floats, df: Floats) -> float:
@@ -219,8 +219,8 @@ def log_effect_bf(t: Floats, root_n: Floats, df: Floats) -> float:
 
 def _likelihood(t: Floats, root_n: Floats, df: Floats, delta: Floats) -> Floats:
     total = np.zeros_like(delta)
-    for one, root, free in zip(t.tolist(), root_n.tolist(), df.tolist(), strict=True):
-        total += log_likelihood_ratio(one, free, delta * root)
+    for statistic, root, free in zip(t.tolist(), root_n.tolist(), df.tolist(), strict=True):
+        total += log_likelihood_ratio(statistic, free, delta * root)
     return np.asarray(total)
 
 

@@ -72,8 +72,8 @@ def pas_log_odds(log_odds_human: Any, log_odds_agent: Any) -> Any:
         small = 2 * np.arctanh(np.tanh(np.where(near, a, 0) / 2) * np.tanh(np.where(near, b, 0) / 2))
         both = np.isinf(a) & np.isinf(b)
         total, gap = np.abs(a + b), np.abs(a - b)
-        rest = np.log1p(np.exp(-total)) - np.log1p(np.exp(-gap))
-        return np.where(both, least, np.where(near, small, least + rest))
+        correction = np.log1p(np.exp(-total)) - np.log1p(np.exp(-gap))
+        return np.where(both, least, np.where(near, small, least + correction))
 
     return evaluate(kernel, floats("log_odds_human", log_odds_human), floats("log_odds_agent", log_odds_agent))
 
@@ -189,11 +189,11 @@ def pool_pas(
     HumanStudy-Bench (2025); Fisher (1921), Metron 1:3.
     """
     values = domain("pas", pas, lambda v: (v >= 0) & (v <= 1), "between 0 and 1", errors="raise").reshape(-1)
-    found = pool_scores(2 * values - 1, n_eff, clamp=clamp)
-    if np.isnan(found):
+    pooled = pool_scores(2 * values - 1, n_eff, clamp=clamp)
+    if np.isnan(pooled):
         return 0.5 if documented_fallbacks(fallbacks) else empty
     kept = values[~np.isnan(values)]
-    return float(kept[0]) if kept.size == 1 else (found + 1) / 2
+    return float(kept[0]) if kept.size == 1 else (pooled + 1) / 2
 
 
 def pool_scores(r: Floats, n_eff: Any, *, clamp: float = CLAMP) -> float:

@@ -46,10 +46,10 @@ def log_bf10_pearson(r: Any, n: Any, *, kappa: Any = 1.0, alternative: str = "tw
 
 def _pearson(r: Floats, n: Floats, kappa: Floats) -> Floats:
     a, x, gap = 1.0 / kappa, r * r, (1 - r) * (1 + r)
-    found = (1 - 2 * a) * LN2 + 0.5 * LN_PI - _log_beta_same(a) - gamma_shift(n / 2 + a - 0.5, 0.5)
-    found = found + (a + 1 - n / 2) * np.log(gap) + _log_hyp(a + 0.5, n / 2 + a, x, gap)
-    found = np.where(gap == 0, np.inf, found)
-    return np.where(n == 2, 0.0, found)
+    log_bf = (1 - 2 * a) * LN2 + 0.5 * LN_PI - _log_beta_same(a) - gamma_shift(n / 2 + a - 0.5, 0.5)
+    log_bf = log_bf + (a + 1 - n / 2) * np.log(gap) + _log_hyp(a + 0.5, n / 2 + a, x, gap)
+    log_bf = np.where(gap == 0, np.inf, log_bf)
+    return np.where(n == 2, 0.0, log_bf)
 
 
 def _log_beta_same(a: Floats) -> Floats:
@@ -75,11 +75,11 @@ def _log_hyp(a: Floats, c: Floats, x: Floats, gap: Floats) -> Floats:
             if not active.size:
                 break
     slow.append(active)
-    found = np.log(total)
-    rest = np.concatenate(slow)
-    if rest.size:
-        found[rest] = _log_hyp_integral(a[rest], c[rest], np.maximum(gap[rest], 1e-300))
-    return found
+    values = np.log(total)
+    remaining = np.concatenate(slow)
+    if remaining.size:
+        values[remaining] = _log_hyp_integral(a[remaining], c[remaining], np.maximum(gap[remaining], 1e-300))
+    return values
 
 
 def _log_hyp_integral(a: Floats, c: Floats, gap: Floats) -> Floats:
@@ -106,8 +106,8 @@ def _pearson_half(r: Floats, n: Floats, kappa: Floats) -> Floats:
     both = _pearson(r, n, kappa)
     minor = np.minimum(_pearson_minor(np.abs(r), n, kappa), both)
     major = LN2 + both + np.log1p(-0.5 * np.exp(minor - both))
-    found = np.where(r > 0, major, np.where(r < 0, minor, both))
-    return np.where(n == 2, 0.0, np.where(r == 1, np.inf, found))
+    log_bf = np.where(r > 0, major, np.where(r < 0, minor, both))
+    return np.where(n == 2, 0.0, np.where(r == 1, np.inf, log_bf))
 
 
 def _pearson_minor(r: Floats, n: Floats, kappa: Floats) -> Floats:

@@ -54,23 +54,23 @@ def log_bf10_binomial(
     hits = counts("k", k, errors=errors)
     hits = domain("k", hits + 0 * size, lambda v: v <= size, "at most n", errors=errors)
     share = domain("p0", p0, lambda v: (v > 0) & (v < 1), "between 0 and 1", errors=errors)
-    one = domain("a", a, lambda v: (v > 0) & np.isfinite(v), "above 0", errors=errors)
-    two = domain("b", b, lambda v: (v > 0) & np.isfinite(v), "above 0", errors=errors)
+    prior_a = domain("a", a, lambda v: (v > 0) & np.isfinite(v), "above 0", errors=errors)
+    prior_b = domain("b", b, lambda v: (v > 0) & np.isfinite(v), "above 0", errors=errors)
     if alternative == "two-sided":
-        return evaluate(_binomial, hits, size, share, one, two)
+        return evaluate(_binomial, hits, size, share, prior_a, prior_b)
     greater = alternative == "greater"
-    return evaluate(lambda *args: _binomial_half(greater, *args), hits, size, share, one, two)
+    return evaluate(lambda *args: _binomial_half(greater, *args), hits, size, share, prior_a, prior_b)
 
 
 def _binomial(k: Floats, n: Floats, p0: Floats, a: Floats, b: Floats) -> Floats:
-    found = -np.log1p(n) - log_dbinom(k, n, p0)
+    log_bf = -np.log1p(n) - log_dbinom(k, n, p0)
     plain = (a == 1) & (b == 1)
     if plain.all():
-        return found
+        return log_bf
     from karat.stats.special import betaln
 
     moved = gamma_shift(k + 1, a - 1) + gamma_shift(n - k + 1, b - 1) - gamma_shift(n + 2, a + b - 2) - betaln(a, b)
-    return np.asarray(found + np.where(plain, 0.0, moved))
+    return np.asarray(log_bf + np.where(plain, 0.0, moved))
 
 
 def log_bf10_binomial_logistic(k: Any, n: Any, *, p0: Any = 0.5, rscale: Any = 0.5, errors: str = "nan") -> Any:
@@ -133,7 +133,7 @@ def _log_above(a: Floats, b: Floats, x: Floats) -> Floats:
     from karat.stats.special import betaincc, betaln
 
     mass = betaincc(a, b, x)
-    found = np.log(mass)
+    log_p = np.log(mass)
     far = mass < 1e-280
     if far.any():
         p, q, at = a[far], b[far], x[far]
@@ -143,8 +143,8 @@ def _log_above(a: Floats, b: Floats, x: Floats) -> Floats:
             w = point / steep
             gain = (p - 1) * np.log1p(-(1 - at) / at * np.expm1(-w)) - q * w + point
             total += weight * np.exp(gain)
-        found[far] = q * np.log1p(-at) + (p - 1) * np.log(at) - betaln(p, q) + np.log(total / steep)
-    return np.asarray(found)
+        log_p[far] = q * np.log1p(-at) + (p - 1) * np.log(at) - betaln(p, q) + np.log(total / steep)
+    return np.asarray(log_p)
 
 
 @cache
@@ -221,15 +221,15 @@ def log_bf10_contingency(
         y = np.swapaxes(y, -1, -2)
     shape = y.shape[:-2]
     stacked = y.reshape(-1, *y.shape[-2:])
-    found = np.empty(stacked.shape[0])
+    logs = np.empty(stacked.shape[0])
     with np.errstate(all="ignore"):
-        for start in range(0, found.size, BLOCK):  # cells on the first axis, so sums over cells add whole arrays
+        for start in range(0, logs.size, BLOCK):  # cells on the first axis, so sums over cells add whole arrays
             cells = np.ascontiguousarray(np.moveaxis(stacked[start : start + BLOCK], 0, -1))
             if sampling == "hypergeometric":
-                found[start : start + BLOCK] = [_hypergeometric(cells[..., at], prior) for at in range(cells.shape[-1])]
+                logs[start : start + BLOCK] = [_hypergeometric(cells[..., at], prior) for at in range(cells.shape[-1])]
             else:
-                found[start : start + BLOCK] = gunel_dickey(cells, prior, sampling)
-    return unwrap(np.where(np.isnan(y).any(axis=(-1, -2)), np.nan, found.reshape(shape)))
+                logs[start : start + BLOCK] = gunel_dickey(cells, prior, sampling)
+    return unwrap(np.where(np.isnan(y).any(axis=(-1, -2)), np.nan, logs.reshape(shape)))
 
 
 def _whole_tables(y: Floats, errors: str) -> Floats:
@@ -250,20 +250,20 @@ def gunel_dickey(y: Floats, a: float, sampling: str) -> Floats:
     rows, columns = y.shape[:2]
     x = y + a
     r, c, n = x.sum(axis=1), x.sum(axis=0), x.sum(axis=(0, 1))
-    found = _log_gamma_table(x, r, c, n) + _rising(c - (rows - 1), rows - 1).sum(axis=0)
-    found = found - _rising(n - columns * (rows - 1), columns * (rows - 1))
+    log_bf = _log_gamma_table(x, r, c, n) + _rising(c - (rows - 1), rows - 1).sum(axis=0)
+    log_bf = log_bf - _rising(n - columns * (rows - 1), columns * (rows - 1))
     prior_rows = _dirichlet(rows * a - (rows - 1), columns)
     if sampling == "independent_multinomial":
-        return np.asarray(found + prior_rows - rows * _dirichlet(a, columns))
-    found = found + _rising(r - (columns - 1), columns - 1).sum(axis=0)
-    found = found - _rising(n - rows * (columns - 1), rows * (columns - 1))
-    found = found + prior_rows + _dirichlet(columns * a - (columns - 1), rows) - _dirichlet(a, rows * columns)
+        return np.asarray(log_bf + prior_rows - rows * _dirichlet(a, columns))
+    log_bf = log_bf + _rising(r - (columns - 1), columns - 1).sum(axis=0)
+    log_bf = log_bf - _rising(n - rows * (columns - 1), rows * (columns - 1))
+    log_bf = log_bf + prior_rows + _dirichlet(columns * a - (columns - 1), rows) - _dirichlet(a, rows * columns)
     if sampling == "poisson":
         free = (rows - 1) * (columns - 1)
         total, alone = y.sum(axis=(0, 1)), rows * columns * a - free
-        found = found + gamma_shift(total + alone, free) - gamma_shift(np.asarray(alone), free)
-        found = found - free * np.log1p(total / (rows * columns * a))
-    return np.asarray(found)
+        log_bf = log_bf + gamma_shift(total + alone, free) - gamma_shift(np.asarray(alone), free)
+        log_bf = log_bf - free * np.log1p(total / (rows * columns * a))
+    return np.asarray(log_bf)
 
 
 def _rising(x: Floats, by: int) -> Floats:
@@ -303,12 +303,12 @@ def _remainder(x: Floats) -> Floats:
     """The remainder of lnΓ(x) after Stirling's formula."""
     from karat.stats.special import gammaln
 
-    found = stirling(x)
+    remainder = stirling(x)
     small = np.flatnonzero(x < 16)
     if small.size:
         near = x.reshape(-1)[small]
-        found.reshape(-1)[small] = gammaln(near) - ((near - 0.5) * np.log(near) - near + HALF_LN_2PI)
-    return found
+        remainder.reshape(-1)[small] = gammaln(near) - ((near - 0.5) * np.log(near) - near + HALF_LN_2PI)
+    return remainder
 
 
 def _hypergeometric(y: Floats, a: float) -> float:

@@ -270,8 +270,8 @@ def proportion_wilson(p: Any, n: Any, *, level: float = 0.95, errors: str = "nan
 
     def end(sign: int, p: Floats, n: Floats) -> Floats:
         reach = z * np.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
-        found = (p + z * z / (2 * n) + sign * reach) / (1 + z * z / n)
-        return np.where(p == (1 + sign) / 2, p, np.clip(found, 0, 1))
+        value = (p + z * z / (2 * n) + sign * reach) / (1 + z * z / n)
+        return np.where(p == (1 + sign) / 2, p, np.clip(value, 0, 1))
 
     low, high = (evaluate(lambda p, n, s=sign: end(s, p, n), share, size) for sign in (-1, 1))
     return low, high

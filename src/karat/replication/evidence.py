@@ -83,8 +83,8 @@ def _group_size(side: Side) -> Any:
 
 
 def _countable(side: Side) -> bool:
-    whole = side.statistic == math.floor(side.statistic) if math.isfinite(side.statistic) else True
-    return whole and side.tie_term == 0 and side.n1 * side.n2 <= ranks.EXACT_PRODUCT
+    is_whole = side.statistic == math.floor(side.statistic) if math.isfinite(side.statistic) else True
+    return is_whole and side.tie_term == 0 and side.n1 * side.n2 <= ranks.EXACT_PRODUCT
 
 
 def log_bf10_of(kind: str, side: Side, statistic: Any, *, method: str, alternative: str = "two-sided") -> Any:
@@ -176,8 +176,8 @@ def _both_sides(kind: str, side: Side, log_bf: float, method: str) -> tuple[floa
         return NAN, NAN
     if kind in SHARE_KINDS:
         above, below = (
-            float(log_bf10_of(kind, side, side.statistic, method=method, alternative=one))
-            for one in ("greater", "less")
+            float(log_bf10_of(kind, side, side.statistic, method=method, alternative=direction))
+            for direction in ("greater", "less")
         )
         return above, below
     middle = side.n1 * side.n2 / 2 if kind == "mannwhitney" else 0.0
@@ -347,8 +347,8 @@ def statistic_of(kind: str, side: Side, effect: Floats) -> tuple[Floats, Floats]
         unit = 1 / side.n1 + (1 / side.n2 if kind in {"ttest_ind", "welch"} else 0.0)
         return effect / math.sqrt(unit), effect
     if kind == "anova":
-        one, two = _pair(side)
-        return effect**2 / (1 / one + 1 / two), effect
+        first, second = _pair(side)
+        return effect**2 / (1 / first + 1 / second), effect
     if kind in {"correlation", "spearman"}:
         return np.tanh(effect), np.tanh(effect)
     if kind == "mannwhitney":

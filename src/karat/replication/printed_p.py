@@ -27,7 +27,7 @@ class PrintedP:
     high: float
 
 
-def printed_p(found: Reported, *, one_sided: bool = False) -> PrintedP | None:
+def printed_p(test: Reported, *, one_sided: bool = False) -> PrintedP | None:
     """The p of a reported statistic and the printed one; None if either is not known.
 
     Two-sided; halved only if the string or the caller specifies one-tailed; if it specifies both, either may
@@ -39,23 +39,23 @@ def printed_p(found: Reported, *, one_sided: bool = False) -> PrintedP | None:
     >>> printed_p(parse_reported("t(102) = 7.99, p = .01")).holds
     False
     """
-    if found.relation is None or (found.p is None and found.relation != "ns") or _OF_ANOTHER_KIND.search(found.text):
+    if test.relation is None or (test.p is None and test.relation != "ns") or _OF_ANOTHER_KIND.search(test.text):
         return None
-    half = 0.5 * 10.0**-found.decimals
-    low, high = sorted(_p_of(found, found.statistic + end) for end in (-half, half))
+    half = 0.5 * 10.0**-test.decimals
+    low, high = sorted(_p_of(test, test.statistic + end) for end in (-half, half))
     if math.isnan(low):
         return None
-    said_one = _ONE_SIDED.search(found.text) is not None
-    if said_one and _TWO_SIDED.search(found.text):
+    said_one = _ONE_SIDED.search(test.text) is not None
+    if said_one and _TWO_SIDED.search(test.text):
         low /= 2
     elif one_sided or said_one:
         low, high = low / 2, high / 2
-    p = ALPHA if found.p is None else found.p
-    half_p = 0.5 * 10.0**-found.p_decimals
+    p = ALPHA if test.p is None else test.p
+    half_p = 0.5 * 10.0**-test.p_decimals
     holds = {
         "<": low < p, "≤": low <= p, ">": high > p, "≥": high >= p, "ns": high >= p,
         "=": low <= p + half_p and high >= p - half_p,
-    }[found.relation]  # fmt: skip
+    }[test.relation]  # fmt: skip
     return PrintedP(holds=holds, low=low, high=high)
 
 
@@ -77,5 +77,5 @@ def _p_of(reported: Reported, statistic: float) -> float:
         return float(p_value("anova", max(0.0, statistic), df=df, df2=reported.df2))
     if reported.kind == "chi2":
         return float(chdtrc(df, max(0.0, statistic)))
-    whole = reported.kind == "r" and df >= 1 and df == int(df)
-    return float(p_value("correlation", min(1.0, size), n1=df + 2)) if whole else math.nan
+    is_whole = reported.kind == "r" and df >= 1 and df == int(df)
+    return float(p_value("correlation", min(1.0, size), n1=df + 2)) if is_whole else math.nan

@@ -57,13 +57,13 @@ def log_bf10_mann_whitney(  # noqa: PLR0913 – a statistic, two sizes, a prior:
     with np.errstate(all="ignore"):
         variance = first * second / 12 * (total + 1 - ties / (total * (total - 1)))
         z = np.where(variance > 0, (us - first * second / 2) / np.sqrt(variance), np.nan)
-    found = np.asarray(
+    log_bf = np.asarray(
         log_bf10_z(z, 3 / np.pi * first * second / (total + 1), rscale=scale, alternative=alternative), dtype=np.float64
     ).copy()
     for a, b in {(int(a), int(b)) for a, b in zip(first[exact].tolist(), second[exact].tolist(), strict=True)}:
         same = exact & (first == a) & (second == b)
-        found[same] = _exact(us[same].astype(np.int64), a, b, scale, alternative)
-    return unwrap(found)
+        log_bf[same] = _exact(us[same].astype(np.int64), a, b, scale, alternative)
+    return unwrap(log_bf)
 
 
 def _exact(u: Any, n1: int, n2: int, rscale: float, alternative: str) -> Floats:
@@ -74,13 +74,13 @@ def _exact(u: Any, n1: int, n2: int, rscale: float, alternative: str) -> Floats:
     tail = np.arctan2(rscale, FAR) / np.pi  # prior mass of one side beyond FAR
     share = {"two-sided": 1.0, "greater": 2.0, "less": 2.0}[alternative]
     inside = inside * {"two-sided": delta == delta, "greater": delta > 0, "less": delta < 0}[alternative]
-    found = np.empty(u.size)
+    mass = np.empty(u.size)
     for start in range(0, u.size, 256):
         cell = u[start : start + 256, None]
         chance = ndtr((cell + 0.5 - mean) / sd) - ndtr((cell - 0.5 - mean) / sd)
-        found[start : start + 256] = (chance * inside).sum(axis=1)  # `@` differs between processors in the last digit
-    found += tail * ((u == n1 * n2) & (alternative != "less")) + tail * ((u == 0) & (alternative != "greater"))
-    return np.asarray(np.log(share * found) - log_null(n1, n2)[u])
+        mass[start : start + 256] = (chance * inside).sum(axis=1)  # `@` differs between processors in the last digit
+    mass += tail * ((u == n1 * n2) & (alternative != "less")) + tail * ((u == 0) & (alternative != "greater"))
+    return np.asarray(np.log(share * mass) - log_null(n1, n2)[u])
 
 
 @lru_cache(maxsize=256)

@@ -75,7 +75,7 @@ def repeated_uncertainty(
             noise_ceiling=only.noise_ceiling, ecs_ceiling=only.ecs_ceiling, each=each,
         )  # fmt: skip
     levels = [_pool(one.tests, _pas(one.tests, drawn.log_bf)) for one, drawn in zip(agreements, draws, strict=True)]
-    effects = [ecs_levels(one, drawn) for one, drawn in zip(agreements, draws, strict=True)]
+    effects = [ecs_levels(agreement, drawn) for agreement, drawn in zip(agreements, draws, strict=True)]
     return Repetitions(
         pas={
             key: _pas_mean(
@@ -86,14 +86,14 @@ def repeated_uncertainty(
         ecs_fixed={
             key: _ecs_mean(
                 place_of(key, agreements[0], draws[0]),
-                [one.ecs_fixed[key] for one in each],
+                [sure.ecs_fixed[key] for sure in each],
                 [effect[key][1] for effect in effects],
             )
             for key in each[0].ecs_fixed
         },
         ecs_new=_jackknife(agreements),
-        noise_ceiling=_known_mean(one.noise_ceiling for one in each),
-        ecs_ceiling={name: _known_mean(one.ecs_ceiling[name] for one in each) for name in each[0].ecs_ceiling},
+        noise_ceiling=_known_mean(sure.noise_ceiling for sure in each),
+        ecs_ceiling={name: _known_mean(sure.ecs_ceiling[name] for sure in each) for name in each[0].ecs_ceiling},
         each=each,
     )
 
@@ -184,12 +184,12 @@ def repeated_differences(
 
 
 def _mean_change(changes: Sequence[tuple[Difference, Floats | None]], *, percentile: bool, level: float) -> Difference:
-    known = [(one, rows) for one, rows in changes if not math.isnan(one.value) and rows is not None]
+    known = [(change, rows) for change, rows in changes if not math.isnan(change.value) and rows is not None]
     if not known:
         return changes[0][0]
-    value = math.fsum(one.value for one, _ in known) / len(known)
+    value = math.fsum(change.value for change, _ in known) / len(known)
     draws = mean_rows([row for _, row in known])
-    se, n, method = _sd(draws), max(one.n for one, _ in known), known[0][0].method
+    se, n, method = _sd(draws), max(change.n for change, _ in known), known[0][0].method
     if not percentile:
         reach = z_of_level(level) * se
         return Difference(value=value, se=se, low=value - reach, high=value + reach, n=n, method=method)
@@ -211,8 +211,8 @@ def directed_pas(agreement: Agreement) -> float:
     """
     if not agreement.tests:
         return NAN
-    each = [test.pas if math.isnan(test.pas_directional) else test.pas_directional for test in agreement.tests]
-    return float(_pool(agreement.tests, np.array([each]))[WHOLE][0])
+    scores = [test.pas if math.isnan(test.pas_directional) else test.pas_directional for test in agreement.tests]
+    return float(_pool(agreement.tests, np.array([scores]))[WHOLE][0])
 
 
 def reference_differences(
@@ -240,9 +240,9 @@ class _Pas:
     def both(self, one: TestScore, other: TestScore) -> bool:
         return not math.isnan(one.pas) and not math.isnan(other.pas)
 
-    def levels(self, one: Agreement, drawn: Draws, other: Agreement, places: tuple[Places, Places]) -> Levels:
+    def levels(self, own: Agreement, drawn: Draws, other: Agreement, places: tuple[Places, Places]) -> Levels:
         here, there = places
-        tests = [one.tests[at] for at in here]
+        tests = [own.tests[at] for at in here]
         pas = np.array([[score.pas for score in tests], [other.tests[at].pas for at in there]])
         value, beside = _pool(tests, pas)[WHOLE]
         key = id(drawn), here
@@ -261,9 +261,9 @@ class _Ecs:
     def both(self, one: TestScore, other: TestScore) -> bool:
         return bool(np.isfinite([one.human.d, one.agent.d, other.agent.d]).all())
 
-    def levels(self, one: Agreement, drawn: Draws, other: Agreement, places: tuple[Places, Places]) -> Levels:
+    def levels(self, own: Agreement, drawn: Draws, other: Agreement, places: tuple[Places, Places]) -> Levels:
         here, there = places
-        tests = [one.tests[at] for at in here]
+        tests = [own.tests[at] for at in here]
         human = np.array([score.human.d for score in tests])
         names, ids = [score.test.study for score in tests], [score.test.finding_id for score in tests]
         weights = weights_by_study(names, ids, np.ones(len(tests), dtype=bool))
@@ -285,22 +285,22 @@ def _difference(
 ) -> Difference:
     from karat.stats.special import stdtrit
 
-    found: list[tuple[int, int, Levels]] = []  # repetition, simulation
+    pairs: list[tuple[int, int, Levels]] = []  # repetition, simulation
     n = 0
-    for number, (one, drawn) in enumerate(zip(own, draws, strict=True)):
+    for number, (agreement, drawn) in enumerate(zip(own, draws, strict=True)):
         for at, other in enumerate(reference):
-            shared = _places(one, other, measure.both)
+            shared = _places(agreement, other, measure.both)
             if len(shared[0]) >= measure.fewest:
-                levels = measure.levels(one, drawn, other, shared)
+                levels = measure.levels(agreement, drawn, other, shared)
                 if math.isfinite(levels[0]) and math.isfinite(levels[1]):
-                    found.append((number, at, levels))
+                    pairs.append((number, at, levels))
                     n = max(n, len(shared[0]))
-    if not found:
+    if not pairs:
         return Difference(value=NAN, se=NAN, low=NAN, high=NAN, n=0, method=missing)
-    value = math.fsum(agent - beside for _, _, (agent, beside, _) in found) / len(found)
-    simulated = [[beside for _, at, (_, beside, _) in found if at == one] for one in range(len(reference))]
+    value = math.fsum(agent - beside for _, _, (agent, beside, _) in pairs) / len(pairs)
+    simulated = [[beside for _, at, (_, beside, _) in pairs if at == index] for index in range(len(reference))]
     means = np.array([math.fsum(some) / len(some) for some in simulated if some])
-    repeated = [[rows for number, _, (_, _, rows) in found if number == one] for one in range(len(own))]
+    repeated = [[rows for number, _, (_, _, rows) in pairs if number == index] for index in range(len(own))]
     agent_se = _sd(mean_rows([mean_rows(some) for some in repeated if some]))
     count = len(means)
     method = f"bootstrap SE and the spread of {count} simulations, Welch's t"

@@ -102,10 +102,10 @@ def parse_reported(text: str) -> Reported:
     155
     """
     plain = _plain(text)
-    found = next((one for one in _STATISTIC.finditer(plain) if not _otherwise_called(one)), None)
-    if found is None:
+    match = next((hit for hit in _STATISTIC.finditer(plain) if not _otherwise_called(hit)), None)
+    if match is None:
         raise ValueError(f"reported: cannot read a statistic in {text!r}; write it as 't(78) = 2.66, p < .01'")
-    return _reported(plain, found, text)
+    return _reported(plain, match, text)
 
 
 def every_reported(text: str) -> list[Reported]:
@@ -115,9 +115,9 @@ def every_reported(text: str) -> list[Reported]:
     ['r', 'chi2']
     """
     plain, read = _plain(text), []
-    for found in _STATISTIC.finditer(plain):
+    for match in _STATISTIC.finditer(plain):
         with suppress(ValueError):
-            read += [] if _otherwise_called(found) else [_reported(plain, found, text)]
+            read += [] if _otherwise_called(match) else [_reported(plain, match, text)]
     return read
 
 
@@ -125,8 +125,8 @@ def _reported(plain: str, match: re.Match[str], text: str) -> Reported:
     name = match["name"].lower()
     kind = "chi2" if name.startswith("chi") else "r" if name in {"rs", "rho", "ρ"} else _KINDS[name]
     inside = match["inside"]
-    rest = plain[: match.start()] + ";" + plain[match.end("value") :]
-    sizes = _sizes(f"{inside or ''};{rest}")
+    outside = plain[: match.start()] + ";" + plain[match.end("value") :]
+    sizes = _sizes(f"{inside or ''};{outside}")
     dfs = _degrees(kind, inside, text) if inside is not None else _degrees_beside(kind, plain[match.end() :])
     relation, p, p_decimals = _p_value(_own_words(plain, match), text)
     statistic = _number(match, "value", text)
@@ -154,12 +154,12 @@ def _plain(text: str) -> str:
     """The text without markup, with ASCII signs and digits."""
     plain = html.unescape(text)
     plain = "".join(
-        unicodedata.normalize("NFKC", one) if "\U0001d400" <= one <= "\U0001d7ff" or "！" <= one <= "～" else one
-        for one in plain
+        unicodedata.normalize("NFKC", char) if "\U0001d400" <= char <= "\U0001d7ff" or "！" <= char <= "～" else char
+        for char in plain
     )
     for written, meant in _MARKUP:
         plain = re.sub(written, meant, plain)
-    plain = _LOW.sub(lambda found: (found[1] or found[2] or "").strip().translate(_LOWERED), plain)
+    plain = _LOW.sub(lambda match: (match[1] or match[2] or "").strip().translate(_LOWERED), plain)
     plain = _LOW_DEGREES.sub(r"(\1)", plain).translate(_RAISED).translate(_TYPOGRAPHY)
     plain = re.sub(r"(?:(?<=[xXχ])|(?<=\bchi))\s*\^\s*2", "2", plain)
     return re.sub(r"=<", "≤", re.sub(r"=\s+(?=[<>])", "", plain))
@@ -173,7 +173,7 @@ def _otherwise_called(match: re.Match[str]) -> bool:
 def _own_words(plain: str, match: re.Match[str]) -> str:
     """The text up to the next statistic with degrees of freedom; if it has no p, the text before."""
     behind = plain[match.end() :]
-    after = next((one for one in _STATISTIC.finditer(behind) if one["inside"] is not None), None)
+    after = next((other for other in _STATISTIC.finditer(behind) if other["inside"] is not None), None)
     own = behind[: after.start()] if after is not None else behind
     if _P.search(own) or _NOT.search(own):
         return own
@@ -183,16 +183,16 @@ def _own_words(plain: str, match: re.Match[str]) -> str:
 
 def _sizes(text: str) -> dict[str, int]:
     """N by its index. Several n without an index are those of groups, unless one of them is a capital N: the total."""
-    found: dict[str, int] = {}
+    sizes: dict[str, int] = {}
     plain: dict[str, set[int]] = {"n": set(), "N": set()}
     for match in _SIZE.finditer(text):
         n = int(re.sub(r"[, ]", "", match["n"]))
         if match["which"]:
-            found[match["which"]] = n
+            sizes[match["which"]] = n
         elif not match["each"]:
             plain[match["name"]].add(n)
     total = plain["N"] or plain["n"]
-    return found | ({"": next(iter(total))} if len(total) == 1 else {})
+    return sizes | ({"": next(iter(total))} if len(total) == 1 else {})
 
 
 def _degrees(kind: str, inside: str, text: str) -> tuple[float, ...]:
@@ -220,17 +220,17 @@ def _degrees_in(without: str, inside: str, text: str) -> tuple[float, ...]:
 def _degrees_beside(kind: str, behind: str) -> tuple[float, ...]:
     """Degrees of freedom printed after the value, before the next statistic; none if they do not fit."""
     after = _STATISTIC.search(behind)
-    found = _DF.search(behind[: after.start()] if after is not None else behind)
-    if found is None or kind in {"U", "z"}:
+    match = _DF.search(behind[: after.start()] if after is not None else behind)
+    if match is None or kind in {"U", "z"}:
         return ()
-    df = tuple(float(one) for one in (found["one"] or found["first"], found["two"] or found["second"]) if one)
+    df = tuple(float(text) for text in (match["one"] or match["first"], match["two"] or match["second"]) if text)
     return df if len(df) == (2 if kind == "F" else 1) else ()
 
 
-def _p_value(rest: str, text: str) -> tuple[str | None, float | None, int]:
-    printed = _P.search(rest)
+def _p_value(words: str, text: str) -> tuple[str | None, float | None, int]:
+    printed = _P.search(words)
     if printed is None:
-        return ("ns" if _NOT.search(rest) else None), None, 0
+        return ("ns" if _NOT.search(words) else None), None, 0
     p = _number(printed, "p", text) / (100 if printed["percent"] else 1)
     if not 0 <= p <= 1:
         raise ValueError(f"reported: p must be between 0 and 1, got {p:g} in {text!r}")

@@ -72,9 +72,9 @@ def ties_merged(values: Floats, *, largest: float | None = None) -> Floats:
     sizes = np.abs(values)[order]
     first = np.diff(sizes, prepend=-np.inf) > NO_SPREAD * scale
     merged = sizes[np.flatnonzero(first)[np.cumsum(first) - 1]]
-    found = np.empty_like(values)
-    found[order] = np.where(merged > NO_SPREAD * scale, merged, 0.0)
-    return np.copysign(found, values)
+    tied = np.empty_like(values)
+    tied[order] = np.where(merged > NO_SPREAD * scale, merged, 0.0)
+    return np.copysign(tied, values)
 
 
 def multiplicities(strata: Places, *, rng: np.random.Generator, replicates: int, width: int = 0) -> Iterator[Floats]:
@@ -89,12 +89,12 @@ def multiplicities(strata: Places, *, rng: np.random.Generator, replicates: int,
     block = max(1, CELLS // max(strata.size, width, 1))
     for first in range(0, replicates, block):
         rows = min(block, replicates - first)
-        found = np.zeros((rows, strata.size), order="F")  # a test takes the columns of its units
+        draws = np.zeros((rows, strata.size), order="F")  # a test takes the columns of its units
         for start, size in zip(starts.tolist(), sizes.tolist(), strict=True):
             drawn = rng.integers(size, size=(rows, size)) + size * np.arange(rows)[:, None]
             tally = np.bincount(drawn.reshape(-1), minlength=rows * size).reshape(rows, size)
-            found[:, order[start : start + size]] = tally
-        yield found
+            draws[:, order[start : start + size]] = tally
+        yield draws
 
 
 def replicate_test(
@@ -183,16 +183,16 @@ def _tables(
 
 def _means(rows: TestRows, weights: Floats, method: str, convention: str) -> Replicates:
     """T tests, F and the ratio of variances: all from the n, mean and sum of squares of each group."""
-    found = [_spread(rows, weights, rows.groups == level) for level in range(rows.levels)]
-    n, mean, squares = (np.stack(part, axis=1) for part in zip(*found, strict=True))
+    spreads = [_spread(rows, weights, rows.groups == level) for level in range(rows.levels)]
+    n, mean, squares = (np.stack(part, axis=1) for part in zip(*spreads, strict=True))
     n = np.where(n.min(axis=1, keepdims=True) >= 2, n, np.nan)
     if rows.kind in {"ttest_one", "ttest_paired"}:
         t = mean[:, 0] / np.sqrt(_positive(squares[:, 0]) / (n[:, 0] - 1) / n[:, 0])
         return _of_t(rows.kind, t, n[:, 0], None, convention)
     if rows.kind == "variance_ratio":
-        one, two = (_positive(squares[:, at]) / (n[:, at] - 1) for at in (0, 1))
+        first, second = (_positive(squares[:, at]) / (n[:, at] - 1) for at in (0, 1))
         nothing = np.full(len(n), np.nan)
-        return Replicates(statistic=one / two, log_bf=nothing, d=nothing)
+        return Replicates(statistic=first / second, log_bf=nothing, d=nothing)
     if rows.kind == "welch":
         error = _positive((squares / (n - 1) / n).sum(axis=1))
         return _of_t(rows.kind, (mean[:, 0] - mean[:, 1]) / np.sqrt(error), n[:, 0], n[:, 1], convention)
@@ -251,7 +251,7 @@ def _whole_at_one(r: Floats) -> Floats:
 def _mann_whitney(rows: TestRows, weights: Floats, convention: str) -> Replicates:
     values = _Sorted(rows.values)
     first, second = (values.counted(weights, rows.units, rows.groups == level) for level in (0, 1))
-    n1, n2 = (_positive(one.sum(axis=1)) for one in (first, second))
+    n1, n2 = (_positive(side.sum(axis=1)) for side in (first, second))
     below = np.cumsum(second, axis=1) - second / 2
     u = (first * below).sum(axis=1) + 0 * n1 * n2
     tie_term = _tie_term(first + second)
@@ -289,8 +289,8 @@ def _sums(weights: Floats, units: Places, *columns: Floats) -> list[Floats]:
 
 def _used(units: Places) -> tuple[Places, Places]:
     """The existing units, and the unit of each row."""
-    found: Any = np.unique(units, return_inverse=True)
-    return found[0], found[1]
+    unique: Any = np.unique(units, return_inverse=True)
+    return unique[0], unique[1]
 
 
 def _spread(rows: TestRows, weights: Floats, inside: npt.NDArray[np.bool_]) -> tuple[Floats, Floats, Floats]:
@@ -308,11 +308,11 @@ def _spread(rows: TestRows, weights: Floats, inside: npt.NDArray[np.bool_]) -> t
     return n, centre + total / n, squares
 
 
-def _squares(one: Floats, two: Floats, drawn: Floats, scale: float) -> float:
+def _squares(x: Floats, y: Floats, drawn: Floats, scale: float) -> float:
     """Σw(x − x̄)(y − ȳ) in two passes; 0 if x and y differ only by rounding."""
     kept = drawn > 0
-    first, second, weight = one[kept], two[kept], drawn[kept]
-    if one is two and np.ptp(first) <= NO_SPREAD * scale:
+    first, second, weight = x[kept], y[kept], drawn[kept]
+    if x is y and np.ptp(first) <= NO_SPREAD * scale:
         return 0.0
     first, second = (part - (weight * part).sum() / weight.sum() for part in (first, second))
     return float((weight * first * second).sum())
@@ -348,7 +348,7 @@ def _rank_sums(rows: TestRows, weights: Floats) -> tuple[Floats, Floats, Floats,
         place = np.cumsum(every, axis=1) - (every - 1) / 2
         away.append(place[:, values.inverse] - (n[:, None] + 1) / 2)
     pairs = ((0, 0), (1, 1), (0, 1))
-    first, second, both = (np.einsum("ij,ij,ij->i", drawn, away[one], away[two]) for one, two in pairs)
+    first, second, both = (np.einsum("ij,ij,ij->i", drawn, away[left], away[right]) for left, right in pairs)
     return n, first, second, both
 
 
@@ -356,9 +356,9 @@ class _Sorted:
     """Sorted values, and how often each distinct one is drawn."""
 
     def __init__(self, values: Floats) -> None:
-        found: Any = np.unique(ties_merged(values), return_inverse=True)
-        self.inverse: Places = found[1]
-        self._distinct = len(found[0])
+        unique: Any = np.unique(ties_merged(values), return_inverse=True)
+        self.inverse: Places = unique[1]
+        self._distinct = len(unique[0])
         self._order = np.argsort(self.inverse, kind="stable")
         self._starts = np.searchsorted(self.inverse[self._order], np.arange(self._distinct))
 

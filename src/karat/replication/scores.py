@@ -293,7 +293,7 @@ def _covered(tests: tuple[StudyTest, ...], least: float) -> tuple[StudyTest, ...
 
 
 def _other(scored: Sequence[TestScore], convention: str, weights: np.ndarray) -> OtherConvention:
-    other = next(one for one in CONVENTIONS if one != convention)
+    other = next(name for name in CONVENTIONS if name != convention)
     pairs = [
         (d_by(other, one.test.kind, one.test.human, one.human), d_by(other, one.test.kind, one.test.agent, one.agent))
         for one in scored
@@ -320,7 +320,7 @@ def _finding(key: tuple[str, str, str], scores: Sequence[TestScore], fallbacks: 
         normalized=normalized,
         ecs_strict=ecs_strict([score.z_diff for score in scores]),
         ecs_strict_chi2=ecs_strict([score.z_diff for score in scores], method="chi2"),
-        coverage=min((one for score in scores if not math.isnan(one := score.test.coverage)), default=NAN),
+        coverage=min((coverage for score in scores if not math.isnan(coverage := score.test.coverage)), default=NAN),
         opposed=any(score.opposed for score in scores),
         **_counted(scores),
     )
@@ -354,13 +354,13 @@ def _level(
     return StudyScore(
         name=name,
         domain=domain,
-        pas=_mean([one.pas for one in below], 0.5 if documented else NAN),
-        pas_directional=_mean([one.pas_directional for one in below]),
-        normalized=_mean([one.normalized for one in below], 0.0 if documented else NAN),
-        ecs_strict=_mean([one.ecs_strict for one in below], 0.0 if documented else NAN),
-        ecs_strict_chi2=_mean([one.ecs_strict_chi2 for one in below], 0.0 if documented else NAN),
+        pas=_mean([part.pas for part in below], 0.5 if documented else NAN),
+        pas_directional=_mean([part.pas_directional for part in below]),
+        normalized=_mean([part.normalized for part in below], 0.0 if documented else NAN),
+        ecs_strict=_mean([part.ecs_strict for part in below], 0.0 if documented else NAN),
+        ecs_strict_chi2=_mean([part.ecs_strict_chi2 for part in below], 0.0 if documented else NAN),
         ecs=ecs,
-        used=sum(not math.isnan(one.pas) for one in below),
+        used=sum(not math.isnan(part.pas) for part in below),
         planned=len(below),
         tests_with_effects=int(valid.sum()),
         **_counted(scores),

@@ -230,13 +230,13 @@ def pas_change(
         outside = f" outside {', '.join(without)}" if without else ""
         method = f"no test{outside} is scored under both"
         return Difference(value=NAN, se=NAN, low=NAN, high=NAN, n=0, method=method), None
-    one, two = (np.array(side) for side in zip(*shared, strict=True))
-    tests = [first.tests[at] for at in one]
-    others = [second.tests[at] for at in two]
+    left, right = (np.array(side) for side in zip(*shared, strict=True))
+    tests = [first.tests[at] for at in left]
+    others = [second.tests[at] for at in right]
     now = np.array([[score.pas for score in tests], [score.pas for score in others]])
     value = float(np.diff(_pool(tests, now)[WHOLE])[0])
-    before = _pool(tests, _pas(tests, first_draws.log_bf[:, one]))[WHOLE]
-    after = _pool(tests, _pas(others, second_draws.log_bf[:, two]))[WHOLE]
+    before = _pool(tests, _pas(tests, first_draws.log_bf[:, left]))[WHOLE]
+    after = _pool(tests, _pas(others, second_draws.log_bf[:, right]))[WHOLE]
     rows = np.asarray(after - before)
     se, z = _sd(rows), z_of_level(first.level)
     method = f"± {round(z, 2)} bootstrap SE, {_drawn(paired)}{_over(first_draws)}"
@@ -281,19 +281,19 @@ def ecs_change(
     if len(shared) < FEWEST:
         method = f"needs {FEWEST} tests with errors"
         return Difference(value=NAN, se=NAN, low=NAN, high=NAN, n=len(shared), method=method), None
-    one, two = (np.array(side) for side in zip(*shared, strict=True))
-    tests = [first.tests[at] for at in one]
+    left, right = (np.array(side) for side in zip(*shared, strict=True))
+    tests = [first.tests[at] for at in left]
     human = np.array([score.human.d for score in tests])
     names, ids = [score.test.study for score in tests], [score.test.finding_id for score in tests]
     weights = weights_by_study(names, ids, np.ones(len(tests), dtype=bool))
-    agents = [np.array([score.agent.d for score in tests]), np.array([second.tests[at].agent.d for at in two])]
+    agents = [np.array([score.agent.d for score in tests]), np.array([second.tests[at].agent.d for at in right])]
     before, after = (weighted_ccc(human, agent, weights).value for agent in agents)
-    rows = _ecs_rows(human, second_draws.d[:, two], weights) - _ecs_rows(human, first_draws.d[:, one], weights)
+    rows = _ecs_rows(human, second_draws.d[:, right], weights) - _ecs_rows(human, first_draws.d[:, left], weights)
     draws, value = rows[np.isfinite(rows)], after - before
     low, high = np.quantile(draws, percentiles_of_level(first.level)) - (draws.mean() - value)
     method = f"percentile of the difference, moved by the bootstrap's bias, {_drawn(paired)}{_over(first_draws)}"
-    found = Difference(value=value, se=_sd(draws), low=float(low), high=float(high), n=len(shared), method=method)
-    return found, rows
+    difference = Difference(value=value, se=_sd(draws), low=float(low), high=float(high), n=len(shared), method=method)
+    return difference, rows
 
 
 def _pas(tests: Sequence[TestScore], log_bf: Floats) -> Floats:
@@ -365,7 +365,7 @@ def place_of(key: Key, agreement: Agreement, draws: Draws) -> Place:
         level=agreement.level,
         over=_over(draws),
         units=min((count for count, score in counts if score.test.study == key[1] and count), default=0),
-        studies=sum(one.used for one in levels.get(key[0], ())),
+        studies=sum(level.used for level in levels.get(key[0], ())),
     )
 
 
@@ -405,7 +405,7 @@ def _study_interval(bare: Spread, values: Floats, place: Place, *, least: float)
     wide = z_of_level(place.level)
     if units:
         wide = math.sqrt(units / (units - 1)) * float(stdtrit(units - 1, (1 + place.level) / 2))
-    low, high = (float(one) for one in np.quantile(values, [ndtr(-wide), ndtr(wide)]))
+    low, high = (float(end) for end in np.quantile(values, [ndtr(-wide), ndtr(wide)]))
     if least < 0:
         bias = (float(values.mean()) - bare.value) / 2
         low, high, method = low - bias, high - bias, "percentile, moved by half of the bootstrap's bias"
@@ -427,14 +427,14 @@ def _ecs_fixed(agreement: Agreement, draws: Draws) -> dict[Key, Spread]:
     values: dict[Key, float] = {WHOLE: agreement.benchmark.ecs.value}
     values |= {("domain", domain.name): domain.ecs.value for domain in agreement.domains}
     values |= {("study", study.name): study.ecs.value for study in agreement.studies}
-    found: dict[Key, Spread] = {}
+    spreads: dict[Key, Spread] = {}
     for key, (n, rows) in ecs_levels(agreement, draws).items():
         if rows is None:
             reason = f"needs {FEWEST} tests with errors, has {n}"
-            found[key] = Spread(value=values[key], se=NAN, n=n, method="percentile", reason=reason)
+            spreads[key] = Spread(value=values[key], se=NAN, n=n, method="percentile", reason=reason)
         else:
-            found[key] = ecs_spread(place_of(key, agreement, draws), values[key], rows, n=n)
-    return found
+            spreads[key] = ecs_spread(place_of(key, agreement, draws), values[key], rows, n=n)
+    return spreads
 
 
 def ecs_levels(agreement: Agreement, draws: Draws) -> dict[Key, tuple[int, Floats | None]]:
@@ -448,15 +448,15 @@ def ecs_levels(agreement: Agreement, draws: Draws) -> dict[Key, tuple[int, Float
     inside: dict[Key, list[bool]] = {WHOLE: [True] * len(names)}
     inside |= {("domain", domain.name): [name == domain.name for name in domains] for domain in agreement.domains}
     inside |= {("study", study.name): [name == study.name for name in names] for study in agreement.studies}
-    found: dict[Key, tuple[int, Floats | None]] = {}
+    levels: dict[Key, tuple[int, Floats | None]] = {}
     for key, members in inside.items():
         valid = known & np.array(members, dtype=bool)
         n, rows = int(valid.sum()), None
         if n >= FEWEST:
             weights = weights_by_study(names, ids, valid, level="study" if key[0] == "study" else "finding")
             rows = _ecs_rows(human[valid], draws.d[:, valid], weights[valid])
-        found[key] = n, rows
-    return found
+        levels[key] = n, rows
+    return levels
 
 
 def ecs_spread(place: Place, value: float, values: Floats, *, n: int) -> Spread:

@@ -92,11 +92,11 @@ class Golden(Kind):
     def _read(self, path: Path) -> tuple[Rows, Packed, list[Fault]]:
         """The readable samples, and the faults of the others."""
         rows = read_rows(path, lists=True, section=self._options.split, sheet=self._options.sheet)
-        faults, found = self._samples(rows)
+        faults, questions = self._samples(rows)
         samples = Packed()
         seen: dict[str, int] = {}
         merged: dict[str, Sample] = {}
-        for number, sample, wrong in found:
+        for number, sample, wrong in questions:
             problems = wrong
             if sample is not None:
                 is_new, first = sample.id not in seen, seen.setdefault(sample.id, number)
@@ -120,14 +120,14 @@ class Golden(Kind):
 
     def _samples(self, rows: Rows) -> tuple[list[Fault], Iterator[tuple[int, Sample | None, list[str]]]]:
         """Faults of the whole file; each question with its row's number, the sample or its faults."""
-        found = forms.items(rows) if self._columns == _USUAL else None
-        if found is None:
+        items = forms.items(rows) if self._columns == _USUAL else None
+        if items is None:
             faults = self._missing_columns(rows)
             return faults, self._by_columns(rows, {fault.place.rpartition(".")[2] for fault in faults})
-        names = {name for item in found for name in item.metadata}
+        names = {name for item in items for name in item.metadata}
         samples = (
             (item.number, None if item.wrong else forms.sample(item, position), item.wrong)
-            for position, item in enumerate(found)
+            for position, item in enumerate(items)
         )
         return self._absent(rows, {}, names), samples
 
@@ -170,20 +170,20 @@ class Golden(Kind):
             return []
         if key == "id_key":
             return [f"'{column}' must be a text or a whole number, got {msgspec.json.encode(value).decode():.40}"]
-        found = _FOUND.get(type(value), "no text").format(it=_CALLED[key], as_text=as_text)
-        return [f"'{column}' is {found}"]
+        description = _FOUND.get(type(value), "no text").format(it=_CALLED[key], as_text=as_text)
+        return [f"'{column}' is {description}"]
 
     def _sample(self, position: int, row: Mapping[str, Any]) -> Sample:
         columns = self._columns
         question, golden = row[columns["question_key"]], row.get(columns["answer_key"]) or None
-        rest = {name: value for name, value in row.items() if name not in columns.values()}
+        metadata = {name: value for name, value in row.items() if name not in columns.values()}
         return Sample(
             kind="golden",
             id=str(row[columns["id_key"]]) if "id_key" in columns else str(position),
             position=position,
             digest=sample_digest([question, golden]),
             turns=(Turn(question=question, golden=golden),),
-            metadata=rest,
+            metadata=metadata,
         )
 
     def _stratum(self) -> Callable[[Sample], Hashable] | None:
@@ -198,10 +198,10 @@ def _other_kind(path: Path) -> str | None:
     from karat.kinds import kind_of
 
     try:
-        found = kind_of(path)
+        kind = kind_of(path)
     except BadDataset:
         return None
-    return found if found != "golden" else None
+    return kind if kind != "golden" else None
 
 
 _USUAL = {"question_key": "question", "answer_key": "answer"}

@@ -43,11 +43,11 @@ def items(rows: Rows) -> list[Item] | None:
     read = _form_of(first[1]) if first is not None else None
     if read is None:
         return None
-    found = [item for position, (number, row) in enumerate(rows.rows) for item in read(number, position, row)]
-    if any(item.detail.get("impossible") for item in found):
-        for item in found:  # of all questions, so it reveals nothing
+    questions = [item for position, (number, row) in enumerate(rows.rows) for item in read(number, position, row)]
+    if any(item.detail.get("impossible") for item in questions):
+        for item in questions:  # of all questions, so it reveals nothing
             item.materials = f"{item.materials}\n\n{_SAY_SO}"
-    return found
+    return questions
 
 
 def sample(item: Item, position: int) -> Sample:

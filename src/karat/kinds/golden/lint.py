@@ -26,9 +26,9 @@ _SHORT = 24  # characters: `yes`, `42` and `Paris` rightly answer many questions
 def doubted(samples: Iterable[Sample]) -> list[Doubted]:
     """Repeated questions, and answers that contradict each other, echo their question, or occur everywhere."""
     listed = list(samples)
-    found: dict[int, list[tuple[str, dict[str, Any]]]] = {}
+    reasons: dict[int, list[tuple[str, dict[str, Any]]]] = {}
     for reason, place, evidence in (*_repeated(listed), *_echoes(listed), *_everywhere(listed)):
-        found.setdefault(place, []).append((reason, evidence))
+        reasons.setdefault(place, []).append((reason, evidence))
     return [
         Doubted(
             id=listed[place].id,
@@ -36,7 +36,7 @@ def doubted(samples: Iterable[Sample]) -> list[Doubted]:
             reasons=tuple(reason for reason, _ in of_sample),
             evidence=dict(of_sample),
         )
-        for place, of_sample in sorted(found.items())
+        for place, of_sample in sorted(reasons.items())
     ]
 
 

@@ -232,7 +232,7 @@ class Study(Kind):
     def attributes(self, path: Path) -> dict[str, tuple[str, ...]]:
         """Study → its participants' attributes, as named in `{{ profile.… }}`. Raises BadDataset, BadOption."""
         studies = self._read(path, sql=False)
-        return {one.study: one.attributes for one in studies}
+        return {study.study: study.attributes for study in studies}
 
     def load(self, path: Path) -> Dataset:
         """The participants. Raises BadDataset with every fault, BadOption for unknown arms."""
@@ -242,13 +242,13 @@ class Study(Kind):
             chosen = chosen_of_several(studies, **options)
         else:
             chosen = {studies[0].study: chosen_arms(studies[0], **options)}
-        kept = tuple(replace(one, reorder=own.reorder) for one in studies if one.study in chosen)
+        kept = tuple(replace(study, reorder=own.reorder) for study in studies if study.study in chosen)
         samples = Packed()
-        makers = [queue for one in kept for queue in self._queues(one, chosen[one.study], within=several)]
+        makers = [queue for study in kept for queue in self._queues(study, chosen[study.study], within=several)]
         for position, make in enumerate(in_turn(makers)):
             samples.append(make(position))
         digest = (
-            sha256("".join(f"{one.study} {one.sha256}\n" for one in kept).encode()).hexdigest()
+            sha256("".join(f"{study.study} {study.sha256}\n" for study in kept).encode()).hexdigest()
             if several
             else kept[0].sha256
         )
@@ -271,7 +271,7 @@ class Study(Kind):
             raise BadOption("dataset.wording", f"'{WORDING}' goes with other amounts: use `relabel: true`")
         files = [path]
         if _several(path):
-            below = {one.parent.name: one for one in studies_below(path)}
+            below = {file.parent.name: file for file in studies_below(path)}
             files = [below[name] for name in chosen_folders(list(below), own.studies)]
         elif own.studies:
             raise BadOption("dataset.studies", "is for a folder of several studies; this path is one")

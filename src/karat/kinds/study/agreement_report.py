@@ -26,8 +26,8 @@ _INSIDE = {True: "yes", False: "no", None: formats.UNKNOWN}
 
 def agreement_text(condition: str, agreement: Agreement, sure: Uncertainty, *, bound: float | None = None) -> str:
     """One condition: the two main numbers, auxiliary ones, then levels, findings, effects, other measures."""
-    whole = agreement.benchmark
-    tests, studies = formats.plural(whole.tests_planned, "test"), formats.plural(whole.planned, "study", "studies")
+    scores = agreement.benchmark
+    tests, studies = formats.plural(scores.tests_planned, "test"), formats.plural(scores.planned, "study", "studies")
     parts = [
         [f"{condition}: {tests} of {studies}"],
         _scores(agreement, sure),
@@ -53,27 +53,27 @@ def _interval(low: float, high: float) -> str:
 
 def _scores(agreement: Agreement, sure: Uncertainty) -> list[str]:
     """PAS, ECS, and auxiliary numbers."""
-    whole, new, other = agreement.benchmark, agreement.ecs_interval, agreement.other
+    scores, new, other = agreement.benchmark, agreement.ecs_interval, agreement.other
     spread, fixed = sure.pas.get(("benchmark", "")), sure.ecs_fixed.get(("benchmark", ""))
     ends = (spread.low, spread.high) if spread is not None else (None, None)
-    pas = formats.estimate(whole.pas, *ends, digits=_DIGITS)
+    pas = formats.estimate(scores.pas, *ends, digits=_DIGITS)
     slope = formats.estimate(agreement.caricature.slope, agreement.caricature.low, agreement.caricature.high)
     these = formats.UNKNOWN if fixed is None else _interval(fixed.low, fixed.high) or str(fixed.reason)
-    agreeing = f"same direction in {whole.tests_agreeing} of {whole.tests_directed}"
+    agreeing = f"same direction in {scores.tests_agreeing} of {scores.tests_directed}"
     ceiling = f"{_number(sure.noise_ceiling)}, over {formats.plural(sure.noise_ceiling_n, 'test')} with errors"
     differs = f"another d in {other.differs} of {formats.plural(len(agreement.tests), 'test')}"
-    strict = f"{_number(whole.ecs_strict)} as published, {_number(whole.ecs_strict_chi2)} as a χ² test"
+    strict = f"{_number(scores.ecs_strict)} as published, {_number(scores.ecs_strict_chi2)} as a χ² test"
     return [
-        f"PAS  {pas}   of {whole.tests_used} of {whole.tests_planned} tests",
-        f"     with direction {_number(whole.pas_directional)}; {agreeing}",
-        *(["     no test has a statistic on both sides: there is an ECS and no PAS"] if not whole.tests_used else []),
-        f"ECS  {_number(whole.ecs.value)}   of {whole.tests_with_effects} of {whole.tests_planned} tests",
+        f"PAS  {pas}   of {scores.tests_used} of {scores.tests_planned} tests",
+        f"     with direction {_number(scores.pas_directional)}; {agreeing}",
+        *(["     no test has a statistic on both sides: there is an ECS and no PAS"] if not scores.tests_used else []),
+        f"ECS  {_number(scores.ecs.value)}   of {scores.tests_with_effects} of {scores.tests_planned} tests",
         f"     for new studies {_interval(new.low, new.high) or new.reason}",
         f"     for these studies {these}",
         f"     of a perfect copy, given the errors of both sides: {ceiling}",
-        f"     r {_number(whole.ecs.pearson)}, bias factor {_number(whole.ecs.bias)}, agent's slope {slope}",
+        f"     r {_number(scores.ecs.pearson)}, bias factor {_number(scores.ecs.bias)}, agent's slope {slope}",
         f"     by the convention {other.convention} {_number(other.ecs.value)}; {differs}",
-        f"auxiliary: normalised PAS {_number(whole.normalized)}; ECS-Strict {strict}",
+        f"auxiliary: normalised PAS {_number(scores.normalized)}; ECS-Strict {strict}",
     ]
 
 
@@ -156,17 +156,17 @@ def _measures(agreement: Agreement, bound: float | None) -> list[str]:
 
     rows = []
     for score in agreement.tests:
-        found = replication_measures(score, bound=bound)
-        if found.prediction is None and math.isnan(found.log_replication_bf):
+        measures = replication_measures(score, bound=bound)
+        if measures.prediction is None and math.isnan(measures.log_replication_bf):
             continue
         expected = inside = formats.UNKNOWN
-        if found.prediction is not None:
-            unit = "r" if "Fisher" in found.prediction.method else "d"
-            expected = f"{unit} {formats.signed_interval(found.prediction.low, found.prediction.high)}"
-            inside = _INSIDE[found.prediction.inside]
-        tests = (found.telescopes, found.equivalence) if bound is not None else (found.telescopes,)
+        if measures.prediction is not None:
+            unit = "r" if "Fisher" in measures.prediction.method else "d"
+            expected = f"{unit} {formats.signed_interval(measures.prediction.low, measures.prediction.high)}"
+            inside = _INSIDE[measures.prediction.inside]
+        tests = (measures.telescopes, measures.equivalence) if bound is not None else (measures.telescopes,)
         p_values: list[Cell] = [PValue(test.p if test is not None else None) for test in tests]
-        cells = (_effect(found.log_replication_bf), Text(expected), Text(inside), *p_values)
+        cells = (_effect(measures.log_replication_bf), Text(expected), Text(inside), *p_values)
         rows.append(Row(name=_named(score), cells=cells))
     heads = ["finding", "ln BF replication", "expected by chance", "inside", "small telescopes p"]
     return _table([*heads, *([f"p, |difference| < {bound:g}"] if bound is not None else [])], rows)

@@ -70,7 +70,7 @@ class Units:
         alone: dict[str, int] = {}
         for (_, name), unit in self.groups.items():
             alone[name] = unit if alone.get(name, unit) == unit else NOBODY
-        found = (
+        places = (
             self.participants.get(who, NOBODY)
             if isinstance(who, str)
             else self.groups.get((arm, group), alone.get(group, NOBODY))
@@ -78,7 +78,7 @@ class Units:
             else NOBODY
             for who, group, arm in zip(people, groups, arms, strict=True)
         )
-        return np.fromiter(found, dtype=np.intp, count=count)
+        return np.fromiter(places, dtype=np.intp, count=count)
 
 
 class StudyRun(msgspec.Struct, frozen=True, kw_only=True):
@@ -111,13 +111,13 @@ def study_draws(
     apart = rng.spawn(len(plans))
     smoothing = rng.spawn(1)[0]
     dice = [deepcopy(smoothing) for _ in plans]  # equal answers have equal replicates
-    found: list[list[Floats]] = [[] for _ in plans]
+    results: list[list[Floats]] = [[] for _ in plans]
     for weights in blocks:
-        for plan, parts, own in zip(plans, found, dice, strict=True):
+        for plan, parts, own in zip(plans, results, dice, strict=True):
             parts.append(plan.replicates(weights, own))
     return [
         plan.draws(np.concatenate(parts) if parts else np.empty((0, 3, len(plan.run.scores))), rng=own)
-        for plan, parts, own in zip(plans, found, apart, strict=True)
+        for plan, parts, own in zip(plans, results, apart, strict=True)
     ]
 
 
@@ -200,16 +200,16 @@ class _Plan:
 
     def replicates(self, weights: Floats, rng: np.random.Generator) -> Floats:
         """(replicates, 3, tests): statistic, ln BF and d. `rng`: of groups whose answers are all the same."""
-        found = np.full((len(weights), 3, len(self.run.scores)), np.nan)
+        values = np.full((len(weights), 3, len(self.run.scores)), np.nan)
         if self._reducer is not None:
             for at, drawn in enumerate(weights):
-                self._reduced(drawn, found[at])
-            return found
+                self._reduced(drawn, values[at])
+            return values
         for at, rows in self._rows.items():
             method = self.run.scores[at].method
-            one = replicate_test(rows, weights, method=method, convention=self._convention, rng=rng)
-            found[:, 0, at], found[:, 1, at], found[:, 2, at] = one.statistic, one.log_bf, one.d
-        return found
+            replicate = replicate_test(rows, weights, method=method, convention=self._convention, rng=rng)
+            values[:, 0, at], values[:, 1, at], values[:, 2, at] = replicate.statistic, replicate.log_bf, replicate.d
+        return values
 
     def _fewest(self, at: int) -> int:
         """The units of the smallest arm of a test; 0: its statistic was drawn."""
@@ -219,7 +219,7 @@ class _Plan:
             return 0
         return int(self.units.sizes[np.unique(self.units.strata[np.unique(used)])].min())
 
-    def _reduced(self, weights: Floats, found: Floats) -> None:
+    def _reduced(self, weights: Floats, values: Floats) -> None:
         """One replicate of a study whose own code makes the columns; none if that code fails."""
         assert self._reducer is not None
         if self.reasons:
@@ -230,15 +230,15 @@ class _Plan:
             return
         for at, score in enumerate(self.run.scores):
             if score.test.agent.missing is None:
-                found[:, at] = measured(self._test(score), columns, score.method, convention=self._convention)
+                values[:, at] = measured(self._test(score), columns, score.method, convention=self._convention)
 
-    def draws(self, found: Floats, *, rng: np.random.Generator) -> StudyDraws:
+    def draws(self, values: Floats, *, rng: np.random.Generator) -> StudyDraws:
         """All replicates; tests without their own are drawn from their statistics."""
-        log_bf, d = found[:, 1].copy(), found[:, 2].copy()
+        log_bf, d = values[:, 1].copy(), values[:, 2].copy()
         for at in self.reasons:
             score = self.run.scores[at]
             log_bf[:, at], d[:, at] = draw_statistics(
-                score, rng=rng, replicates=len(found), convention=self._convention
+                score, rng=rng, replicates=len(values), convention=self._convention
             )
         return StudyDraws(
             draws=Draws(
@@ -247,7 +247,7 @@ class _Plan:
                 drawn=tuple(self._drawn(at) for at in range(len(self.run.scores))),
                 units=tuple(self._fewest(at) for at in range(len(self.run.scores))),
             ),
-            statistic=found[:, 0],
+            statistic=values[:, 0],
             units=len(self.units.strata),
             smallest=int(self.units.sizes.min(initial=len(self.units.strata))),
             reasons=self.reasons,
@@ -267,7 +267,7 @@ def _undrawable(rows: Places, units: Units, data: Columns) -> str | None:
     if (rows == NOBODY).any():
         return "some rows of `data` name neither a participant nor a group that was asked"
     used = np.unique(rows)
-    groups, people = (np.unique(units.strata[used[units.grouped[used] == one]]) for one in (True, False))
+    groups, people = (np.unique(units.strata[used[units.grouped[used] == in_group]]) for in_group in (True, False))
     if (units.sizes[groups] < 2).any():
         return "an arm has a single group: there is no other to draw"
     asked = int(units.sizes[people].sum())
@@ -336,20 +336,20 @@ def copied_rows(data: Columns, places: Places, weights: Floats) -> dict[str, lis
     rows = np.repeat(np.arange(len(places)), times)
     copy = np.arange(len(rows)) - np.repeat(np.cumsum(times) - times, times)
     picked = rows.tolist()
-    found = {name: [column[at] for at in picked] for name, column in data.items()}
+    columns = {name: [column[at] for at in picked] for name, column in data.items()}
     for name in ("participant", "group_id"):
-        if name in found:
-            found[name] = [
+        if name in columns:
+            columns[name] = [
                 f"{who}#{number}" if number and isinstance(who, str) else who
-                for who, number in zip(found[name], copy.tolist(), strict=True)
+                for who, number in zip(columns[name], copy.tolist(), strict=True)
             ]
-    return found
+    return columns
 
 
 def measured(test: Test, columns: Columns, method: str, *, convention: str) -> tuple[float, float, float]:
     """Statistic, ln BF and d of one replicate, computed like every other test; rank tests are asymptotic."""
     side = agent_side(test, columns)
     method = "asymptotic" if test.kind == "mannwhitney" else method
-    found = measure(test.statistic_kind, side, method=method, convention=convention)
-    two_by_two = test.kind == "contingency" and not np.isnan(found.effect)
-    return found.effect if two_by_two else side.statistic, found.log_bf, found.d
+    measures = measure(test.statistic_kind, side, method=method, convention=convention)
+    two_by_two = test.kind == "contingency" and not np.isnan(measures.effect)
+    return measures.effect if two_by_two else side.statistic, measures.log_bf, measures.d

@@ -104,11 +104,11 @@ class Drawn(msgspec.Struct, frozen=True, kw_only=True):
 def study_charts(agreement: Agreement, sure: Uncertainty, *, condition: str = "agent") -> tuple[Chart, ...]:
     """For a table of tests: posteriors of people and agent, effects against effects, a forest of differences."""
     names = apart(f"{'/'.join(filter(None, test.test.finding_id))} {test.test.test}" for test in agreement.tests)
-    whole, slope = agreement.benchmark, agreement.caricature
+    scores, slope = agreement.benchmark, agreement.caricature
     spread, fixed = sure.pas.get(("benchmark", "")), sure.ecs_fixed.get(("benchmark", ""))
 
     def estimated(value: float, low: float | None, high: float | None) -> Estimate:
-        return Estimate(value=value, low=low, high=high, se=None, n=whole.tests_used, level=agreement.level, method="")
+        return Estimate(value=value, low=low, high=high, se=None, n=scores.tests_used, level=agreement.level, method="")
 
     drawn = Drawn(
         condition=condition,
@@ -121,11 +121,11 @@ def study_charts(agreement: Agreement, sure: Uncertainty, *, condition: str = "a
             )
             for name, test in zip(names, agreement.tests, strict=True)
         ),
-        pas=estimated(whole.pas, *((None, None) if spread is None else (spread.low, spread.high))),
-        ecs=estimated(whole.ecs.value, *((None, None) if fixed is None else (fixed.low, fixed.high))),
-        tests_used=whole.tests_used,
-        studies_used=whole.used,
-        tests_with_effects=whole.tests_with_effects,
+        pas=estimated(scores.pas, *((None, None) if spread is None else (spread.low, spread.high))),
+        ecs=estimated(scores.ecs.value, *((None, None) if fixed is None else (fixed.low, fixed.high))),
+        tests_used=scores.tests_used,
+        studies_used=scores.used,
+        tests_with_effects=scores.tests_with_effects,
         opposed=len(agreement.opposed),
         line=_Slope(slope=slope.slope, low=slope.low, high=slope.high, centre=slope.centre,
                     centre_agent=slope.centre_agent),
@@ -136,30 +136,30 @@ def study_charts(agreement: Agreement, sure: Uncertainty, *, condition: str = "a
 
 def condition_charts(condition: StudyCondition, *, floor: StudyFloor | None = None) -> tuple[Chart, ...]:
     """The same for a condition of a run: means over repetitions. `floor`: random answers, for comparison."""
-    posteriors = {(one.study, one.sub_study, one.finding, one.test): one.pi for one in floor.tests} if floor else {}
+    posteriors = {(row.study, row.sub_study, row.finding, row.test): row.pi for row in floor.tests} if floor else {}
     keyed = [
         ((finding.study, finding.sub_study, finding.id, test.id), test)
         for finding in condition.findings
         for test in finding.tests
     ]
     names = apart(f"{'/'.join(filter(None, key[:3]))} {key[3]}" for key, _ in keyed)
-    whole, slope = condition.benchmark, condition.caricature
+    scores, slope = condition.benchmark, condition.caricature
     drawn = Drawn(
         condition=condition.condition,
         tests=tuple(
             _of_test(name, key[0], test, _known(posteriors.get(key)))
             for name, (key, test) in zip(names, keyed, strict=True)
         ),
-        pas=whole.pas,
-        ecs=whole.ecs,
-        tests_used=whole.tests_used,
-        studies_used=whole.used,
-        tests_with_effects=whole.tests_with_effects,
+        pas=scores.pas,
+        ecs=scores.ecs,
+        tests_used=scores.tests_used,
+        studies_used=scores.used,
+        tests_with_effects=scores.tests_with_effects,
         opposed=sum(finding.opposed for finding in condition.findings),
         line=_Slope(slope=_known(slope.slope), low=_known(slope.low), high=_known(slope.high),
                     centre=_known(slope.centre), centre_agent=_known(slope.centre_agent)),
         repetitions=max((len(test.repetitions) for _, test in keyed), default=1),
-        level=whole.pas.level,
+        level=scores.pas.level,
         floor=None if floor is None else floor.benchmark.pas,
         floor_ecs=None if floor is None else floor.benchmark.ecs,
     )  # fmt: skip
@@ -266,7 +266,7 @@ def _effect(value: float, se: float, z: float) -> blocks.Estimate:
 
 def _profile(drawn: Drawn, tests: Sequence[_Test]) -> Chart:
     z, interval = z_of_level(drawn.level), f"{formats.level(drawn.level)} interval"
-    reach = 1.1 * max(max(abs(one.d_human), abs(one.d_agent)) for one in tests) or 1.0
+    reach = 1.1 * max(max(abs(test.d_human), abs(test.d_agent)) for test in tests) or 1.0
     points, rows = [], []
     for test in tests:
         people, agent = _effect(test.d_human, test.d_human_se, z), _effect(test.d_agent, test.d_agent_se, z)
@@ -311,16 +311,16 @@ def _profile(drawn: Drawn, tests: Sequence[_Test]) -> Chart:
 def _forest(drawn: Drawn, ending: str, tests: Sequence[_Test]) -> Chart:
     z, interval = z_of_level(drawn.level), f"{formats.level(drawn.level)} interval"
     lines, rows, ends = [], [], [0.0]
-    for one in tests:
-        more = _effect(one.d_agent - one.d_human, math.hypot(one.d_human_se, one.d_agent_se), z)
+    for test in tests:
+        more = _effect(test.d_agent - test.d_human, math.hypot(test.d_human_se, test.d_agent_se), z)
         ends += [abs(end) for end in (more.value, more.low, more.high) if end is not None]
-        lines.append(Line(name=one.name, marks=blocks.marks_of(more)))
-        rest = (Number(value, signed=True) for value in (one.d_human, one.d_agent, one.z_diff))
-        rows.append(Row(name=one.name, cells=(more, *rest)))
+        lines.append(Line(name=test.name, marks=blocks.marks_of(more)))
+        numbers = (Number(value, signed=True) for value in (test.d_human, test.d_agent, test.z_diff))
+        rows.append(Row(name=test.name, cells=(more, *numbers)))
     reach = 1.05 * max(ends) or 1.0
     judged = [test for test in drawn.tests if test.has_effects and math.isfinite(test.z_diff)]
-    differing = [one for one in judged if abs(one.z_diff) > z]
-    above = sum(one.z_diff > 0 for one in differing)
+    differing = [test for test in judged if abs(test.z_diff) > z]
+    above = sum(test.z_diff > 0 for test in differing)
     heads = ("finding and test", f"agent − people, d [{interval}]", "d people", "d agent", "z")
     axis = Axis(title="agent − people, Cohen's d", start=-reach, end=reach, zero=0.0)
     caption = f"Effects less those of people: {drawn.condition}"
@@ -365,7 +365,7 @@ def participants_chart(condition: StudyCondition) -> tuple[Chart, ...]:
         title += f"; fewest in {name}, {formats.count(least.parsed)} of {formats.count(least.planned)}"
     axis = Axis(title="share of the planned participants", start=0.0, end=1.0, percent=True)
     heads = ("study and arm", "planned", *_PEOPLE, "parsed, of planned")
-    made = Chart(
+    chart = Chart(
         name=slug("participants", condition.condition),
         title=title,
         description="One line per arm: the shares of its participants who were asked, who answered everything they "
@@ -375,4 +375,4 @@ def participants_chart(condition: StudyCondition) -> tuple[Chart, ...]:
         table=Table(caption=f"Participants: {condition.condition}", columns=columns(*heads), rows=tuple(rows)),
         legend=_PEOPLE, detail=True,
     )  # fmt: skip
-    return (made,)
+    return (chart,)

@@ -63,7 +63,7 @@ def _cases(study: StudyFile, test: Test, needed: Sequence[str]) -> Iterator[Case
 
 def _person(study: StudyFile, case: Case) -> Response:
     arm, gaps, pick = case
-    values = {name: _answer(one, pick) for name, one in study.arms[arm].answered.items() if name not in gaps}
+    values = {name: _answer(field, pick) for name, field in study.arms[arm].answered.items() if name not in gaps}
     given = study.persons[0] if study.persons else {}
     profile = {name: given.get(name, _first(study.participants.profile.get(name))) for name in study.attributes}
     game = study.arms[arm].rounds is not None
@@ -128,33 +128,33 @@ class Found(Protocol):
 
 
 def check_test(
-    found: Found, study: StudyFile, test: Test, *, place: Place, shape: Shape | None, arms: Sequence[str]
+    checked: Found, study: StudyFile, test: Test, *, place: Place, shape: Shape | None, arms: Sequence[str]
 ) -> None:
     """Every fault of one test. `shape`: the columns of `derive`, if requested; `arms`: the names of all."""
-    good = _check_groups(found, study, test, place, shape, arms)
-    good &= _check_columns(found, test, place, shape, reduced=study.reducer is not None)
+    good = _check_groups(checked, study, test, place, shape, arms)
+    good &= _check_columns(checked, test, place, shape, reduced=study.reducer is not None)
     if study.reducer is not None and test.needs is None:
-        found.fault(place, "needs is missing: karat cannot see which fields the reducer uses")
+        checked.fault(place, "needs is missing: karat cannot see which fields the reducer uses")
     for at, name in enumerate(test.needs or ()):
         if name not in study.fields:
-            found.fault((*place, "needs", at), f"no arm has a field '{name}'{did_you_mean(name, study.fields)}")
-    found.notes.extend(f"{test_label(found.root, place)}: {note}" for note in _of_design(study, test, shape))
+            checked.fault((*place, "needs", at), f"no arm has a field '{name}'{did_you_mean(name, study.fields)}")
+    checked.notes.extend(f"{test_label(checked.root, place)}: {note}" for note in _of_design(study, test, shape))
     if test.use is not None and test.reason is None:
-        found.fault((*place, "use"), "needs a `reason`: why the published numbers disagree")
+        checked.fault((*place, "use"), "needs a `reason`: why the published numbers disagree")
     if test.expect not in _UNDIRECTED and (test.outcomes is not None or len(test.cells) > 2):
-        found.fault(
+        checked.fault(
             (*place, "expect"),
             f"must be 'equal' or 'different', got '{test.expect}': several groups or outcomes have no direction",
         )
         good = False
     if not good:
         return
-    numbers = Numbers(test=test, arms=study.arms, root=found.root, place=place)
+    numbers = Numbers(test=test, arms=study.arms, root=checked.root, place=place)
     check_numbers(numbers)
     _check_n(numbers, study, shape)
     for where, message in numbers.faults:
-        found.fault(where, message)
-    found.notes.extend(f"{test_label(found.root, place)}: {note}" for note in numbers.notes)
+        checked.fault(where, message)
+    checked.notes.extend(f"{test_label(checked.root, place)}: {note}" for note in numbers.notes)
 
 
 def _of_design(study: StudyFile, test: Test, shape: Shape | None) -> Iterator[str]:
@@ -177,26 +177,26 @@ def _of_design(study: StudyFile, test: Test, shape: Shape | None) -> Iterator[st
 def test_label(root: Node, place: Place) -> str:
     """The finding and the test, as named in the file."""
     named = [root.get(*place[:2], "sub_study"), root.get(*place[:2], "id"), root.get(*place, "id")]
-    return " ".join(str(one.value) for one in named if one is not None and one.value)
+    return " ".join(str(node.value) for node in named if node is not None and node.value)
 
 
 def _check_groups(
-    found: Found, study: StudyFile, test: Test, place: Place, shape: Shape | None, arms: Sequence[str]
+    checked: Found, study: StudyFile, test: Test, place: Place, shape: Shape | None, arms: Sequence[str]
 ) -> bool:
     wanted = _GROUPS.get(test.kind, 1)
     groups = test.groups
     if groups is None:
         if wanted != 1:
-            found.fault(place, f"groups is missing: what a {test.kind} compares")
+            checked.fault(place, f"groups is missing: what a {test.kind} compares")
         return wanted == 1
     count = len(groups.levels)
     good = True
     if (wanted is None and count < 2) or (wanted is not None and count != wanted):
         few = "two or more levels" if wanted is None else f"{wanted} level{'s' if wanted > 1 else ''}"
-        found.fault((*place, "groups", "levels"), f"a {test.kind} takes {few}, got {count}")
+        checked.fault((*place, "groups", "levels"), f"a {test.kind} takes {few}, got {count}")
         good = False
     if len(set(groups.names)) < count:
-        found.fault((*place, "groups", "levels"), "a level appears twice")
+        checked.fault((*place, "groups", "levels"), "a level appears twice")
         good = False
     columns = [((*place, "groups", "levels"), groups.column, groups.names)]
     columns += [
@@ -207,12 +207,12 @@ def _check_groups(
         possible = _possible(study, column, arms, shape)
         for name in known:
             if possible is not None and name not in possible:
-                found.fault(where, f"'{column}' is never '{name}'{did_you_mean(name, possible)}")
+                checked.fault(where, f"'{column}' is never '{name}'{did_you_mean(name, possible)}")
                 good = False
-    return _check_factors(found, test, groups, place) and good
+    return _check_factors(checked, test, groups, place) and good
 
 
-def _check_factors(found: Found, test: Test, groups: Groups, place: Place) -> bool:
+def _check_factors(checked: Found, test: Test, groups: Groups, place: Place) -> bool:
     """The other columns of a factorial design."""
     factors, wrong = test.factors or {}, ""
     if factors and test.statistic_kind != "anova":
@@ -227,26 +227,26 @@ def _check_factors(found: Found, test: Test, groups: Groups, place: Place) -> bo
             "of a larger design, test the contrasts that the claim is about"
         )
     if wrong:
-        found.fault((*place, "factors"), wrong)
+        checked.fault((*place, "factors"), wrong)
     return not wrong
 
 
 def _possible(study: StudyFile, column: str, arms: Sequence[str], shape: Shape | None) -> list[str] | None:
     """The values that a column can have; None if unknown."""
     if shape is not None and column in shape.sources and column not in shape.sources[column]:
-        made = shape.types.get(column)  # by derive, perhaps over a column of the same name
-        return ["true", "false"] if made == "BOOLEAN" else None
+        derived = shape.types.get(column)  # by derive, perhaps over a column of the same name
+        return ["true", "false"] if derived == "BOOLEAN" else None
     if column == "arm":
         return list(arms)
     attribute = study.participants.profile.get(column)
     if isinstance(attribute, dict):
         return list(attribute)
-    options = [label for arm in study.arms.values() for name, one in arm.answered.items() if name == column
-               for label in one.labels]  # fmt: skip
+    options = [label for arm in study.arms.values() for name, field in arm.answered.items() if name == column
+               for label in field.labels]  # fmt: skip
     return list(dict.fromkeys(options)) or None
 
 
-def _check_columns(found: Found, test: Test, place: Place, shape: Shape | None, *, reduced: bool) -> bool:
+def _check_columns(checked: Found, test: Test, place: Place, shape: Shape | None, *, reduced: bool) -> bool:
     named: list[tuple[Place, str]] = [((*place, "measure"), test.measure)]
     if isinstance(test.against, str):
         named.append(((*place, "against"), test.against))
@@ -255,22 +255,22 @@ def _check_columns(found: Found, test: Test, place: Place, shape: Shape | None, 
         named += [((*place, "factors", name), name) for name in test.factors or {}]
     good = True
     if test.kind in {"correlation", "spearman"} and not isinstance(test.against, str):
-        found.fault(place, "against is missing: the second column of a correlation")
+        checked.fault(place, "against is missing: the second column of a correlation")
         good = False
     if test.kind == "ttest_paired" and test.against is None:
-        found.fault(place, "against is missing: the column, or the number, that each answer is compared with")
+        checked.fault(place, "against is missing: the column, or the number, that each answer is compared with")
         good = False
     if test.outcomes is not None and test.kind != "contingency":
-        found.fault((*place, "outcomes"), f"are for contingency; this is a {test.kind}")
+        checked.fault((*place, "outcomes"), f"are for contingency; this is a {test.kind}")
     if shape is None or reduced:
         return good
     for where, name in named:
         if name not in shape.types:
-            found.fault(where, f"derive gives no column '{name}'{did_you_mean(name, shape.types, listing=False)}")
+            checked.fault(where, f"derive gives no column '{name}'{did_you_mean(name, shape.types, listing=False)}")
             good = False
     kind = shape.types.get(test.measure)
     if kind is not None and test.outcomes is None and kind.startswith(("VARCHAR", "ENUM")):
-        found.fault((*place, "measure"), f"'{test.measure}' is text; make it true or false, or a number, in `derive`")
+        checked.fault((*place, "measure"), f"'{test.measure}' is text; make it true or false, or a number, in `derive`")
         good = False
     return good
 
@@ -340,29 +340,29 @@ def check(
     `whole`: top, participants and arms could all be read; `arms`: the names of all, including
     unreadable ones; `sql`: ask the SQL engine for the result of `derive`.
     """
-    found = Checked(root=node)
+    checked = Checked(root=node)
     if study.study and not _SHORT.match(study.study):
-        found.fault(("study",), f"must be a short name of letters, digits, _, . and -, got {shown(study.study)}")
+        checked.fault(("study",), f"must be a short name of letters, digits, _, . and -, got {shown(study.study)}")
     for name, arm in study.arms.items():
         if arm.rounds is not None and arm.rounds.roles:
-            _check_roles(found, study, arm, ("arms", name), whole=whole)
+            _check_roles(checked, study, arm, ("arms", name), whole=whole)
         else:
-            _check_arm(found, study, name, arm, whole=whole)
-    _check_types(found, study)
-    _check_people(found, study)
-    columns_hold = not any(re.search(r"\.(fields|profile)\b", fault.place) for fault in found.faults)
-    _check_ids(found, study)
-    shape = _shape(found, study) if sql and columns_hold else None
+            _check_arm(checked, study, name, arm, whole=whole)
+    _check_types(checked, study)
+    _check_people(checked, study)
+    columns_hold = not any(re.search(r"\.(fields|profile)\b", fault.place) for fault in checked.faults)
+    _check_ids(checked, study)
+    shape = _shape(checked, study) if sql and columns_hold else None
     for place, test in tests:
-        check_test(found, study, test, place=place, shape=shape, arms=arms if not whole else tuple(study.arms))
-    if whole and shape is not None and study.reducer is None and not found.faults:
+        check_test(checked, study, test, place=place, shape=shape, arms=arms if not whole else tuple(study.arms))
+    if whole and shape is not None and study.reducer is None and not checked.faults:
         unread = counted_unread(study, [test for _, test in tests], shape)
         labels = [test_label(node, place) for place, _ in tests]
-        found.notes += [f"{label}: {why}" for label, why in zip(labels, unread, strict=True) if why]
+        checked.notes += [f"{label}: {why}" for label, why in zip(labels, unread, strict=True) if why]
     if whole and shape is not None and len(tests) == len(study.tests):
         used = {arm for _, test in tests for arm in arms_of(study, test, fields_needed(study, test, shape))}
-        found.notes += [f"arms.{name}: no test looks at its participants" for name in study.arms if name not in used]
-    return found
+        checked.notes += [f"arms.{name}: no test looks at its participants" for name in study.arms if name not in used]
+    return checked
 
 
 def _shape(checked: Checked, study: StudyFile) -> Shape | None:
@@ -439,7 +439,7 @@ def _check_payoffs(checked: Checked, rounds: Rounds, place: Place) -> None:
         wrong = check_payoff(formula, fields) if name in fields else f"is not a role{did_you_mean(name, fields)}"
         if wrong:
             checked.fault((*place, name), wrong)
-    if rounds.payoffs and any(one.scale != 1 for own in fields.values() for one in own.values()):
+    if rounds.payoffs and any(field.scale != 1 for own in fields.values() for field in own.values()):
         checked.fault(place, "use the answers as they are given: remove `scale` from the fields")
 
 
@@ -492,14 +492,14 @@ def _check_fields(checked: Checked, study: StudyFile, place: Place, fields: Mapp
 
 def _check_relabelled(found: Checked, relabel: Relabelled | None, fields: Mapping[str, Answered], place: Place) -> None:
     """Answers to other amounts must fit what `derive` counts: the same fields, types and labels."""
-    for name, one in (relabel.fields if relabel is not None else {}).items():
+    for name, field in (relabel.fields if relabel is not None else {}).items():
         first = fields.get(name)
         if first is None:
             found.fault((*place, name), f"is not a field of this task{did_you_mean(name, fields)}")
-        elif (one.type, one.labels, one.optional) != (first.type, first.labels, first.optional):
+        elif (field.type, field.labels, field.optional) != (first.type, first.labels, first.optional):
             found.fault((*place, name), f"must stay a {first.type} with the same options: `derive` counts them")
         else:
-            _check_field(found, (*place, name), one)
+            _check_field(found, (*place, name), field)
 
 
 def _check_field(checked: Checked, place: Place, field: Answered) -> None:
@@ -552,7 +552,7 @@ def _check_material(
 
 
 def _stands_in(label: str, text: str, arm: Arm, task: Task) -> bool:
-    values = " ".join(str(one) for one in (*arm.values.values(), *task.values.values()))
+    values = " ".join(str(value) for value in (*arm.values.values(), *task.values.values()))
     return re.search(rf"(?<!\w){re.escape(label)}(?!\w)", f"{text}\n{values}", re.IGNORECASE) is not None
 
 
@@ -560,11 +560,11 @@ def _check_types(checked: Checked, study: StudyFile) -> None:
     """A column has one type in all arms."""
     types: dict[str, tuple[str, str]] = {}
     for name, arm in study.arms.items():
-        for column, one in arm.answered.items():
-            kind, first = types.setdefault(column, (column_type(one), name))
-            if kind != column_type(one):
+        for column, field in arm.answered.items():
+            kind, first = types.setdefault(column, (column_type(field), name))
+            if kind != column_type(field):
                 checked.fault(
-                    ("arms", name, "fields", column), f"is a {one.type} here and a {kind} in arm '{first}'; "
+                    ("arms", name, "fields", column), f"is a {field.type} here and a {kind} in arm '{first}'; "
                     "give one of them another name"
                 )  # fmt: skip
 
@@ -595,13 +595,13 @@ def _profile_fault(entry: Any) -> str:
             return "must give each value its share: {female: 0.5, male: 0.5}"
         return "" if sum(shares) > 0 else "the shares add up to 0"
     if isinstance(entry, list):
-        if not entry or any(not isinstance(one, (str, bool, int, float)) for one in entry):
+        if not entry or any(not isinstance(value, (str, bool, int, float)) for value in entry):
             return "must be [lowest, highest], or a list of values"
         if len(entry) == 2 and all(map(_is_number, entry)) and entry[0] > entry[1]:
             return f"must go from low to high, got {shown(entry[0])} to {shown(entry[1])}"
     if entry is None:
         return "must be a value, a list, or values with shares, got nothing"
-    numbers = [one for one in (entry if isinstance(entry, list) else [entry]) if isinstance(one, (int, float))]
+    numbers = [value for value in (entry if isinstance(entry, list) else [entry]) if isinstance(value, (int, float))]
     return "" if all(abs(number) <= _MOST for number in numbers) else "numbers must be finite, and below 10^15"
 
 
@@ -611,14 +611,14 @@ def _profile_doubt(entry: Any) -> str:
         return f"everybody has {shown(entry)}; [lowest, highest] draws from a range"
     if isinstance(entry, Mapping):
         total = exact_sum(float(share) for share in entry.values())
-        whole = all(float(share).is_integer() for share in entry.values())  # counts, or percentages
-        if not whole and not any(abs(total - all_) <= 0.02 * all_ for all_ in (1, 100)):
+        integral = all(float(share).is_integer() for share in entry.values())  # counts, or percentages
+        if not integral and not any(abs(total - all_) <= 0.02 * all_ for all_ in (1, 100)):
             return f"the shares add up to {total:g}; they are used as proportions"
     return ""
 
 
-def _is_number(one: Any) -> bool:
-    return isinstance(one, (int, float)) and not isinstance(one, bool)
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 def _check_ids(checked: Checked, study: StudyFile) -> None:

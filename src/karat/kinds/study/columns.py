@@ -84,16 +84,16 @@ def fields_needed(study: StudyFile, test: Test, shape: Shape | None) -> tuple[st
     columns = [test.measure, *([test.against] if isinstance(test.against, str) else [])]
     if test.groups is not None:
         columns += [test.groups.column, *(test.factors or {})]
-    found: set[str] = set()
+    seen: set[str] = set()
     waiting = list(columns)
     while waiting:
         name = waiting.pop()
-        if name in found:
+        if name in seen:
             continue
-        found.add(name)
+        seen.add(name)
         waiting += shape.sources.get(name, ()) if shape is not None else ()
         waiting += _paid_for(study) if name == PAYOFF and study.pays else ()
-    traced = tuple(name for name in study.fields if name in found)
+    traced = tuple(name for name in study.fields if name in seen)
     return traced or (tuple(study.fields) if shape is not None else ())
 
 

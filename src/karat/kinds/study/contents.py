@@ -49,15 +49,15 @@ _STATISTIC = {"anova": "F", "interaction": "F",
               "variance_ratio": "ratio", "binomial": "k", "proportion": "k"}  # fmt: skip
 
 
-def held(one: StudyContents) -> list[str]:
+def held(study: StudyContents) -> list[str]:
     """The whole page."""
-    lines = [f"{one.name}: {one.title}", one.source, "", size(one)]
-    forms = ", ".join([*(f"wording: {name}" for name in one.wordings), *["relabel: true"] * one.relabelled])
-    about = {"profile": ", ".join(one.attributes), "licence": one.license, "caveat": one.caveat, "code": one.reducer,
-             "forms": forms}  # fmt: skip
+    lines = [f"{study.name}: {study.title}", study.source, "", size(study)]
+    forms = ", ".join([*(f"wording: {name}" for name in study.wordings), *["relabel: true"] * study.relabelled])
+    about = {"profile": ", ".join(study.attributes), "licence": study.license, "caveat": study.caveat,
+             "code": study.reducer, "forms": forms}  # fmt: skip
     lines += [f"{key + ':':8} {value}" for key, value in about.items() if value]
     rows: list[tuple[str, ...]] = []
-    for arm in one.arms:
+    for arm in study.arms:
         groups = f" in {formats.plural(arm.groups, 'group')}" if arm.groups is not None else ""
         fields = [f"{name}: {formats.excerpt(how, _WIDEST)}" for name, how in arm.fields.items()]
         shown = "; ".join(fields[:3]) + (f"; … {len(fields)} in all" if len(fields) > 3 else "")
@@ -66,11 +66,11 @@ def held(one: StudyContents) -> list[str]:
         participants = f"{formats.count(arm.participants)}{groups}" if arm.participants else "not asked"
         rows.append((arm.name, people, participants, formats.count(arm.questions), shown))
     lines += ["", *table([_ARMS, *rows])]
-    lines += ["", *table([("finding", "claim"), *((finding.id, finding.claim) for finding in one.findings)])]
-    lines += ["", *table([_TESTS, *map(_test_row, one.tests)])]
-    missing = [f"{test.finding} {test.id}: {'; '.join(test.reasons)}" for test in one.tests if test.reasons]
+    lines += ["", *table([("finding", "claim"), *((finding.id, finding.claim) for finding in study.findings)])]
+    lines += ["", *table([_TESTS, *map(_test_row, study.tests)])]
+    missing = [f"{test.finding} {test.id}: {'; '.join(test.reasons)}" for test in study.tests if test.reasons]
     lines += ["", *missing] if missing else []
-    lines += ["", *(f"copy of people's {_copy(copy)}" for copy in one.copies)] if one.copies else []
+    lines += ["", *(f"copy of people's {_copy(copy)}" for copy in study.copies)] if study.copies else []
     return [formats.clean(line).rstrip() for line in lines]
 
 
@@ -86,36 +86,36 @@ def size(contents: StudyContents) -> str:
     return f"{design}: {people}, {formats.plural(contents.questions, 'question')} under one condition"
 
 
-def _test_row(one: HeldTest) -> tuple[str, ...]:
+def _test_row(test: HeldTest) -> tuple[str, ...]:
     return (
-        one.finding,
-        one.id,
-        one.kind,
-        formats.excerpt(one.compares, _WIDEST),
-        formats.excerpt(people_statistic(one), _WIDEST),
-        formats.brief(one.n) if one.n is not None else formats.UNKNOWN,
-        formats.signed(one.d),
-        formats.signed(one.log_bf, digits=1),
-        one.expect,
+        test.finding,
+        test.id,
+        test.kind,
+        formats.excerpt(test.compares, _WIDEST),
+        formats.excerpt(people_statistic(test), _WIDEST),
+        formats.brief(test.n) if test.n is not None else formats.UNKNOWN,
+        formats.signed(test.d),
+        formats.signed(test.log_bf, digits=1),
+        test.expect,
     )
 
 
-def people_statistic(one: HeldTest) -> str:
+def people_statistic(test: HeldTest) -> str:
     """`t(78) = 2.66`, `121/155, 43/152`.
 
     Unpublished values are a dash.
     """
-    if one.table is not None:
-        if all(len(row) == 2 for row in one.table):
-            return ", ".join(f"{row[0]}/{sum(row)}" for row in one.table)
-        return " | ".join(" ".join(map(str, row)) for row in one.table)
-    if one.statistic is None:
+    if test.table is not None:
+        if all(len(row) == 2 for row in test.table):
+            return ", ".join(f"{row[0]}/{sum(row)}" for row in test.table)
+        return " | ".join(" ".join(map(str, row)) for row in test.table)
+    if test.statistic is None:
         return formats.UNKNOWN
-    letter = _STATISTIC.get(one.kind, "t")
+    letter = _STATISTIC.get(test.kind, "t")
     if letter == "k":
-        return f"{formats.brief(one.statistic)}/{'' if one.n is None else formats.brief(one.n)}"
-    free = [formats.brief(df) for df in (one.df1, one.df2) if df is not None]
-    return f"{letter}{'(' + ', '.join(free) + ')' if free else ''} = {formats.number(one.statistic)}"
+        return f"{formats.brief(test.statistic)}/{'' if test.n is None else formats.brief(test.n)}"
+    free = [formats.brief(df) for df in (test.df1, test.df2) if df is not None]
+    return f"{letter}{'(' + ', '.join(free) + ')' if free else ''} = {formats.number(test.statistic)}"
 
 
 def _copy(test: CopyTest) -> str:
@@ -255,10 +255,10 @@ def _arm(name: str, arm: Arm, samples: Sequence[Sample]) -> HeldArm:
     return HeldArm(
         name=name,
         people=arm.n,
-        participants=sum(len(one.detail.get("members", (one,))) for one in own),
+        participants=sum(len(sample.detail.get("members", (sample,))) for sample in own),
         groups=None if rounds is None else len(own),
         questions=len(shown) if rounds is None else rounds.count,
-        fields={field: described(one) for task in shown for field, one in task.fields.items()},
+        fields={field: described(answered) for task in shown for field, answered in task.fields.items()},
         payoffs=(rounds.payoffs if rounds is not None else None) or {},
     )
 
@@ -343,22 +343,22 @@ class StudyPage(msgspec.Struct, frozen=True, kw_only=True):
 
 def shipped_pages() -> ListedStudies:
     """Every study included with karat."""
-    found = [_contents(name) for name in shipped_studies()]
+    studies = [_contents(name) for name in shipped_studies()]
     return ListedStudies(
         studies=tuple(
             ListedStudy(
-                name=one.name,
-                title=one.title,
-                domain=one.domain,
-                participants=one.participants,
-                questions=one.questions,
-                findings=len(one.findings),
-                tests=len(one.tests),
-                source=one.source,
-                wordings=one.wordings,
-                relabelled=one.relabelled,
+                name=study.name,
+                title=study.title,
+                domain=study.domain,
+                participants=study.participants,
+                questions=study.questions,
+                findings=len(study.findings),
+                tests=len(study.tests),
+                source=study.source,
+                wordings=study.wordings,
+                relabelled=study.relabelled,
             )
-            for one in found
+            for study in studies
         )
     )
 
@@ -385,14 +385,14 @@ def _authors(source: str) -> str:
     >>> _authors("Tversky, A., & Kahneman, D. (1981). The framing of decisions. Science, 211, 453-458.")
     'Tversky & Kahneman (1981)'
     """
-    before, year, rest = source.partition(" (")
+    before, year, after = source.partition(" (")
     names = re.findall(r"(?:^|[,&] )([^\W\d_][\w' -]+), [^\W\d_]\.", before)
     if not names or not year:
         return formats.excerpt(source, _LONGEST_TITLE)
     authors = (
         f"{names[0]} et al." if len(names) > 3 else " & ".join([", ".join(names[:-1]), names[-1]]).removeprefix(" & ")
     )
-    return formats.excerpt(f"{authors} ({rest.partition(')')[0]})", _LONGEST_TITLE)
+    return formats.excerpt(f"{authors} ({after.partition(')')[0]})", _LONGEST_TITLE)
 
 
 """1: 2026-11, the first."""
@@ -454,27 +454,28 @@ def asked_study(path: Path) -> Path | None:
 
     Raises BadOption for a name that is neither a file nor a study.
     """
-    found = study_of(path)
-    if found is None and not path.exists() and path.suffix not in {".yaml", ".yml"}:
+    study = study_of(path)
+    if study is None and not path.exists() and path.suffix not in {".yaml", ".yml"}:
         try:
             locate(str(path), folders=[Path.cwd()])
         except BadOption as bad:
             raise BadOption("FILE", str(bad).removeprefix(f"{bad.option}: ")) from bad
-    return found
+    return study
 
 
 def check_studies(kind: Study, path: Path) -> CheckedStudies:
     """Reads the studies, and tests their copies."""
     try:
-        found: Dataset = kind.load(path)
+        dataset: Dataset = kind.load(path)
     except BadDataset as bad:
         faults = tuple(StudyFault(place=fault.place, line=fault.line, message=fault.message) for fault in bad.faults)
         return CheckedStudies(path=bad.path, ready=False, faults=faults, studies=())
     studies = tuple(
-        contents_of(study, [one for one in found if one.detail["study"] == study.study]) for study in studies_of(found)
+        contents_of(study, [sample for sample in dataset if sample.detail["study"] == study.study])
+        for study in studies_of(dataset)
     )
     good = all(copy.passed for study in studies for copy in study.copies)
-    return CheckedStudies(path=str(found.path), ready=good, faults=(), studies=studies)
+    return CheckedStudies(path=str(dataset.path), ready=good, faults=(), studies=studies)
 
 
 _MEANINGS = {"unchecked": "a published number that nothing could be compared with, or that is printed otherwise"}
@@ -491,7 +492,7 @@ def lint(path: Path, kind: Study) -> Linted:
         message = "is an experiment file: use `karat check` for it, and lint for its dataset"
         raise BadDataset(str(path), [Fault(place="file", message=message)])
     try:
-        found = kind.load(path)
+        dataset = kind.load(path)
     except BadDataset as bad:
         return Linted(
             kind="study", path=path, sha256="", samples=0, turns=0, doubted=(), meanings=_MEANINGS,
@@ -500,21 +501,21 @@ def lint(path: Path, kind: Study) -> Linted:
     return Linted(
         kind="study",
         path=path,
-        sha256=found.sha256,
-        samples=len(found),
-        turns=sum(len(sample.turns) for sample in found),
-        doubted=tuple(_doubted(found)),
+        sha256=dataset.sha256,
+        samples=len(dataset),
+        turns=sum(len(sample.turns) for sample in dataset),
+        doubted=tuple(_doubted(dataset)),
         meanings=_MEANINGS,
     )
 
 
-def _doubted(found: Dataset) -> list[Doubted]:
+def _doubted(dataset: Dataset) -> list[Doubted]:
     """One for each note; its place is the finding and the test."""
     doubted = []
-    for study in studies_of(found):
+    for study in studies_of(dataset):
         for note in study.warnings:
             where, colon, message = note.partition(": ")
             place, text = (where, message) if colon else ("file", note)
-            one = place if found.path.is_file() else f"{study.study}: {place}"
-            doubted.append(Doubted(id=one, turn=None, reasons=("unchecked",), evidence={"unchecked": {text: None}}))
+            name = place if dataset.path.is_file() else f"{study.study}: {place}"
+            doubted.append(Doubted(id=name, turn=None, reasons=("unchecked",), evidence={"unchecked": {text: None}}))
     return doubted

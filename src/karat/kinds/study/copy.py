@@ -35,20 +35,20 @@ def statistic_copies(study: StudyFile) -> list[StudyTest]:
 
     A test without usable human numbers has none on either side.
     """
-    found = []
+    tests = []
     for finding, test in study.tests:
         human = human_side(test, study.arms)
         agent = (
             Side(missing=human.missing) if human.missing is not None else agent_side(test, statistic_copy(test, human))
         )
-        found.append(
+        tests.append(
             StudyTest(
                 study=study.study, finding=finding.id, sub_study=finding.sub_study, test=test.id,
                 kind=test.statistic_kind,
                 domain=study.domain, human=human, agent=agent, coverage=1.0,
             )
         )  # fmt: skip
-    return found
+    return tests
 
 
 def answer_copy(study: StudyFile, path: Path | None = None) -> list[Response]:
@@ -60,7 +60,7 @@ def answer_copy(study: StudyFile, path: Path | None = None) -> list[Response]:
     """
     path = path or study.folder / "copy.jsonl"
     rows = read_rows(path)
-    faults, found = list(rows.faults), []
+    faults, responses = list(rows.faults), []
     for number, row in rows.rows:
         place = f"{rows.unit} {number}"
         arm = study.arms.get(str(row.get("arm")))
@@ -69,7 +69,7 @@ def answer_copy(study: StudyFile, path: Path | None = None) -> list[Response]:
             faults.append(Fault(place=place, message=f"the study has no arm '{row.get('arm')}'{hint}"))
             continue
         given = row.get("answers")
-        scales = {name: one.scale for name, one in arm.answered.items() if one.scale != 1}
+        scales = {name: field.scale for name, field in arm.answered.items() if field.scale != 1}
         scaled = (
             {
                 # 4.35 · 100 is 434.99999999999994
@@ -94,7 +94,7 @@ def answer_copy(study: StudyFile, path: Path | None = None) -> list[Response]:
             Fault(place=place, message=f"'{name}' is {kind}") for name, kind in read.kinds.items()
             if not asked[name].optional
         ]  # fmt: skip
-        found.append(
+        responses.append(
             Response(
                 participant=str(row.get("participant", number)), arm=str(row["arm"]),
                 values={name: _in_units(value, scales.get(name)) for name, value in read.values.items()},
@@ -105,7 +105,7 @@ def answer_copy(study: StudyFile, path: Path | None = None) -> list[Response]:
         )  # fmt: skip
     if faults:
         raise BadDataset(str(path), faults)
-    return found
+    return responses
 
 
 def _in_units(value: Any, scale: float | None) -> Any:
@@ -131,9 +131,9 @@ def statistic_copy(test: Test, human: Side) -> dict[str, list[Any]]:
         reference = 0.0 if second is not None or test.against is None else float(test.against)
         samples = [(apart + reference).tolist()]
     else:
-        samples = [one.tolist() for one in _groups(test.kind, human, len(levels))]
+        samples = [sample.tolist() for sample in _groups(test.kind, human, len(levels))]
     data: dict[str, list[Any]] = {
-        column: [level for level, one in zip(levels, samples, strict=False) for _ in one],
+        column: [level for level, sample in zip(levels, samples, strict=False) for _ in sample],
         test.measure: [value for sample in samples for value in sample],
     }
     if second is not None:
@@ -210,8 +210,8 @@ def _factorial(test: Test, human: Side) -> dict[str, list[Any]]:
 
 def _ranked(u: int, n1: int, n2: int) -> list[Floats]:
     """Two samples without ties whose first is above the second in u of all pairs."""
-    each, more = divmod(u, n1)
-    beaten = np.full(n1, each, dtype=np.float64)
+    least, more = divmod(u, n1)
+    beaten = np.full(n1, least, dtype=np.float64)
     beaten[:more] += 1
     return [beaten - 0.5 + np.linspace(-0.1, 0.1, n1), np.arange(n2, dtype=np.float64)]
 
@@ -281,7 +281,7 @@ def human_scores(study: StudyFile) -> Agreement:
 def tested_copies(study: StudyFile, people: Agreement) -> tuple[CopyTest, CopyTest]:
     """Both layers. `people`: from `human_scores`."""
     wrong = [
-        one for score in people.tests if (one := _difference(score, _RANKED if score.test.kind in _RANKS else _EXACT))
+        text for score in people.tests if (text := _difference(score, _RANKED if score.test.kind in _RANKS else _EXACT))
     ]
     usable = [score for score in people.tests if score.test.human.missing is None]
     statistic = CopyTest(
@@ -305,7 +305,7 @@ def _answers(study: StudyFile) -> CopyTest:
     except BadDataset as bad:
         return _failed(study, [str(fault) for fault in bad.faults])
     scores = score_tests(tests).tests
-    wrong = [one for score in scores if (one := _difference(score, _NEAR))]
+    wrong = [text for score in scores if (text := _difference(score, _NEAR))]
     usable = sum(score.test.human.missing is None for score in scores)
     unordered = [_label(test) for test, other in zip(tests, again, strict=True) if not _alike(test.agent, other.agent)]
     return CopyTest(

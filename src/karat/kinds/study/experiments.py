@@ -129,9 +129,9 @@ def _table(study: StudyFile, responses: Sequence[Response]) -> Table:
     types = responses_types(study)
     rows = [response for response in responses if response.answered]
     columns: dict[str, list[Any]] = {name: [None] * len(rows) for name in types}
-    for at, one in enumerate(rows):  # a row has few of the columns: those of its arm
-        own = {"participant": one.participant, "arm": one.arm, "group_id": one.group, "round": one.round}
-        for name, value in {**one.values, **one.profile, **own}.items():
+    for at, row in enumerate(rows):  # a row has few of the columns: those of its arm
+        own = {"participant": row.participant, "arm": row.arm, "group_id": row.group, "round": row.round}
+        for name, value in {**row.values, **row.profile, **own}.items():
             if name in columns:
                 columns[name][at] = value
     if study.pays:
@@ -143,7 +143,7 @@ def _table(study: StudyFile, responses: Sequence[Response]) -> Table:
         for (arm, group, number), values in answers.items():
             rounds = study.arms[arm].rounds
             if rounds is not None and rounds.payoffs and rounds.roles:
-                fields = {role: one.fields for role, one in rounds.roles.items()}
+                fields = {name: role.fields for name, role in rounds.roles.items()}
                 earned[arm, group, number] = payoffs_of(rounds.payoffs, fields, dict.fromkeys(fields, values))
         columns[PAYOFF] = [earned.get((row.arm, row.group, row.round), {}).get(_role(study, row)) for row in rows]
     return Table(types=types, columns=columns)
@@ -166,21 +166,21 @@ def tallied(
     per round.
     """
     fields = fields_needed(study, test, shape_of_data(study)) if needed is None else needed
-    found = {}
+    tallies = {}
     rows: dict[str, list[Response]] = {name: [] for name in arms_of(study, test, fields)}
-    for one in responses:
-        if one.arm in rows and (one.fields is None or set(one.fields) & set(fields)):  # else another role's
-            rows[one.arm].append(one)
+    for row in responses:
+        if row.arm in rows and (row.fields is None or set(row.fields) & set(fields)):  # else another role's
+            rows[row.arm].append(row)
     for name, own in rows.items():
         asked = study.arms[name].answered
         wanted = [column for column in fields if column in asked and not asked[column].optional]
         parsed = sum(
-            one.answered
-            and all(one.values.get(name) is not None for name in wanted if one.fields is None or name in one.fields)
-            for one in own
+            row.answered
+            and all(row.values.get(name) is not None for name in wanted if row.fields is None or name in row.fields)
+            for row in own
         )
-        found[name] = Tallied(asked=len(own), answered=sum(one.answered for one in own), parsed=parsed)
-    return found
+        tallies[name] = Tallied(asked=len(own), answered=sum(row.answered for row in own), parsed=parsed)
+    return tallies
 
 
 def arms_of_finding(study: StudyFile, finding: Finding) -> list[str]:
@@ -221,18 +221,18 @@ def study_experiments(
     if study.reducer is not None and reducer is None:
         why = refused or f"the study runs its own code, {study.reducer}: look at it, then say --allow-code"
         return [_untested(study, experiment, why, arms) for experiment in experiments]
-    found = []
+    tested = []
     for responses, data in zip(experiments, _selected(study, experiments), strict=True):
         if isinstance(data, str):
-            found.append(_untested(study, responses, data, arms))
+            tested.append(_untested(study, responses, data, arms))
             continue
         try:
             tests = to_study_tests(study, responses, data=data, reducer=reducer)
         except BadOption as error:
-            found.append(_untested(study, responses, str(error), arms))
+            tested.append(_untested(study, responses, str(error), arms))
             continue
-        found.append(Experiment(tests=_of_arms(study, tests, arms, shape), data=data.columns))
-    return found
+        tested.append(Experiment(tests=_of_arms(study, tests, arms, shape), data=data.columns))
+    return tested
 
 
 def _selected(study: StudyFile, experiments: Sequence[Sequence[Response]]) -> list[Selected | str]:
@@ -242,7 +242,7 @@ def _selected(study: StudyFile, experiments: Sequence[Sequence[Response]]) -> li
     except BadOption as error:
         if len(experiments) == 1:
             return [f"derive {_message(error)}"]
-    return [one for responses in experiments for one in _selected(study, [responses])]
+    return [selected for responses in experiments for selected in _selected(study, [responses])]
 
 
 def _untested(study: StudyFile, responses: Sequence[Response], why: str, arms: Collection[str]) -> Experiment:
@@ -255,12 +255,12 @@ def _of_arms(
     """If an arm was not run, that is the reason for the missing score."""
     if not arms or set(study.arms) <= set(arms):
         return list(tests)
-    found = []
-    for (_, test), one in zip(study.tests, tests, strict=True):
+    results = []
+    for (_, test), result in zip(study.tests, tests, strict=True):
         lacking = [name for name in arms_of(study, test, fields_needed(study, test, shape)) if name not in arms]
-        nobody = Side(missing=f"arm '{lacking[0]}' was not run") if lacking else one.agent
-        found.append(replace(one, agent=nobody, coverage=NAN if lacking else one.coverage))
-    return found
+        nobody = Side(missing=f"arm '{lacking[0]}' was not run") if lacking else result.agent
+        results.append(replace(result, agent=nobody, coverage=NAN if lacking else result.coverage))
+    return results
 
 
 def _message(error: BadOption) -> str:

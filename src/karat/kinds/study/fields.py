@@ -71,12 +71,12 @@ def marked_answers(text: str, names: Collection[str]) -> list[tuple[str, str]]:
     [('kind', '6'), ('', 'A')]
     """
     boxes = [(match, text[max(0, match.start() - 40) : match.start()]) for match in _BOXED.finditer(text)]
-    found = [(match.start(), "", match[1]) for match, before in boxes if not _DENIED.search(before)]
+    answers = [(match.start(), "", match[1]) for match, before in boxes if not _DENIED.search(before)]
     for match in _TAGGED.finditer(text):
         name = match[1].casefold()
         if name in names or name == "answer":
-            found.append((match.start(), name if name in names else "", match[2]))
-    return [(name, answer.strip()) for _, name, answer in sorted(found)[-_MOST:]]
+            answers.append((match.start(), name if name in names else "", match[2]))
+    return [(name, answer.strip()) for _, name, answer in sorted(answers)[-_MOST:]]
 
 
 KINDS = ("refused", "missing", "out_of_range", "contradictory", "invalid")
@@ -143,8 +143,8 @@ def read_answers(text: str, fields: Mapping[str, Answered]) -> Read:
     """
     text = spoken(text[-_LONGEST:])
     firm, revoked = _in_json(text, fields), False
-    for name, found in _in_lines(text, fields).items():
-        firm.setdefault(name, []).extend(found)
+    for name, answers in _in_lines(text, fields).items():
+        firm.setdefault(name, []).extend(answers)
     if firm:
         # Where the last line with a key, or the last JSON, ends; after a text field everything belongs to it
         end = text.rfind("}") + 1
@@ -156,10 +156,10 @@ def read_answers(text: str, fields: Mapping[str, Answered]) -> Read:
         behind = text[end:]
         revoked = _REVOKED.match(behind) is not None
         if len(fields) == 1:
-            (only, one), *_ = fields.items()
-            firm.setdefault(only, []).extend([*_called_answer(behind, one), *_marked(behind, only, one, only=True)])
-        for name, found in _in_prose(behind, fields, mine=False).items():
-            firm.setdefault(name, []).extend(found)  # a change of mind
+            (only, field), *_ = fields.items()
+            firm.setdefault(only, []).extend([*_called_answer(behind, field), *_marked(behind, only, field, only=True)])
+        for name, answers in _in_prose(behind, fields, mine=False).items():
+            firm.setdefault(name, []).extend(answers)  # a change of mind
     loose = _in_prose(text, fields)
     declined = refuses(text)
     values: dict[str, float | str | list[str]] = {}
@@ -180,11 +180,11 @@ def read_answers(text: str, fields: Mapping[str, Answered]) -> Read:
     return Read(values=values, kinds=kinds)
 
 
-def _settled(found: list[Value]) -> Value | None:
+def _settled(values: list[Value]) -> Value | None:
     """One answer out of all that were found for a field; None if there is nothing."""
-    answers = [one for one in found if one.kind not in {MISSING, INVALID}]
+    answers = [value for value in values if value.kind not in {MISSING, INVALID}]
     if not answers:
-        return next((one for one in found if one.kind == INVALID), found[0] if found else None)
+        return next((value for value in values if value.kind == INVALID), values[0] if values else None)
     if any(answer != answers[0] for answer in answers):
         return Value(kind=CONTRADICTORY)
     return answers[0]
@@ -201,8 +201,8 @@ def _alone(text: str, field: Answered) -> Value | None:
         return Value(kind=REFUSED) if refuses(plain) else Value(answer=plain)
     if len(plain) > 200 or "\n" in plain:
         return None
-    found = value_of(plain, field, whole=True)
-    return found if found.kind != INVALID else None
+    value = value_of(plain, field, whole=True)
+    return value if value.kind != INVALID else None
 
 
 def _marked(text: str, name: str, field: Answered, *, only: bool) -> list[Value]:
@@ -216,10 +216,10 @@ def _called_answer(text: str, field: Answered) -> list[Value]:
     if field.type == "text":
         return []
     marks = list(_ANSWER_LINE.finditer(text))[-_MARKS:]
-    found = [value_of(match["said"], field) for match in marks]
+    values = [value_of(match["said"], field) for match in marks]
     if marks and _REVOKED.match(text, marks[-1].end()):
-        found.append(Value(kind=CONTRADICTORY))
-    return [value for value in found if value.kind != INVALID]
+        values.append(Value(kind=CONTRADICTORY))
+    return [value for value in values if value.kind != INVALID]
 
 
 class _Pairs(tuple[tuple[str, Any], ...]):
@@ -229,15 +229,15 @@ class _Pairs(tuple[tuple[str, Any], ...]):
 
 
 def _in_json(text: str, fields: Mapping[str, Answered]) -> dict[str, list[Value]]:
-    found: dict[str, list[Value]] = {}
+    answers: dict[str, list[Value]] = {}
     names = {_folded(name): name for name in fields}
     for item in _objects(text):
         for key, value in item:
             if (name := names.get(_folded(key))) is not None:
-                one = fields[name]
-                read = _value_in(value, one, fields) if isinstance(value, str) else _of_json(value, one)
-                found.setdefault(name, []).append(read)
-    return found
+                field = fields[name]
+                read = _value_in(value, field, fields) if isinstance(value, str) else _of_json(value, field)
+                answers.setdefault(name, []).append(read)
+    return answers
 
 
 def _objects(text: str) -> Iterator[_Pairs]:
@@ -274,29 +274,29 @@ def _of_json(value: Any, field: Answered) -> Value:
 
 def _in_lines(text: str, fields: Mapping[str, Answered]) -> dict[str, list[Value]]:
     """Lines that begin with a key: `choice: A`, `**choice** = A`. Rank and text may go on in the next lines."""
-    found: dict[str, list[Value]] = {}
+    answers: dict[str, list[Value]] = {}
     marks = list(_line_keys(tuple(fields)).finditer(text))[-_MARKS:]
     names = {_folded(name): name for name in fields}
     for at, mark in enumerate(marks):
         name = names[_folded(mark["key"])]
-        one = fields[name]
+        field = fields[name]
         end = marks[at + 1].start() if at + 1 < len(marks) else len(text)
         line = text[mark.end() : min(end, mark.end() + _BLOCK)]
         if mark["cell"] and _HEADER.match(line):
             continue
         if _INTRODUCED.search(text[max(0, mark.start() - 2 * _CLAUSE) : mark.start()]):
-            found.setdefault(name, []).append(Value(kind=CONTRADICTORY))  # another's answer, or one under a condition
+            answers.setdefault(name, []).append(Value(kind=CONTRADICTORY))  # another's answer, or one under a condition
             continue
-        listed = _lists_options(line, one)
-        if one.type != "text":
-            first, _, rest = line.partition("\n")
-            line = rest.partition("\n\n")[0] if one.type == "rank" and not first.strip(" *_`") else first
+        listed = _lists_options(line, field)
+        if field.type != "text":
+            first, _, below = line.partition("\n")
+            line = below.partition("\n\n")[0] if field.type == "rank" and not first.strip(" *_`") else first
             line = _up_to_next(line, name, tuple(fields))
-        if _bare(line) == _bare(described(one)):
+        if _bare(line) == _bare(described(field)):
             continue  # the form, repeated
-        value = Value(kind=INVALID) if listed else _value_in(line, one, fields)
-        found.setdefault(name, []).append(value)
-    return found
+        value = Value(kind=INVALID) if listed else _value_in(line, field, fields)
+        answers.setdefault(name, []).append(value)
+    return answers
 
 
 def _value_in(line: str, field: Answered, fields: Mapping[str, Answered]) -> Value:
@@ -325,7 +325,7 @@ def _up_to_next(line: str, name: str, names: tuple[str, ...]) -> str:
 
 def _in_prose(text: str, fields: Mapping[str, Answered], *, mine: bool = True) -> dict[str, list[Value]]:
     """Keys within sentences: `my choice is A`, `choice: A`. Only answers count."""
-    found: dict[str, list[Value]] = {}
+    answers: dict[str, list[Value]] = {}
     names = {_folded(name): name for name in fields}
     marks = list(_prose_keys(tuple(fields)).finditer(text))[-_MARKS:]
     for at, mark in enumerate(marks):
@@ -340,8 +340,8 @@ def _in_prose(text: str, fields: Mapping[str, Answered], *, mine: bool = True) -
         value_text = re.sub(r"\W+and(?:\W+(?:my|the|for my|for the))?\W*$", "", clause)
         value = _value_in(value_text, fields[name], fields)
         if value.kind not in {MISSING, INVALID} and _bare(clause) != _bare(described(fields[name])):
-            found.setdefault(name, []).append(value)
-    return found
+            answers.setdefault(name, []).append(value)
+    return answers
 
 
 def _own(text: str, at: int, *, mine: bool) -> bool:

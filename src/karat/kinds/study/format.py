@@ -163,9 +163,9 @@ class Arm(_Part):
     @property
     def answered(self) -> dict[str, Answered]:
         """Every field of the arm."""
-        own = {name: one for task in self.shown for name, one in task.fields.items()}
+        own = {name: answer for task in self.shown for name, answer in task.fields.items()}
         roles = self.rounds.roles if self.rounds is not None else None
-        own |= {name: one for role in (roles or {}).values() for name, one in role.fields.items()}
+        own |= {name: answer for role in (roles or {}).values() for name, answer in role.fields.items()}
         return own | ((self.rounds.fields or {}) if self.rounds is not None else {})
 
     def people_with(self, fields: Collection[str]) -> int | None:
@@ -298,7 +298,7 @@ class Test(_Part):
             return handler(values)
         groups, human = values.get("groups"), values["human"]
         listed = groups.get("levels") if isinstance(groups, Mapping) else None
-        names = [level_name(one) for one in listed] if isinstance(listed, list) else []
+        names = [level_name(level) for level in listed] if isinstance(listed, list) else []
         # Keys of `human` that are neither a statistic nor a group, and groups with the name of a statistic
         message = "'{}' is also the name of a statistic; rename the group"
         problems = [Problem(("groups", "levels"), message.format(name)) for name in names if name in _STATISTICS]
@@ -312,12 +312,12 @@ class Test(_Part):
         levels = {key: value for key, value in human.items() if key in names and key not in _STATISTICS}
         statistics = {key: value for key, value in human.items() if key in _STATISTICS}
         try:
-            found = handler({**values, "human": {**statistics, "levels": levels}})
+            test = handler({**values, "human": {**statistics, "levels": levels}})
         except ValidationError as error:
             raise refusal([*problems, *explain(error, values, cls)]) from None
         if problems:
             raise refusal(problems)
-        return found
+        return test
 
     @property
     def statistic_kind(self) -> str:
@@ -418,7 +418,7 @@ class StudyFile:
     @property
     def fields(self) -> dict[str, Answered]:
         """Every field of any arm, in file order."""
-        return {name: one for arm in self.arms.values() for name, one in arm.answered.items()}
+        return {name: answer for arm in self.arms.values() for name, answer in arm.answered.items()}
 
     @property
     def attributes(self) -> tuple[str, ...]:

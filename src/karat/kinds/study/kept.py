@@ -32,7 +32,7 @@ def keep_studies(studies: Sequence[StudyFile], *, redact: Redactor) -> list[tupl
 
     Of listed persons only the columns are kept: those who took part are in samples.jsonl.
     """
-    found = []
+    copies = []
     for study in studies:
         data = redact(study.data.decode("utf-8-sig")).encode()
         digest = sha256(data).hexdigest()
@@ -49,8 +49,8 @@ def keep_studies(studies: Sequence[StudyFile], *, redact: Redactor) -> list[tupl
             folder=str(study.folder.absolute()) if study.reducer is not None else None,
             code=code_of(study) if study.reducer is not None else None,
         )
-        found.append((copy, data))
-    return found
+        copies.append((copy, data))
+    return copies
 
 
 def kept_studies(run: RunFolder) -> list[StudyFile]:
@@ -59,7 +59,7 @@ def kept_studies(run: RunFolder) -> list[StudyFile]:
     A run folder may come from anywhere: digests are verified, and the files are read with every
     check and limit that applies to a study's own file.
     """
-    found = []
+    studies = []
     for copy in run.studies():
         person = {name: _STANDS_FOR.get(kind, "x") for name, kind in copy.columns.items()}
         path = Path(copy.folder) / "study.yaml" if copy.folder is not None else run.path / "studies" / copy.file
@@ -70,8 +70,8 @@ def kept_studies(run: RunFolder) -> list[StudyFile]:
             raise BadRun(str(run.path), f"studies/{copy.file} is not a study: {faults}") from bad
         if study.study != copy.study:
             raise BadRun(str(run.path), f"studies/{copy.file} is of '{study.study}', but run.json has '{copy.study}'")
-        found.append(replace(study, code=copy.code))
-    return found
+        studies.append(replace(study, code=copy.code))
+    return studies
 
 
 _MOST_NAMED = 3
@@ -88,12 +88,12 @@ def code_of(study: StudyFile) -> dict[str, str]:
 
     A reducer may import the files beside it. Unreadable files, and links out of the folder, are left out.
     """
-    folder, found = study.folder.resolve(), {}
+    folder, digests = study.folder.resolve(), {}
     for file in sorted(reducer_file(study).parent.glob("*.py")):
         if file.is_file() and file.resolve().is_relative_to(folder):
             with suppress(OSError):
-                found[file.relative_to(study.folder).as_posix()] = sha256(file.read_bytes()).hexdigest()
-    return found
+                digests[file.relative_to(study.folder).as_posix()] = sha256(file.read_bytes()).hexdigest()
+    return digests
 
 
 def load_reducer(study: StudyFile, *, inside: Path, changed: bool = False) -> tuple[Reducer, str | None]:
@@ -168,15 +168,15 @@ class _Checked:
     def __call__(self, columns: Columns) -> Columns:
         """Raises BadOption where the function fails."""
         with Caught() as caught:
-            found = self._function({name: list(values) for name, values in columns.items()})
+            result = self._function({name: list(values) for name, values in columns.items()})
         if isinstance(caught.error, KeyboardInterrupt):
             raise caught.error
         if caught.error is not None:
             cause = f"{type(caught.error).__name__}: {caught.error}"
             raise BadOption("reducer", f"{self._name} failed: {cause}") from caught.error
-        good = isinstance(found, Mapping) and all(
-            isinstance(values, Sequence) and not isinstance(values, str) for values in found.values()
+        good = isinstance(result, Mapping) and all(
+            isinstance(values, Sequence) and not isinstance(values, str) for values in result.values()
         )
-        if not good or len({len(values) for values in found.values()}) > 1:
+        if not good or len({len(values) for values in result.values()}) > 1:
             raise BadOption("reducer", f"{self._name} must return a mapping of columns of equal length")
-        return {str(name): list(values) for name, values in found.items()}
+        return {str(name): list(values) for name, values in result.items()}

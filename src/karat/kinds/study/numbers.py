@@ -64,15 +64,15 @@ def check_numbers(numbers: Numbers) -> None:
     """Fills in the faults and notes of one test."""
     test = numbers.test
     human = numbers.test.human
-    for name, one in [*human.levels.items(), (None, Level(n=human.n, k=human.k))]:
+    for name, level in [*human.levels.items(), (None, Level(n=human.n, k=human.k))]:
         below = () if name is None else (name,)
-        n = one.n or _arm_n(numbers, name)
-        if one.k is not None and n is not None and one.k > n:
-            numbers.fault(f"k is {one.k} of n = {n}: it must be at most n", *below, "k")
-        if numbers.test.kind == "contingency" and numbers.test.outcomes is None and name and one.k is None:
+        n = level.n or _arm_n(numbers, name)
+        if level.k is not None and n is not None and level.k > n:
+            numbers.fault(f"k is {level.k} of n = {n}: it must be at most n", *below, "k")
+        if numbers.test.kind == "contingency" and numbers.test.outcomes is None and name and level.k is None:
             numbers.fault("k is missing: how many of the n did it", *below)
     if numbers.test.outcomes is not None:
-        known = {str(one) for one in numbers.test.outcomes}
+        known = {str(outcome) for outcome in numbers.test.outcomes}
         for name, level in human.levels.items():
             for outcome in level.counts or {}:
                 if outcome not in known:
@@ -127,8 +127,8 @@ def _check_direction(numbers: Numbers) -> None:
             ((*numbers.place, "expect"), f"says '{test.expect}', but the human effect has no direction: {why}")
         )
     elif sign != wanted:
-        found = "positive" if sign > 0 else "negative" if sign < 0 else "zero"
-        message = f"says '{test.expect}', but the human effect is {found}"
+        direction = "positive" if sign > 0 else "negative" if sign < 0 else "zero"
+        message = f"says '{test.expect}', but the human effect is {direction}"
         numbers.faults.append(
             ((*numbers.place, "expect"), f"{message} (positive: the first level above the second, a share above p0)")
         )
@@ -246,8 +246,8 @@ def _check_statistic(numbers: Numbers, printed: Sequence[Span], text: str) -> No
     computed = list(_computed(numbers))
     if computed and not _meet(computed, printed):
         nominal = math.nan if test.kind in _SHARES else described(test, numbers.arms)  # for these it is a count
-        found = " or ".join(_shown(span) for span in computed[:3]) if math.isnan(nominal) else f"{round(nominal, 3):g}"
-        message = f"means or counts give {_OWN.get(test.kind, 't')} = {found}, but '{quoted}' is printed"
+        value = " or ".join(_shown(span) for span in computed[:3]) if math.isnan(nominal) else f"{round(nominal, 3):g}"
+        message = f"means or counts give {_OWN.get(test.kind, 't')} = {value}, but '{quoted}' is printed"
         if test.use is None:
             numbers.fault(f"{message}; fix the numbers, or say which to use: `use:` with a `reason`")
         else:
@@ -256,9 +256,9 @@ def _check_statistic(numbers: Numbers, printed: Sequence[Span], text: str) -> No
         numbers.notes.append(f"there is no number to check against '{quoted}'")
 
 
-def _meet(found: Sequence[Span], printed: Sequence[Span]) -> bool:
+def _meet(spans: Sequence[Span], printed: Sequence[Span]) -> bool:
     return any(
-        a[0] <= b[1] * (1 + 1e-6) + _SLACK and b[0] <= a[1] * (1 + 1e-6) + _SLACK for a in found for b in printed
+        a[0] <= b[1] * (1 + 1e-6) + _SLACK and b[0] <= a[1] * (1 + 1e-6) + _SLACK for a in spans for b in printed
     )
 
 
@@ -273,9 +273,9 @@ def _computed(numbers: Numbers) -> Iterator[Span]:
     levels = levels_of(test, numbers.arms)
     if test.kind == "contingency":
         table = table_of(test, levels)
-        yield from ((one, one) for one in (_chi_squares(table) if table is not None else ()))
+        yield from ((value, value) for value in (_chi_squares(table) if table is not None else ()))
     elif test.kind in _SHARES:
-        yield from ((one, one) for one in _share_z(test, numbers.arms))
+        yield from ((value, value) for value in _share_z(test, numbers.arms))
     elif not math.isnan(described(test, numbers.arms)):
         values = [abs(corner) for corner in _corners(numbers, levels) if not math.isnan(corner)]
         if values:
@@ -327,17 +327,17 @@ def _chi_squares(table: Sequence[Sequence[int]]) -> list[float]:
         for ones, wants in zip(table, expected, strict=True)
         for seen, want in zip(ones, wants, strict=True)
     ]
-    found = [
+    values = [
         exact_sum((seen - want) ** 2 / want for seen, want in pairs),
         2 * exact_sum(seen * math.log(seen / want) for seen, want in pairs if seen),
     ]
     if len(pairs) == 4:
-        found.append(exact_sum(max(0.0, abs(seen - want) - 0.5) ** 2 / want for seen, want in pairs))
+        values.append(exact_sum(max(0.0, abs(seen - want) - 0.5) ** 2 / want for seen, want in pairs))
         (a, b), (c, d) = table
         one, two = a / (a + b), c / (c + d)
         variance = one * (1 - one) / (a + b) + two * (1 - two) / (c + d)
-        found.append((one - two) ** 2 / variance if variance > 0 else math.inf)
-    return found
+        values.append((one - two) ** 2 / variance if variance > 0 else math.inf)
+    return values
 
 
 def _share_z(test: Test, arms: Mapping[str, Arm]) -> list[float]:
@@ -352,7 +352,7 @@ def _share_z(test: Test, arms: Mapping[str, Arm]) -> list[float]:
 def _check_sizes(numbers: Numbers, printed: str, dfs: Sequence[float], n: int | None) -> None:
     """Checks printed degrees of freedom and N against the file's, and against those that the group sizes give."""
     test, human = numbers.test, numbers.test.human
-    own = [one for one in (human.df1, human.df2) if one is not None]
+    own = [df for df in (human.df1, human.df2) if df is not None]
     if own and dfs and len(own) == len(dfs) and any(abs(a - b) > 1e-6 for a, b in zip(own, dfs, strict=True)):
         numbers.fault(f"degrees of freedom {listed(own)} are not the printed ones, {listed(dfs)}", "reported")
     side = human_side(test, numbers.arms)
@@ -383,9 +383,9 @@ def check_chi2(numbers: Numbers) -> None:
     if printed is None or table is None:
         return
     half = numbers.half(printed, "chi2")
-    found = [(one, one) for one in _chi_squares(table)]
-    if not _meet(found, [(printed - half, printed + half)]):
-        listing = " or ".join(map(_shown, found[:3]))
+    spans = [(value, value) for value in _chi_squares(table)]
+    if not _meet(spans, [(printed - half, printed + half)]):
+        listing = " or ".join(map(_shown, spans[:3]))
         numbers.doubt(f"the counts give chi2 = {listing}, but the file has {printed:g}", "chi2")
 
 
@@ -447,8 +447,8 @@ def _check_shares(numbers: Numbers, levels: Sequence[Level], text: str) -> bool:
         for pairs in (list(zip(shares, order, strict=True)) for order in _orders(printed))
     )
     if not good:
-        found = ", ".join(f"{round(share, 2):g} %" for share in shares)
-        message = f"counts give {found}, but '{excerpt(text, 60)}' is printed"
+        listing = ", ".join(f"{round(share, 2):g} %" for share in shares)
+        message = f"counts give {listing}, but '{excerpt(text, 60)}' is printed"
         if numbers.test.use is not None and numbers.test.reason is not None:
             numbers.notes.append(message)
         else:
@@ -476,8 +476,8 @@ def _check_means(numbers: Numbers, levels: Sequence[Level], text: str) -> bool:
     if len(own) != len(levels) or len(printed) != len(own) or not own:
         return False
     if not any(all(map(_same_mean, own, order)) for order in _orders(printed)):
-        found = ", ".join(f"{mean:g}" if sd is None else f"{mean:g} ({sd:g})" for mean, sd in own)
-        numbers.fault(f"the means are {found}, but '{excerpt(text, 60)}' is printed")
+        means = ", ".join(f"{mean:g}" if sd is None else f"{mean:g} ({sd:g})" for mean, sd in own)
+        numbers.fault(f"the means are {means}, but '{excerpt(text, 60)}' is printed")
     return True
 
 

@@ -80,10 +80,10 @@ def _drawn(attribute: Any, dice: random.Random) -> Any:
         return dice.choices(list(attribute), weights=[float(share) for share in attribute.values()])[0]
     if not isinstance(attribute, list):
         return attribute
-    if len(attribute) == 2 and all(isinstance(one, (int, float)) and not isinstance(one, bool) for one in attribute):
+    if len(attribute) == 2 and all(isinstance(end, (int, float)) and not isinstance(end, bool) for end in attribute):
         low, high = attribute
-        whole = isinstance(low, int) and isinstance(high, int)
-        return dice.randint(low, high) if whole else round(dice.uniform(low, high), 3)
+        integers = isinstance(low, int) and isinstance(high, int)
+        return dice.randint(low, high) if integers else round(dice.uniform(low, high), 3)
     return dice.choice(attribute)
 
 

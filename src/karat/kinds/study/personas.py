@@ -24,12 +24,12 @@ def presets() -> dict[str, Preset]:
     replaced by the participant's attribute. A line that begins with `{{? profile.age }}` is left
     out in studies that do not give an age.
     """
-    found = {}
+    loaded = {}
     for name in ("empty", "human", "demographic", "background"):
         file = files("karat.kinds.study") / "presets" / f"{name}.md"
-        first, _, rest = file.read_text(encoding="utf-8").partition("\n")
-        found[name] = Preset(name=name, summary=first.lstrip("# ").strip(), text=rest.strip() or None)
-    return found
+        first, _, prompt = file.read_text(encoding="utf-8").partition("\n")
+        loaded[name] = Preset(name=name, summary=first.lstrip("# ").strip(), text=prompt.strip() or None)
+    return loaded
 
 
 def prompt_problems(text: str, preset: str | None, known: Attributes) -> tuple[list[str], list[str]]:
@@ -66,7 +66,7 @@ def _of_preset(text: str, name: str, known: Attributes) -> tuple[list[str], list
     silent = [study for study, attributes in known.items() if not set(optional) & set(known_to(text, attributes))]
     if not silent:
         return [], []
-    wanted = [one.removeprefix("profile.") for one in optional if one != "rest"]
+    wanted = [key.removeprefix("profile.") for key in optional if key != "rest"]
     which = "anything about participants" if "rest" in optional else f"{', '.join(wanted[:-1])} or {wanted[-1]}"
     without = f"'{name}' describes participants, but {_listed(silent)} not say {which}"
     if len(silent) == len(known):

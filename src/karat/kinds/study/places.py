@@ -55,7 +55,7 @@ def is_study(folder: Path) -> bool:
 def studies_below(folder: Path) -> list[Path]:
     """The `study.yaml` of every folder in this one, sorted by name."""
     try:
-        return sorted(one / WHERE for one in folder.iterdir() if one.is_dir() and is_study(one))
+        return sorted(child / WHERE for child in folder.iterdir() if child.is_dir() and is_study(child))
     except OSError:
         return []
 
@@ -69,7 +69,7 @@ def locate(text: str, *, folders: Sequence[Path], place: str = "dataset.path") -
         raise BadOption(place, f"must be a study: a {WHERE}, a folder with one, or a name from `karat list studies`")
     shipped = {**shipped_studies(), SHIPPED: Path(__file__).parent / "studies"}
     try:
-        here = [found for folder in folders if (found := _there(folder / text)) is not None]
+        here = [path for folder in folders if (path := _there(folder / text)) is not None]
     except OSError as error:  # a name that is too long
         raise BadOption(place, f"'{excerpt(text, 60)}' cannot be looked for: {error.strerror}") from error
     if here:
@@ -139,15 +139,15 @@ def _missing(text: str, folders: Sequence[Path], shipped: Collection[str]) -> st
 def _entries(folder: Path) -> list[Path]:
     """What the user may have meant: study files and folders with studies."""
     try:
-        return [one for one in folder.iterdir() if one.suffix in {".yaml", ".yml"} or _there(one) is not None]
+        return [entry for entry in folder.iterdir() if entry.suffix in {".yaml", ".yml"} or _there(entry) is not None]
     except OSError:
         return []
 
 
 def shipped_studies() -> dict[str, Path]:
     """The studies that come with karat: name → `study.yaml`, sorted by name."""
-    found = (Path(__file__).parent / "studies").glob("*/study.yaml")
-    return {path.parent.name: path for path in sorted(found)}
+    files = (Path(__file__).parent / "studies").glob("*/study.yaml")
+    return {path.parent.name: path for path in sorted(files)}
 
 
 def chosen_folders(names: Sequence[str], asked: Sequence[str]) -> list[str]:
@@ -180,8 +180,8 @@ def chosen_of_several(
     If only parts of other studies are named, a study is not run. Raises BadOption.
     """
     none = "no study that is run has"
-    _check("dataset.arms", arms, [f"{one.study}/{name}" for one in studies for name in one.arms], none)
-    known = [f"{one.study}/{name}" for one in studies for name in _finding_names(one)]
+    _check("dataset.arms", arms, [f"{study.study}/{name}" for study in studies for name in study.arms], none)
+    known = [f"{study.study}/{name}" for study in studies for name in _finding_names(study)]
     _check("dataset.findings", findings, known, none)
     chosen = {}
     for study in studies:
@@ -222,7 +222,7 @@ def _below(study: StudyFile, names: Iterable[str]) -> list[str]:
     return [name.removeprefix(f"{study.study}/") for name in names if name.startswith(f"{study.study}/")]
 
 
-def _check(option: str, asked: Iterable[str], known: Collection[str], what: str = "the study has no") -> None:
+def _check(option: str, asked: Iterable[str], known: Collection[str], message: str = "the study has no") -> None:
     for name in asked:
         if name not in known:
-            raise BadOption(option, f"{what} '{name}'{did_you_mean(name, known)}")
+            raise BadOption(option, f"{message} '{name}'{did_you_mean(name, known)}")

@@ -38,7 +38,7 @@ def shown_to(study: StudyFile, arms: Sequence[str], profile: Mapping[str, Any], 
     order = list(arms)
     if study.order == "random":
         dice.shuffle(order)
-    found: list[Shown] = []
+    shown: list[Shown] = []
     for name in order:
         arm = study.arms[name]
         tasks = list(arm.shown)
@@ -46,8 +46,8 @@ def shown_to(study: StudyFile, arms: Sequence[str], profile: Mapping[str, Any], 
             dice.shuffle(tasks)
         for task in tasks:
             text = prompt_text(study, arm, task, profile)
-            found.append(Shown(arm=name, task=task.name or task.prompt, text=text, fields=task.fields))
-    return found
+            shown.append(Shown(arm=name, task=task.name or task.prompt, text=text, fields=task.fields))
+    return shown
 
 
 def prompt_text(
@@ -99,11 +99,11 @@ def reordered(text: str, fields: Mapping[str, Answered]) -> str:
         own, other = f"{name}: {described(field)}", f"{name}: {described(_reversed(field))}"
         lines = [other if line == own else line for line in text.split("\n")]
         blocks = [_block(lines, label) for label in field.labels]
-        found = [block for block in blocks if block is not None]
-        adjoining = all(above[1] == below[0] for above, below in pairwise(found))
-        if len(found) == len(field.labels) > 1 and adjoining:
-            moved = [line for start, end in reversed(found) for line in lines[start:end]]
-            lines[found[0][0] : found[-1][1]] = moved
+        present = [block for block in blocks if block is not None]
+        adjoining = all(above[1] == below[0] for above, below in pairwise(present))
+        if len(present) == len(field.labels) > 1 and adjoining:
+            moved = [line for start, end in reversed(present) for line in lines[start:end]]
+            lines[present[0][0] : present[-1][1]] = moved
         text = "\n".join(lines)
     return text
 

@@ -79,12 +79,12 @@ def wordings_of(study: StudyFile) -> tuple[str, ...]:
 
 def wordings(materials: Iterable[Path]) -> tuple[str, ...]:
     """The wordings that any of these files has: `plain` if `gain.plain.md` lies beside `gain.md`. Sorted."""
-    found: dict[Path, list[str]] = {}
+    listings: dict[Path, list[str]] = {}
     names: set[str] = set()
     for file in materials:
-        if file.parent not in found:
-            found[file.parent] = [one.name for one in file.parent.iterdir()] if file.parent.is_dir() else []
-        for name in found[file.parent]:
+        if file.parent not in listings:
+            listings[file.parent] = [entry.name for entry in file.parent.iterdir()] if file.parent.is_dir() else []
+        for name in listings[file.parent]:
             wording = name.removeprefix(f"{file.stem}.").removesuffix(file.suffix)
             if name == f"{file.stem}.{wording}{file.suffix}" and "." not in wording:
                 names.add(wording)
@@ -142,11 +142,11 @@ def read_kept_study(path: Path, data: bytes, *, persons: Iterable[Mapping[str, A
 
 
 def _found(reader: _Reader, path: Path, data: bytes, warnings: Iterable[str], *, sql: bool) -> StudyFile:
-    found = reader.study(path, data, warnings, sql=sql)
-    if reader.faults or found is None:
+    study = reader.study(path, data, warnings, sql=sql)
+    if reader.faults or study is None:
         ordered = sorted(dict.fromkeys(reader.faults), key=lambda fault: fault.line or 0)
         raise BadDataset(str(path), ordered)
-    return found
+    return study
 
 
 class _Reader(msgspec.Struct):
@@ -166,7 +166,7 @@ class _Reader(msgspec.Struct):
         draft = self.part(StudyDraft, values, ())
         participants = self.part(Participants, values.get("participants", {}), ("participants",))
         rounds = self.part(Rounds, values["rounds"], ("rounds",)) if values.get("rounds") is not None else None
-        arms = {name: self.part(Arm, one, ("arms", name)) for name, one in _pairs(values.get("arms"))}
+        arms = {name: self.part(Arm, raw, ("arms", name)) for name, raw in _pairs(values.get("arms"))}
         good = {
             name: arm if rounds is None or arm.rounds is not None else arm.model_copy(update={"rounds": rounds})
             for name, arm in arms.items()
@@ -174,14 +174,14 @@ class _Reader(msgspec.Struct):
         }
         others = self.relabel and any(changes(arm) for arm in good.values())
         good = {name: relabelled(arm) for name, arm in good.items()} if others else good
-        findings = [self.part(Finding, one, ("findings", at)) for at, one in enumerate(_listed(values.get("findings")))]
+        findings = [self.part(Finding, raw, ("findings", at)) for at, raw in enumerate(_listed(values.get("findings")))]
         materials = self._materials(good)
         persons, persons_digest = self._persons(participants)
         digest = sha256(data + b"relabelled" * others)
-        for one in [*(text for _, text in sorted(materials.items())), persons_digest]:
-            digest.update(len(one).to_bytes(8, "big") + one.encode("utf-8", "surrogatepass"))
+        for text in [*(text for _, text in sorted(materials.items())), persons_digest]:
+            digest.update(len(text).to_bytes(8, "big") + text.encode("utf-8", "surrogatepass"))
         top = draft or StudyDraft.model_construct(**{"derive": "", **_texts(values)})
-        found = StudyFile(
+        study = StudyFile(
             study=top.study, title=top.title, source=top.source, domain=top.domain, path=path,
             sha256=digest.hexdigest(), participants=participants or Participants(), design=top.design, arms=good,
             order=top.order, derive=top.derive, findings=tuple(finding for finding in findings if finding is not None),
@@ -189,13 +189,13 @@ class _Reader(msgspec.Struct):
             materials=materials, persons=persons, warnings=tuple(warnings), data=data, relabel=self.relabel,
             wording=None if self.relabel else self.wording,
         )  # fmt: skip
-        whole = draft is not None and len(good) == len(arms) and participants is not None
+        complete = draft is not None and len(good) == len(arms) and participants is not None
         tests = self._readable_tests(values)
         from karat.kinds.study.checks import check  # imports NumPy, which runs of other kinds do not need
 
-        checked = check(found, tests, node=self.root, whole=whole, sql=sql and whole, arms=tuple(arms))
+        checked = check(study, tests, node=self.root, whole=complete, sql=sql and complete, arms=tuple(arms))
         self.faults += checked.faults
-        return _with_notes(found, checked) if whole and len(findings) == len(found.findings) else None
+        return _with_notes(study, checked) if complete and len(findings) == len(study.findings) else None
 
     def part(self, model: type[Model], values: object, place: Place) -> Model | None:
         """One part of the file; None if it is wrong, with the faults noted."""
@@ -212,36 +212,36 @@ class _Reader(msgspec.Struct):
     def _readable_tests(self, values: Mapping[str, Any]) -> list[tuple[Place, Test]]:
         """Every readable test with its place, also in findings that are not readable. Notes no fault a second time."""
         quiet = _Reader(root=self.root, folder=self.folder)
-        found: list[tuple[Place, Test]] = []
+        readable: list[tuple[Place, Test]] = []
         for at, finding in enumerate(_listed(values.get("findings"))):
             tests = finding.get("tests") if isinstance(finding, Mapping) else None
-            for number, one in enumerate(_listed(tests)):
+            for number, raw in enumerate(_listed(tests)):
                 place = ("findings", at, "tests", number)
                 before = len(quiet.faults)
-                test = quiet.part(Test, one, place) if isinstance(one, Mapping) else None
+                test = quiet.part(Test, raw, place) if isinstance(raw, Mapping) else None
                 if test is not None and len(quiet.faults) == before:
-                    found.append((place, test))
-        return found
+                    readable.append((place, test))
+        return readable
 
     def fault(self, place: Place, message: str) -> None:
         """Notes a fault with the line of the value, or of its nearest parent."""
         self.faults.append(fault_at(self.root, place, message))
 
     def _materials(self, arms: Mapping[str, Arm]) -> dict[str, str]:
-        found: dict[str, str] = {}
+        texts: dict[str, str] = {}
         if self.kept is not None:
-            return found
+            return texts
         for name, arm in arms.items():
             for place, prompt in _prompts(arm):
-                if prompt not in found and (text := self._material(("arms", name, *place), prompt)) is not None:
-                    found[prompt] = text
+                if prompt not in texts and (text := self._material(("arms", name, *place), prompt)) is not None:
+                    texts[prompt] = text
         if self.relabel and not self.reworded and not any(changes(arm) for arm in arms.values()):
             message = f"the study has no other names and amounts: no `relabel:`, no material such as gain.{WORDING}.md"
             self.fault(("relabel",), message)
-        elif self.wording is not None and found and not self.reworded and not self.relabel:
-            hint = did_you_mean(self.wording, wordings(self.folder / one for one in found))
+        elif self.wording is not None and texts and not self.reworded and not self.relabel:
+            hint = did_you_mean(self.wording, wordings(self.folder / prompt for prompt in texts))
             self.fault(("wording",), f"no material has the wording '{self.wording}', as gain.{self.wording}.md{hint}")
-        return found
+        return texts
 
     def _material(self, place: Place, prompt: str) -> str | None:
         file = self.folder / prompt
@@ -255,7 +255,7 @@ class _Reader(msgspec.Struct):
             with open_regular(file, at_most=MAX_BYTES) as opened:
                 text = opened.read().decode("utf-8-sig")
         except FileNotFoundError:
-            there = [one.relative_to(self.folder).as_posix() for one in self.folder.rglob("*.md")]
+            there = [path.relative_to(self.folder).as_posix() for path in self.folder.rglob("*.md")]
             self.fault(place, f"there is no file '{prompt}'{did_you_mean(prompt, there)}")
         except (OSError, ValueError) as error:  # not UTF-8, or a null character in the name
             self.fault(place, f"'{prompt}' cannot be read: {error}")
@@ -342,18 +342,18 @@ def read_studies(
     if len(files) == 1 and files[0] == folder:
         return [read_study(files[0], sql=sql, wording=wording, relabel=relabel)]
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        found = list(pool.map(read, files))
+        results = list(pool.map(read, files))
     form = "relabel" if relabel else "wording" if wording is not None else None
     faults = [
         Fault(place=f"{file.parent.name}: {fault.place}", message=fault.message, line=fault.line)
-        for file, one in zip(files, found, strict=True)
-        if isinstance(one, BadDataset)
-        for fault in one.faults
+        for file, result in zip(files, results, strict=True)
+        if isinstance(result, BadDataset)
+        for fault in result.faults
         if fault.place != form
     ]
-    studies = [one for one in found if isinstance(one, StudyFile)]
+    studies = [study for study in results if isinstance(study, StudyFile)]
     if form is not None:
-        faults += _without_form(files, found, form=form, wording=wording)
+        faults += _without_form(files, results, form=form, wording=wording)
     faults += _alike(studies)
     if faults:
         raise BadDataset(str(folder), faults)
@@ -361,21 +361,21 @@ def read_studies(
 
 
 def _without_form(
-    files: Sequence[Path], found: Sequence[StudyFile | BadDataset], *, form: str, wording: str | None
+    files: Sequence[Path], results: Sequence[StudyFile | BadDataset], *, form: str, wording: str | None
 ) -> Iterator[Fault]:
     """One fault that says which studies lack the requested form, and how to choose the others."""
-    lacking = [isinstance(one, BadDataset) and any(fault.place == form for fault in one.faults) for one in found]
+    lacking = [isinstance(read, BadDataset) and any(fault.place == form for fault in read.faults) for read in results]
     if not any(lacking):
         return
-    what = "no other names and amounts" if form == "relabel" else f"no wording '{wording}'"
+    lack = "no other names and amounts" if form == "relabel" else f"no wording '{wording}'"
     if all(lacking):
         known = {name for file in files for name in wordings(file.parent.rglob("*.md"))} if wording is not None else ()
         hint = did_you_mean(wording, known) if wording is not None else ""
-        yield Fault(place=form, message=f"{what} in any of the {len(files)} studies{hint}")
+        yield Fault(place=form, message=f"{lack} in any of the {len(files)} studies{hint}")
         return
-    without, having = ([file.parent.name for file, one in zip(files, lacking, strict=True) if one is lacks]
+    without, having = ([file.parent.name for file, missing in zip(files, lacking, strict=True) if missing is lacks]
                        for lacks in (True, False))  # fmt: skip
-    message = f"{what} in {len(without)} of {len(files)} studies: {', '.join(without)}"
+    message = f"{lack} in {len(without)} of {len(files)} studies: {', '.join(without)}"
     yield Fault(place=form, message=f"{message}; those that have some can be chosen: `studies: [{', '.join(having)}]`")
 
 

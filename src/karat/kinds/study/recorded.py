@@ -97,11 +97,11 @@ class RecordedParticipants:
                 turns += 1
                 missing += key is None
                 used |= set() if key is None else {key}
-        found = {"rows": str(len(self._rows)), "rows_used": str(len(used)), "turns": str(turns)}
+        counts = {"rows": str(len(self._rows)), "rows_used": str(len(used)), "turns": str(turns)}
         left = len(self._rows) - len(used)
         faults = [f"{plural(left, 'row')} for nobody in the run (left out)"] if left else []
         faults += [f"{plural(missing, 'turn')} without a row (not answered)"] if missing else []
-        return found | ({"faults": "the file of answers has faults: " + "; ".join(faults)} if faults else {})
+        return counts | ({"faults": "the file of answers has faults: " + "; ".join(faults)} if faults else {})
 
     def _find(self, sample: Sample, turn: int, condition: str, repetition: int) -> Key | None:
         """The most specific row that matches."""

@@ -44,12 +44,12 @@ def groups_of(rounds: Rounds, persons: Sequence[Person]) -> list[list[Person]]:
         raise BadOption("dataset.per_arm", f"{len(persons)} participants cannot be divided into groups of {roles}")
     count = len(persons) if rounds.size is None else -(-len(persons) // rounds.size)
     size, larger = divmod(len(persons), count)
-    found, at = [], 0
+    groups, at = [], 0
     for number in range(count):
         end = at + size + (number < larger)
-        found.append(list(persons[at:end]))
+        groups.append(list(persons[at:end]))
         at = end
-    return found
+    return groups
 
 
 def round_task(arm: Arm, number: int, role: str | None = None) -> Task:
@@ -120,23 +120,23 @@ def payoffs_of(
     {'a': 6.0}
     """
     values = {
-        role: {name: _counted(one, answers.get(role, {}).get(name)) for name, one in own.items()}
+        role: {name: _counted(field, answers.get(role, {}).get(name)) for name, field in own.items()}
         for role, own in fields.items()
     }
-    found: dict[str, float | None] = {}
+    payoffs: dict[str, float | None] = {}
     for role, formula in formulas.items():
         value = execute(parse_program(fill(formula, values, place=f"payoffs.{role}")))
-        found[role] = value if isinstance(value, float) and math.isfinite(value) else None
-    return found
+        payoffs[role] = value if isinstance(value, float) and math.isfinite(value) else None
+    return payoffs
 
 
 def check_payoff(formula: str, fields: Mapping[str, Mapping[str, Answered]]) -> str:
     """What is wrong with a payoff's formula; empty if nothing."""
     values = {
         role: {
-            name: _counted(one, one.labels[0] if one.labels else 1.0)
-            for name, one in own.items()
-            if (one.type in {"number", "likert", "choice"})
+            name: _counted(field, field.labels[0] if field.labels else 1.0)
+            for name, field in own.items()
+            if (field.type in {"number", "likert", "choice"})
         }
         for role, own in fields.items()
     }
@@ -168,18 +168,18 @@ def seen_of_others(fields: Mapping[str, Answered], others: Sequence[Answers]) ->
     >>> seen_of_others(field, [{"number": 10.0}, {"number": 25.0}, {"number": 25.5}])["mean"]
     20.17
     """
-    found: dict[str, Any] = {"n": len(others)}
+    seen: dict[str, Any] = {"n": len(others)}
     for name, field in fields.items():
         values = [answers[name] for answers in others if answers.get(name) is not None]
         if field.type in {"number", "likert"}:
-            found[name] = _numbers(values)
+            seen[name] = _numbers(values)
         elif field.type == "choice":
             chosen = Counter(values)
-            found[name] = {label: chosen[label] for label in field.labels}
+            seen[name] = {label: chosen[label] for label in field.labels}
     if len(fields) == 1:
-        only = found.get(next(iter(fields)), {})
-        found = {**only, **found}
-    return found
+        only = seen.get(next(iter(fields)), {})
+        seen = {**only, **seen}
+    return seen
 
 
 def round_names(arm: Arm, *, first: bool, role: str | None = None) -> list[str]:
@@ -187,10 +187,10 @@ def round_names(arm: Arm, *, first: bool, role: str | None = None) -> list[str]:
     roles = (arm.rounds.roles if arm.rounds is not None else None) or {}
     if role is not None and role in roles:
         earlier = list(roles)[: list(roles).index(role)]
-        names = ["round", *(f"{one}.{name}" for one in earlier for name in roles[one].fields)]
+        names = ["round", *(f"{other}.{name}" for other in earlier for name in roles[other].fields)]
         paid = (arm.rounds.payoffs if arm.rounds is not None else None) or {}
-        before = [f"last.{one}.{name}" for one in roles for name in roles[one].fields]
-        return names + ([] if first else before + [f"last.{one}.{PAYOFF}" for one in paid])
+        before = [f"last.{other}.{name}" for other in roles for name in roles[other].fields]
+        return names + ([] if first else before + [f"last.{other}.{PAYOFF}" for other in paid])
     if first or arm.rounds is None:
         return ["round"]
     fields = round_task(arm, 2).fields
@@ -204,8 +204,8 @@ def round_names(arm: Arm, *, first: bool, role: str | None = None) -> list[str]:
 def _numbers(values: Sequence[float]) -> dict[str, Any]:
     if not values:
         return dict.fromkeys(("mean", "median", "lowest", "highest"), "unknown")
-    found = {"mean": fmean(values), "median": median(values), "lowest": min(values), "highest": max(values)}
-    return {name: _plain(value) for name, value in found.items()}
+    summary = {"mean": fmean(values), "median": median(values), "lowest": min(values), "highest": max(values)}
+    return {name: _plain(value) for name, value in summary.items()}
 
 
 def _plain(value: Any) -> Any:

@@ -61,21 +61,21 @@ def random_text(fields: Mapping[str, Mapping[str, Any]], dice: random.Random) ->
     return "\n".join(f"{name}: {_written(value, fields[name])}" for name, value in values.items())
 
 
-def _answer(one: Mapping[str, Any], dice: random.Random) -> Value:
-    labels: Sequence[str] = list(one.get("options") or ())
-    match one["type"]:
+def _answer(field: Mapping[str, Any], dice: random.Random) -> Value:
+    labels: Sequence[str] = list(field.get("options") or ())
+    match field["type"]:
         case "choice":
             return dice.choice(labels)
         case "rank":
             return dice.sample(labels, len(labels))
         case "text":
             return " ".join(dice.sample(_EACH, 3))
-    low, high = one.get("range") or (None, None)
+    low, high = field.get("range") or (None, None)
     if low is None:
         low = 0.0 if high is None else high - _SPAN
     if high is None:
         high = low + _SPAN
-    if _is_whole(one):
+    if _is_whole(field):
         return float(dice.randint(_up(low), max(_up(low), int(high // 1))))
     # Two decimals, or more for a narrow range
     span = high - low
@@ -83,20 +83,20 @@ def _answer(one: Mapping[str, Any], dice: random.Random) -> Value:
     return float(min(max(round(dice.uniform(low, high), decimals), low), high))
 
 
-def _is_whole(one: Mapping[str, Any]) -> bool:
-    return one["type"] == "likert" or bool(one.get("whole"))
+def _is_whole(field: Mapping[str, Any]) -> bool:
+    return field["type"] == "likert" or bool(field.get("whole"))
 
 
 def _up(value: float) -> int:
     return -int(-value // 1)
 
 
-def _written(value: Value, one: Mapping[str, Any]) -> str:
+def _written(value: Value, field: Mapping[str, Any]) -> str:
     if isinstance(value, list):
         return ", ".join(value)
     if isinstance(value, str):
         return value
-    return str(int(value)) if _is_whole(one) else repr(value)
+    return str(int(value)) if _is_whole(field) else repr(value)
 
 
 def person_sample(
@@ -107,8 +107,8 @@ def person_sample(
     `stop_after_unread`: the session ends after this many turns in a row without a readable answer.
     """
     shown = shown_to(study, person.arms, person.profile, seed=f"{seed}/{person.id}/order")
-    fields = [_as_data(one.fields) for one in shown]
-    texts = [one.text for one in shown]
+    fields = [_as_data(task.fields) for task in shown]
+    texts = [task.text for task in shown]
     stop = stop_after_unread if stop_after_unread is not None and len(shown) > stop_after_unread else None
     turns = (
         Turn(question=one.text, detail={"arm": one.arm, "task": one.task}, open=stop is not None and number >= stop)
@@ -211,11 +211,11 @@ def _role_question(sample: Sample, turn: int, replies: Sequence[str | None]) -> 
     begin = turn - detail["member"]
 
     def answers(turns: range) -> dict[str, dict[str, Any]]:
-        found = {}
+        roles = {}
         for at in turns:
             read = _read(sample, at, replies[at])
-            found[sample.turns[at].detail["role"]] = {name: read.get(name, "unknown") for name in fields_of(sample, at)}
-        return found
+            roles[sample.turns[at].detail["role"]] = {name: read.get(name, "unknown") for name in fields_of(sample, at)}
+        return roles
 
     before = range(begin - members, begin) if detail["round"] > 1 else range(0)
     last = answers(before)
@@ -232,7 +232,7 @@ def _or_unknown(value: Any) -> Any:
 
 def fields_of(sample: Sample, turn: int) -> dict[str, Answered]:
     """The fields of a turn's answer."""
-    return {name: Answered.model_validate(one) for name, one in sample.detail["fields"][turn].items()}
+    return {name: Answered.model_validate(field) for name, field in sample.detail["fields"][turn].items()}
 
 
 def responses_of(sample: Sample, values: Sequence[Mapping[str, Any] | None]) -> list[Response]:
@@ -253,7 +253,7 @@ def responses_of(sample: Sample, values: Sequence[Mapping[str, Any] | None]) -> 
         rows.setdefault(key, []).append(answers)
         if "role" in turn.detail:
             asked[key] = tuple(sample.detail["fields"][at])
-    profiles = {one["participant"]: one["profile"] for one in sample.detail.get("members", ())}
+    profiles = {person["participant"]: person["profile"] for person in sample.detail.get("members", ())}
     return [
         Response(
             participant=who,
@@ -271,7 +271,7 @@ def responses_of(sample: Sample, values: Sequence[Mapping[str, Any] | None]) -> 
 
 def _in_units(sample: Sample, turn: int, answers: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
     """The answers of a turn, converted to the study's units if other amounts were shown."""
-    scales = {name: one["scale"] for name, one in sample.detail["fields"][turn].items() if "scale" in one}
+    scales = {name: field["scale"] for name, field in sample.detail["fields"][turn].items() if "scale" in field}
     if answers is None or not scales:
         return answers
     return {name: value / scales[name] if name in scales else value for name, value in answers.items()}
@@ -289,7 +289,7 @@ def answered_in(sample: Sample, turn: int, reply: str) -> Read:
 @lru_cache(maxsize=256)  # the last rounds of some groups
 def _read_cached(reply: str, fields: bytes) -> Read:
     return read_answers(
-        reply, {name: Answered.model_validate(one) for name, one in msgspec.json.decode(fields).items()}
+        reply, {name: Answered.model_validate(field) for name, field in msgspec.json.decode(fields).items()}
     )
 
 
@@ -346,8 +346,8 @@ def is_stopped(sample: Sample, turn: int, replies: Sequence[str | None]) -> bool
 def profile_of(sample: Sample, seat: int | None) -> Mapping[str, Any]:
     """The profile of the participant, or of the member at a seat: attribute → value."""
     who: Mapping[str, Any] = sample.detail if seat is None else sample.detail["members"][seat]
-    found: Mapping[str, Any] = who["profile"]
-    return found
+    profile: Mapping[str, Any] = who["profile"]
+    return profile
 
 
 def prompt_for(condition: Condition, sample: Sample, session: int | None) -> str | None:

@@ -164,13 +164,13 @@ def _heading(condition: StudyCondition) -> Group:
 def _agreement(part: StudySummary) -> Iterator[Block]:
     """PAS and ECS of each condition (the main numbers), and who took part."""
     rows = []
-    for at, one in enumerate(part.conditions):
-        whole = one.benchmark
+    for at, condition in enumerate(part.conditions):
+        scores = condition.benchmark
         cells = (
-            _pas(whole.pas, at), _value(whole.ceiling), _ecs(whole.ecs, at), _value(whole.ecs_ceiling),
-            Count(whole.tests_used, of=whole.tests_planned), *_people(one.participants),
+            _pas(scores.pas, at), _value(scores.ceiling), _ecs(scores.ecs, at), _value(scores.ecs_ceiling),
+            Count(scores.tests_used, of=scores.tests_planned), *_people(condition.participants),
         )  # fmt: skip
-        rows.append(Row(name=_named(one), color=at, cells=cells))
+        rows.append(Row(name=_named(condition), color=at, cells=cells))
     rows += _floor_rows(part)
     level = formats.level(part.level)
     yield Table(
@@ -198,11 +198,11 @@ def _floor_rows(part: StudySummary) -> list[Row]:
     nothing, color = Text(formats.UNKNOWN, tone="quiet"), len(part.conditions)
     return [
         Row(name=name, cells=(
-            _pas(found.benchmark.pas, color), nothing, _ecs(found.benchmark.ecs, color), nothing,
-            Count(found.benchmark.tests_used, of=found.benchmark.tests_planned), nothing, nothing, nothing,
+            _pas(floor.benchmark.pas, color), nothing, _ecs(floor.benchmark.ecs, color), nothing,
+            Count(floor.benchmark.tests_used, of=floor.benchmark.tests_planned), nothing, nothing, nothing,
         ))
-        for name, found in ((_FLOOR, part.floor), (_ONE_ANSWER, part.floor_one_answer))
-        if part.floor is not None and found is not None and found.benchmark.pas.value is not None
+        for name, floor in ((_FLOOR, part.floor), (_ONE_ANSWER, part.floor_one_answer))
+        if part.floor is not None and floor is not None and floor.benchmark.pas.value is not None
     ]  # fmt: skip
 
 
@@ -239,7 +239,7 @@ def _differences(part: StudySummary) -> Iterator[Block]:
         caption="Differences between conditions",
         columns=columns("second − first", f"PAS [{level}]", f"ECS [{level}]", "tests"),
         rows=tuple(
-            _distance(f"{one.b} − {one.a}", one.pas, one.ecs, _both(part, one.b, one.a)) for one in part.differences
+            _distance(f"{gap.b} − {gap.a}", gap.pas, gap.ecs, _both(part, gap.b, gap.a)) for gap in part.differences
         ),
         legend="Second minus first, over the tests that have a score under both. *: the interval leaves out 0. "
         f"Intervals are not adjusted for multiple comparisons; the headline is (Holm). {how} "
@@ -249,8 +249,8 @@ def _differences(part: StudySummary) -> Iterator[Block]:
 
 def _above_floor(part: StudySummary) -> Iterator[Block]:
     """How far each condition is from random answers."""
-    found = part.floor
-    if found is None or found.benchmark.pas.value is None or not found.differences:
+    chance = part.floor
+    if chance is None or chance.benchmark.pas.value is None or not chance.differences:
         return
     yield Table(
         caption="Above the floor: each condition less random answers",
@@ -258,30 +258,30 @@ def _above_floor(part: StudySummary) -> Iterator[Block]:
             "condition", f"PAS [{formats.level(part.level)}]", f"ECS [{formats.level(part.level)}]", "tests"
         ),
         rows=tuple(
-            _distance(f"{one.condition}{name}", one.pas, one.ecs, _both(part, one.condition))
-            for name, floor in (("", found), (", less one answer an arm", part.floor_one_answer))
-            for one in (() if floor is None else floor.differences)
+            _distance(f"{gap.condition}{name}", gap.pas, gap.ecs, _both(part, gap.condition))
+            for name, floor in (("", chance), (", less one answer an arm", part.floor_one_answer))
+            for gap in (() if floor is None else floor.differences)
         ),
         legend="Over the tests that both have a score of. *: the interval leaves out 0. An agent counts as above "
         "chance only if it is above both floors, also by direction, and no finding is opposite."
-        + (f" Without a floor: {formats.excerpt(', '.join(found.without), 120)}." if found.without else ""),
+        + (f" Without a floor: {formats.excerpt(', '.join(chance.without), 120)}." if chance.without else ""),
     )
 
 
 def _both(part: StudySummary, *names: str) -> str:
     """Who took part under these conditions."""
-    found = [part.of(name) for name in names]
-    return "; ".join(f"{one.condition}: {_took_part(one.participants)}" for one in found if one is not None)
+    sides = [part.of(name) for name in names]
+    return "; ".join(f"{side.condition}: {_took_part(side.participants)}" for side in sides if side is not None)
 
 
 def _distance(name: str, pas: Estimate, ecs: Estimate, people: str) -> Row:
     cells = []
-    for found in (pas, ecs):
-        above = found.low is not None and found.low > 0
-        below = found.high is not None and found.high < 0
+    for estimate in (pas, ecs):
+        above = estimate.low is not None and estimate.low > 0
+        below = estimate.high is not None and estimate.high < 0
         cells.append(
             blocks.Estimate(
-                found.value, found.low, found.high, signed=True, digits=_DIGITS, scale=Scale(-1.0, 1.0, 0.0),
+                estimate.value, estimate.low, estimate.high, signed=True, digits=_DIGITS, scale=Scale(-1.0, 1.0, 0.0),
                 tone="good" if above else "bad" if below else "", mark="*" if above or below else "",
             )
         )  # fmt: skip
@@ -294,13 +294,13 @@ def _repetitions(part: StudySummary) -> Iterator[Block]:
         return
     rows: list[Row | Group] = []
     for condition in part.conditions:
-        whole = condition.benchmark
+        scores = condition.benchmark
         rows.append(_heading(condition))
-        for repetition in whole.repetitions:
+        for repetition in scores.repetitions:
             values = map(_value, (repetition.pas, repetition.pas_se, repetition.pas_directional, repetition.ecs))
             cells: tuple[Cell, ...] = (*values, Count(repetition.tests_used))
             rows.append(Row(name=f"repetition {formats.count(repetition.repetition + 1)}", cells=cells))
-        spread = (_value(whole.pas_sd), Text(""), Text(""), _value(whole.ecs_sd), Text(""))
+        spread = (_value(scores.pas_sd), Text(""), Text(""), _value(scores.ecs_sd), Text(""))
         rows.append(Row(name="± between them", cells=spread, total=True))
     heads = ("repetition", "PAS", "SE", "directional", "ECS", "tests")
     yield Table(caption="Repetitions", columns=columns(*heads), rows=tuple(rows),
@@ -312,10 +312,10 @@ def _levels(part: StudySummary) -> Iterator[Block]:
     domains: list[Row | Group] = []
     studies: list[Row | Group] = []
     floors = () if part.floor is None or part.floor.benchmark.pas.value is None else (part.floor,)
-    for at, one in enumerate(part.conditions):
-        heading = _heading(one)
-        domains += [heading, *(Row(name=domain.name, cells=_domain(domain, at)) for domain in one.domains)]
-        studies += [heading, *(Row(name=each.study, cells=_study(each, at)) for each in one.studies)]
+    for at, condition in enumerate(part.conditions):
+        heading = _heading(condition)
+        domains += [heading, *(Row(name=domain.name, cells=_domain(domain, at)) for domain in condition.domains)]
+        studies += [heading, *(Row(name=study.study, cells=_study(study, at)) for study in condition.studies)]
     for floor in floors:
         drawn = formats.plural(floor.repetitions, "repetition")
         heading = Group(_FLOOR, f"a reference, {drawn}; nobody was asked")
@@ -352,11 +352,11 @@ def _floor_domain(score: FloorScore) -> tuple[Cell, ...]:
 
 
 def _study(study: StudyResult, color: int) -> tuple[Cell, ...]:
-    found = study.score
+    scores = study.score
     return (
-        _pas(found.pas, color), _value(found.ceiling), _ecs(found.ecs, color), _value(found.ecs_ceiling),
-        Count(found.tests_agreeing, of=found.tests_directed), Count(found.tests_used, of=found.tests_planned),
-        _covered(found.coverage), *_people(study.participants),
+        _pas(scores.pas, color), _value(scores.ceiling), _ecs(scores.ecs, color), _value(scores.ecs_ceiling),
+        Count(scores.tests_agreeing, of=scores.tests_directed), Count(scores.tests_used, of=scores.tests_planned),
+        _covered(scores.coverage), *_people(study.participants),
     )  # fmt: skip
 
 
@@ -412,44 +412,44 @@ def _lost(part: StudySummary) -> Iterator[Block]:
     """What went wrong: opposite directions, findings without a score, unreadable answers."""
     every = [(condition, finding) for condition in part.conditions for finding in condition.findings]
     yield from _opposed([(one, finding, test) for one, finding in every for test in finding.tests if test.opposed])
-    yield from _without([(one, finding) for one, finding in every if finding.pas.value is None])
+    yield from _without([(condition, finding) for condition, finding in every if finding.pas.value is None])
     yield from _unread(part)
 
 
-def _opposed(found: Sequence[tuple[StudyCondition, FindingResult, TestResult]]) -> Iterator[Block]:
+def _opposed(effects: Sequence[tuple[StudyCondition, FindingResult, TestResult]]) -> Iterator[Block]:
     """Effects in opposite directions, the decisive ones first."""
-    if not found:
+    if not effects:
         return
     rows: dict[str, list[Row | Group]] = {}
-    for one, finding, test in sorted(found, key=lambda each: not each[2].decisive)[:_LISTED]:
-        row = next((each for each in test.repetitions if each.opposed), test.repetitions[0])
+    for condition, finding, test in sorted(effects, key=lambda effect: not effect[2].decisive)[:_LISTED]:
+        row = next((repetition for repetition in test.repetitions if repetition.opposed), test.repetitions[0])
         cells: tuple[Cell, ...] = (
             *(Number(side.log_bf, digits=1) for side in (row.human, row.agent)),
             *(Number(side.d, signed=True) for side in (row.human, row.agent)),
             Text("decisive" if test.decisive else "", tone="bad"),
         )
         name = f"{finding.study} {finding.name} {test.id}"
-        rows.setdefault(one.condition, [_heading(one)]).append(Row(name=name, cells=cells))
+        rows.setdefault(condition.condition, [_heading(condition)]).append(Row(name=name, cells=cells))
     yield Table(
         caption="Effects in the opposite direction",
         columns=columns("test", "ln BF people", "ln BF agent", "d people", "d agent", "evidence", text=("evidence",)),
-        rows=tuple(row for each in rows.values() for row in each),
+        rows=tuple(row for group in rows.values() for row in group),
         legend="An effect on both sides, in opposite directions: PAS alone would hide it. Decisive: evidence above "
-        f"1,000 to 1 on both sides.{_left(len(found))}",
+        f"1,000 to 1 on both sides.{_left(len(effects))}",
     )
 
 
-def _without(found: Sequence[tuple[StudyCondition, FindingResult]]) -> Iterator[Block]:
+def _without(findings: Sequence[tuple[StudyCondition, FindingResult]]) -> Iterator[Block]:
     rows: dict[str, list[Row | Group]] = {}
-    for one, finding in found[:_LISTED]:
+    for one, finding in findings[:_LISTED]:
         cells = (_covered(finding.coverage), Text(finding.reason or "not known"))
         rows.setdefault(one.condition, [_heading(one)]).append(Row(name=f"{finding.study} {finding.name}", cells=cells))
     if rows:
         yield Table(
             caption="Findings without a score",
             columns=columns("finding", "coverage", "why", text=("why",)),
-            rows=tuple(row for each in rows.values() for row in each),
-            legend="Missing data is not evidence of no effect: these are left out of the means." + _left(len(found)),
+            rows=tuple(row for group in rows.values() for row in group),
+            legend="Missing data is not evidence of no effect: these are left out of the means." + _left(len(findings)),
         )
 
 
@@ -458,40 +458,40 @@ def _left(many: int) -> str:
 
 
 def _unread(part: StudySummary) -> Iterator[Block]:
-    found = sorted(
+    unread = sorted(
         ((condition, study.study, arm, field, kinds) for condition in part.conditions for study in condition.studies
          for arm in study.arms for field, kinds in arm.unread.items() if sum(kinds.values())),
         key=lambda row: -sum(row[-1].values()),
     )  # fmt: skip
-    if found:
-        kinds = list(dict.fromkeys(kind for *_, counts in found for kind in counts if counts[kind]))
+    if unread:
+        kinds = list(dict.fromkeys(kind for *_, counts in unread for kind in counts if counts[kind]))
         rows = tuple(
             Row(name=f"{study} {arm.arm}: {field}", cells=(
-                Text(_named(one)), *(Count(counts.get(kind, 0)) for kind in kinds), *_people(arm.participants)))
-            for one, study, arm, field, counts in found[:_LISTED]
+                Text(_named(condition)), *(Count(counts.get(kind, 0)) for kind in kinds), *_people(arm.participants)))
+            for condition, study, arm, field, counts in unread[:_LISTED]
         )  # fmt: skip
         heads = columns("field", "condition", *(kind.replace("_", " ") for kind in kinds),
                         *(Column(head, rank=1) for head in PEOPLE), text=("condition",))  # fmt: skip
         yield Table(
             caption="What could not be read", columns=heads, rows=rows,
-            legend=f"Answers, by field of an arm; none was turned into another answer.{_left(len(found))}",
+            legend=f"Answers, by field of an arm; none was turned into another answer.{_left(len(unread))}",
         )  # fmt: skip
     missing = tuple(line for condition in part.conditions for line in _missing(condition))
     if missing:
         yield Note(texts=missing, title="No answer")
 
 
-def _missing(one: StudyCondition) -> Iterator[str]:
+def _missing(results: StudyCondition) -> Iterator[str]:
     failures: dict[str, int] = {}
-    for study in one.studies:
+    for study in results.studies:
         for kind, count in study.failures.items():
             failures[kind] = failures.get(kind, 0) + count
     parts = [f"{kind} {formats.count(count)}" for kind, count in failures.items()]
-    not_run = sum(study.not_run for study in one.studies)
+    not_run = sum(study.not_run for study in results.studies)
     parts += [f"not run {formats.count(not_run)}"] if not_run else []
-    parts += [f"stopped early {formats.count(one.participants.stopped)}"] if one.participants.stopped else []
+    parts += [f"stopped early {formats.count(results.participants.stopped)}"] if results.participants.stopped else []
     if parts:
-        yield f"{one.condition}: {', '.join(parts)}"
+        yield f"{results.condition}: {', '.join(parts)}"
 
 
 def _auxiliary(part: StudySummary) -> Iterator[Block]:
@@ -522,13 +522,13 @@ def _auxiliary(part: StudySummary) -> Iterator[Block]:
 
 
 def _auxiliary_cells(condition: StudyCondition) -> tuple[Cell, ...]:
-    whole, new = condition.benchmark, condition.benchmark.ecs_new
-    values = (whole.pas_directional, whole.normalized, whole.ecs_strict, condition.caricature.slope,
-              whole.concordance.pearson, whole.concordance.bias, condition.noise_ceiling.value)  # fmt: skip
+    scores, new = condition.benchmark, condition.benchmark.ecs_new
+    values = (scores.pas_directional, scores.normalized, scores.ecs_strict, condition.caricature.slope,
+              scores.concordance.pearson, scores.concordance.bias, condition.noise_ceiling.value)  # fmt: skip
     anew = formats.UNKNOWN
     if new is not None:
         anew = formats.interval(new.low, new.high, digits=_DIGITS) or new.reason or formats.UNKNOWN
-    same = Count(whole.tests_agreeing, of=whole.tests_directed)
+    same = Count(scores.tests_agreeing, of=scores.tests_directed)
     return (*map(_value, values), same, Text(anew), _value(condition.ecs_other.value))
 
 

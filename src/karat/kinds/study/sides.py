@@ -37,13 +37,13 @@ def levels_of(test: Test, arms: Mapping[str, Arm]) -> list[Level]:
     """The groups of the test, in order. If groups are arms, a missing n is taken from the arm."""
     if test.groups is None:
         return []
-    found = []
+    levels = []
     for name in test.groups.names:
         level = test.human.levels.get(name, Level())
         if level.n is None and test.groups.column == "arm" and name in arms:
             level = level.model_copy(update={"n": arms[name].n})
-        found.append(level)
-    return found
+        levels.append(level)
+    return levels
 
 
 def human_side(test: Test, arms: Mapping[str, Arm]) -> Side:
@@ -96,16 +96,16 @@ def described(test: Test, arms: Mapping[str, Arm]) -> float:
         k = human.k if human.k is not None else levels[0].k if len(levels) == 1 else None
         return NAN if k is None else float(k)
     if test.kind in PAIRED:
-        one = levels[0] if len(levels) == 1 else Level(n=human.n, mean=human.mean, sd=human.sd)
-        if one.n is None or one.mean is None or not one.sd:
+        level = levels[0] if len(levels) == 1 else Level(n=human.n, mean=human.mean, sd=human.sd)
+        if level.n is None or level.mean is None or not level.sd:
             return NAN
-        return (one.mean - reference_of(test)) / (one.sd / math.sqrt(one.n))
+        return (level.mean - reference_of(test)) / (level.sd / math.sqrt(level.n))
     if test.kind == "variance_ratio" and len(levels) == 2 and levels[0].sd is not None and levels[1].sd:
         return (levels[0].sd / levels[1].sd) ** 2
     if test.kind not in {"ttest_ind", "welch", "anova"} or len(levels) < 2 or test.factors:
         return NAN
     given = [(level.n, level.mean, level.sd) for level in levels]
-    if any(part is None for one in given for part in one):
+    if any(part is None for row in given for part in row):
         return NAN
     return statistic_of_means(test.kind, [(float(n or 0), float(mean or 0), float(sd or 0)) for n, mean, sd in given])
 
@@ -159,8 +159,8 @@ def f_of_cells(cells: Sequence[tuple[float, float, float]], means: Sequence[floa
 
     Yates (1934), J. Am. Stat. Assoc. 29:51, weighted squares of means.
     """
-    each = len(cells) // len(means)
-    sizes = [each**2 / sum(1 / n for n, _, _ in cells[at : at + each]) for at in range(0, len(cells), each)]
+    width = len(cells) // len(means)
+    sizes = [width**2 / sum(1 / n for n, _, _ in cells[at : at + width]) for at in range(0, len(cells), width)]
     free = sum(n for n, _, _ in cells) - len(cells)
     within = exact_sum((n - 1) * sd * sd for n, _, sd in cells) / free if free > 0 else 0.0
     if within <= 0:
@@ -176,22 +176,22 @@ def cell_sizes(test: Test, levels: Sequence[Level]) -> list[int] | None:
 
     Papers give the n of a level, or of all people: it is divided as evenly as possible.
     """
-    each = math.prod(len(factor) for factor in (test.factors or {}).values())
+    width = math.prod(len(factor) for factor in (test.factors or {}).values())
     totals = [level.n for level in levels if level.n is not None]
     if len(totals) < len(levels):
         if test.human.n is None:
             return None
         totals = _divided(test.human.n, len(levels))
-    rows = [_divided(n, each) for n in totals]
-    if test.kind == "interaction" and len(rows) == each == 2:
+    rows = [_divided(n, width) for n in totals]
+    if test.kind == "interaction" and len(rows) == width == 2:
         return [rows[0][0], rows[1][1], rows[0][1], rows[1][0]]
     return [n for row in rows for n in row]
 
 
 def _grouped(test: Test, cells: Sequence[int]) -> list[Sequence[int]]:
     """The same, by compared group; empty if unknown."""
-    each = len(test.cells[0]) if test.cells else 1
-    return [cells[at : at + each] for at in range(0, len(cells), each)]
+    width = len(test.cells[0]) if test.cells else 1
+    return [cells[at : at + width] for at in range(0, len(cells), width)]
 
 
 def _divided(n: int, parts: int) -> list[int]:
@@ -277,7 +277,7 @@ def group_rows(test: Test, data: Columns) -> list[NDArray[np.intp]]:
         return []
     names = {
         name: np.array(
-            [one if one is None or type(one) is str else level_name(one) for one in data[name]], dtype=object
+            [value if value is None or type(value) is str else level_name(value) for value in data[name]], dtype=object
         )
         for name in (test.groups.column, *(test.factors or {}))
     }
@@ -305,7 +305,7 @@ def _table(test: Test, data: Columns, groups: Sequence[NDArray[np.intp]]) -> Sid
     rows = []
     for group in groups:
         seen = [outcome_of(values[at], truth=truth) for at in group]
-        rows.append(tuple(sum(one == name for one in seen) for name in names))
+        rows.append(tuple(sum(outcome == name for outcome in seen) for name in names))
     empty = [name for name, row in zip(test.groups.names if test.groups else (), rows, strict=True) if not sum(row)]
     if empty or len(rows) < 2:
         return Side(missing=f"no answer in {_named(empty)} could be used" if empty else "there are no groups")
@@ -339,7 +339,7 @@ def _one_group(test: Test, data: Columns, rows: NDArray[np.intp]) -> Side:
     good = np.isfinite(first) & np.isfinite(second)
     first, second = first[good], second[good]
     if test.kind == "spearman":
-        first, second = (_ranks(ties_merged(one)) for one in (first, second))
+        first, second = (_ranks(ties_merged(sample)) for sample in (first, second))
     if test.kind in {"correlation", "spearman"}:
         return _correlation(first, second)
     if test.kind == "wilcoxon":
@@ -411,7 +411,7 @@ def _factorial(test: Test, cells: Sequence[tuple[int, float, float]]) -> Side:
     """F of one effect in a factorial design; `cells`: n, mean and sd of each."""
     groups = np.array(cells).reshape(len(test.cells), -1, 3)
     largest = float(np.abs(groups[:, :, 1]).max())
-    means = ties_merged(np.array([_mean(one) for one in groups[:, :, 1]]), largest=largest).tolist()
+    means = ties_merged(np.array([_mean(group) for group in groups[:, :, 1]]), largest=largest).tolist()
     statistic, effective = f_of_cells([(float(n), mean, sd) for n, mean, sd in cells], means)
     if math.isnan(statistic):
         return Side(missing="all answers within each group are the same: there is no spread")

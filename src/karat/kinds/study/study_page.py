@@ -87,15 +87,15 @@ def _about(info: StudyInfo) -> Iterator[tuple[str, str]]:
 
 def _scores(part: StudySummary, results: Sequence[tuple[StudyCondition, StudyResult]]) -> Table:
     rows = []
-    for one, found in results:
-        score, color = found.score, part.conditions.index(one)
+    for condition, result in results:
+        score, color = result.score, part.conditions.index(condition)
         counts = (
             Count(score.tests_agreeing, of=score.tests_directed),
             Count(score.tests_used, of=score.tests_planned),
         )
         values = (_value(score.pas.se), _value(score.ceiling), _value(score.ecs.value))
         cells = (_pas(score.pas.value, None, None, color), *values, *counts, _covered(score.coverage))
-        rows.append(Row(name=_named(one), color=color, cells=cells))
+        rows.append(Row(name=_named(condition), color=color, cells=cells))
     heads = ("condition", "PAS", "SE", "copy", "ECS", "same direction", "tests", "coverage")
     return Table(
         caption="Agreement with people in this study", columns=columns(*heads), rows=tuple(rows),
@@ -127,16 +127,16 @@ def _tests(part: StudySummary, name: str, sides: Sequence[tuple[int, FindingResu
     for color, finding in sides:
         for test in finding.tests:
             tests.setdefault(test.id, []).append((color, test))
-    for own, each in list(tests.items())[:_MOST_TESTS]:
-        test = each[0][1]
+    for own, results in list(tests.items())[:_MOST_TESTS]:
+        test = results[0][1]
         reported = test.reported and f"“{test.reported}”"
         facts = [test.kind.replace("_", " "), f"expected of people: {test.expect}", reported]
         rows.append(Group(own, ", ".join(filter(None, facts))))
-        first = next((one.repetitions[0] for _, one in each if one.repetitions), None)
+        first = next((result.repetitions[0] for _, result in results if result.repetitions), None)
         human = _side(test.kind, None if first is None else first.human)
         rows.append(Row(name="people", total=True, cells=(*human, Text(""), Text(""), Text(""))))
-        rows += [_result(part, color, one) for color, one in each]
-        again += _again(part, own, each)
+        rows += [_result(part, color, result) for color, result in results]
+        again += _again(part, own, results)
     rows += _pooled(part, sides) if len(tests) > 1 else []
     yield Table(caption=f"Tests of {name}", columns=columns(*_HEADS, text=("statistic", "direction")), rows=tuple(rows))
     if again:
@@ -159,8 +159,8 @@ def _result(part: StudySummary, color: int, test: TestResult) -> Row:
     return Row(name=_named(part.conditions[color]), color=color, cells=cells)
 
 
-def _again(part: StudySummary, name: str, each: Sequence[tuple[int, TestResult]]) -> Iterator[Row | Group]:
-    for color, test in each:
+def _again(part: StudySummary, name: str, results: Sequence[tuple[int, TestResult]]) -> Iterator[Row | Group]:
+    for color, test in results:
         if len(test.repetitions) > 1:
             yield Group(name, _named(part.conditions[color]))
             for row in test.repetitions[:_MOST_REPETITIONS]:
@@ -218,15 +218,15 @@ def _covered(coverage: float | None) -> Share:
 def _arms(run: str, results: Sequence[tuple[StudyCondition, StudyResult]]) -> Table:
     """Who took part: one row per arm and condition."""
     rows = []
-    for color, (one, study) in enumerate(results):
+    for color, (condition, study) in enumerate(results):
         for arm in study.arms:
             people = arm.participants
             counts = (people.planned, people.asked, people.answered, people.parsed)
             cells = [Count(now, tone="bad" if now < before else "")
                      for now, before in zip(counts, (people.planned, *counts), strict=False)]  # fmt: skip
-            link = _listed(run, study.study, arm.arm, one.condition)
+            link = _listed(run, study.study, arm.arm, condition.condition)
             numbers = (Count(arm.people), *cells, Count(people.stopped))
-            rows.append(Row(name=arm.arm, link=link, color=color, cells=(Text(one.condition), *numbers)))
+            rows.append(Row(name=arm.arm, link=link, color=color, cells=(Text(condition.condition), *numbers)))
     order = {name: at for at, name in enumerate(dict.fromkeys(row.name for row in rows))}
     heads = ("arm", "condition", "people", "planned", "asked", "answered", "parsed", "stopped")
     return Table(
@@ -240,18 +240,18 @@ def _arms(run: str, results: Sequence[tuple[StudyCondition, StudyResult]]) -> Ta
 def _unread(run: str, results: Sequence[tuple[StudyCondition, StudyResult]]) -> Iterator[Block]:
     """What could not be read: how many answers of each kind, by field, arm and condition, with links to them."""
     fields = [
-        (color, one, study, arm, field, kinds)
-        for color, (one, study) in enumerate(results) for arm in study.arms
+        (color, condition, study, arm, field, kinds)
+        for color, (condition, study) in enumerate(results) for arm in study.arms
         for field, kinds in arm.unread.items() if any(kinds.values())
     ]  # fmt: skip
     fields.sort(key=lambda row: -sum(row[-1].values()))
     kinds = list(dict.fromkeys(kind for *_, counts in fields for kind, many in counts.items() if many))
     rows = []
-    for color, one, study, arm, field, counts in fields[:_MOST_FIELDS]:
-        cells: list[Cell] = [Text(arm.arm), Text(one.condition), Count(arm.answers.get(field, 0))]
+    for color, condition, study, arm, field, counts in fields[:_MOST_FIELDS]:
+        cells: list[Cell] = [Text(arm.arm), Text(condition.condition), Count(arm.answers.get(field, 0))]
         for kind in kinds:
             label = "turn=stopped" if kind == "stopped" else f"{field}={kind}"
-            link = _listed(run, study.study, arm.arm, one.condition, label=label) if counts.get(kind) else ""
+            link = _listed(run, study.study, arm.arm, condition.condition, label=label) if counts.get(kind) else ""
             cells.append(Count(counts.get(kind, 0), link=link))
         rows.append(Row(name=field, color=color, cells=tuple(cells)))
     if rows:
@@ -268,12 +268,12 @@ def _unread(run: str, results: Sequence[tuple[StudyCondition, StudyResult]]) -> 
 def _lost(run: str, results: Sequence[tuple[StudyCondition, StudyResult]]) -> Iterator[Block]:
     """Participants without a score, with links to them."""
     rows = []
-    for color, (one, study) in enumerate(results):
+    for color, (condition, study) in enumerate(results):
         parts = [f"{kind} {formats.count(many)}" for kind, many in study.failures.items()]
         parts += [f"not run {formats.count(study.not_run)}"] if study.not_run else []
         if parts:
-            link = _listed(run, study.study, "", one.condition, failure="any") if study.failures else ""
-            rows.append(Row(name=one.condition, color=color, cells=(Text(", ".join(parts), link=link),)))
+            link = _listed(run, study.study, "", condition.condition, failure="any") if study.failures else ""
+            rows.append(Row(name=condition.condition, color=color, cells=(Text(", ".join(parts), link=link),)))
     if rows:
         heads = columns("condition", "why", text=("why",))
         yield Table(caption="Participants without an answer", columns=heads, rows=tuple(rows))

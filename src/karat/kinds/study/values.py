@@ -84,10 +84,10 @@ def option_of(text: str, field: Answered, *, whole: bool) -> Value:
     if exact is not None:
         return Value(answer=exact)
     lead = _leading(labels).match(text)
-    if lead is not None and (found := _led(text[lead.end() :], lead, field)) is not None:
-        if whole and found.answer is not None and _SENTENCE_GOES_ON.match(text[lead.end() :]):
+    if lead is not None and (value := _led(text[lead.end() :], lead, field)) is not None:
+        if whole and value.answer is not None and _SENTENCE_GOES_ON.match(text[lead.end() :]):
             return Value(kind=INVALID)
-        return found
+        return value
     if whole:
         return Value(kind=INVALID)
     marks = list(_standing(labels).finditer(text))
@@ -198,8 +198,8 @@ def _any_of(labels: Sequence[str]) -> str:
     return "|".join(re.escape(label) for label in sorted(labels, key=len, reverse=True))
 
 
-def _spelled(found: str, labels: Sequence[str]) -> str:
-    return next(label for label in labels if label.casefold() == found.casefold())
+def _spelled(word: str, labels: Sequence[str]) -> str:
+    return next(label for label in labels if label.casefold() == word.casefold())
 
 
 _LOOKED_AT = 400  # characters
@@ -261,13 +261,13 @@ _NUMBER_REASON = re.compile(  # numbers after it are not meant as answers
 def number_of(text: str, field: Answered, *, whole: bool) -> Value:
     """The number that a text gives. `whole`: the text may contain nothing else."""
     text = _THIN.sub(",", text[:_LOOKED_AT])
-    found = list(_NUMBER.finditer(text))
-    if not found:
+    numbers = list(_NUMBER.finditer(text))
+    if not numbers:
         word = _WORD.fullmatch(text)
         if word is None:
             return Value(kind=INVALID)
         return _in_range(_signed(float(_WORDS.index(word["word"].casefold())), word["sign"]), field)
-    first = found[0]
+    first = numbers[0]
     head, rest = text[: first.start()], text[first.end() :]
     value = _valued(first, field)
     out_of = _OUT_OF.match(rest)
@@ -280,7 +280,7 @@ def number_of(text: str, field: Answered, *, whole: bool) -> Value:
     leads = re.fullmatch(rf"\s*{LEAD}{_ABOUT}", head, re.IGNORECASE) is not None
     if whole and (not leads or re.search(r"\w{12,}|\d", rest) or len(rest) > 40 or len(rest.split()) > 2):
         return Value(kind=INVALID)
-    others = {_valued(match, field) for match in found[1:]} - {value}
+    others = {_valued(match, field) for match in numbers[1:]} - {value}
     if others and not (leads and _explained(rest, value)):
         return Value(kind=CONTRADICTORY)
     if _BOUND.search(head) or _NUMBER_GOES_ON.match(rest) or not _in_its_unit(first, rest, field):
@@ -325,7 +325,7 @@ def _other_measure(behind: str, hint: str) -> bool:
     """Whether the number has another unit than the hint asks for, e.g. kilometres instead of metres."""
     behind_word = re.match(r"\s?([A-Za-z]{1,12})\b", behind)
     given = _MEASURE.fullmatch(behind_word[1]) if behind_word is not None else None
-    asked = {found.lastgroup for word in re.findall(r"[a-z]+", hint) if (found := _MEASURE.fullmatch(word))}
+    asked = {match.lastgroup for word in re.findall(r"[a-z]+", hint) if (match := _MEASURE.fullmatch(word))}
     return given is not None and bool(asked) and given.lastgroup not in asked
 
 
@@ -406,12 +406,12 @@ def value_of(text: str, field: Answered, *, whole: bool = False) -> Value:
             return Value(kind=MISSING)
         return Value(kind=REFUSED) if refuses(plain) and len(plain) < 400 else Value(answer=plain)
     if field.type == "rank":
-        found = _ranking(plain, field)
+        value = _ranking(plain, field)
     elif field.type == "choice":
-        found = option_of(plain, field, whole=whole)
+        value = option_of(plain, field, whole=whole)
     else:
-        found = number_of(plain, field, whole=whole)
-    return Value(kind=REFUSED) if found.kind == INVALID and refuses(plain) else found
+        value = number_of(plain, field, whole=whole)
+    return Value(kind=REFUSED) if value.kind == INVALID and refuses(plain) else value
 
 
 def _bare(text: str) -> str:
@@ -426,10 +426,10 @@ def _bare(text: str) -> str:
 def _ranking(text: str, field: Answered) -> Value:
     """A ranking of all options, each once; separated by commas, `>` or numbered lines, else by other marks."""
     usual, *others = (apart for apart in _APART if "and" not in apart.pattern or "," in text or "then" in text)
-    found = _ranked(usual.split(text), field)
-    if found.kind != INVALID:
-        return found
-    return next((other for apart in others if (other := _ranked(apart.split(text), field)).answer is not None), found)
+    value = _ranked(usual.split(text), field)
+    if value.kind != INVALID:
+        return value
+    return next((other for apart in others if (other := _ranked(apart.split(text), field)).answer is not None), value)
 
 
 def _ranked(texts: Sequence[str], field: Answered) -> Value:

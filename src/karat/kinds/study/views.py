@@ -184,7 +184,7 @@ class StudyViews(Views):
     def links(self, summary: Summary) -> tuple[str, list[tuple[str, str]]]:
         part = summary.study
         studies = () if part is None else part.studies[:_MOST_LINKS]
-        return "Study" if len(studies) == 1 else "Studies", [("studies", each.study) for each in studies]
+        return "Study" if len(studies) == 1 else "Studies", [("studies", study.study) for study in studies]
 
     def page(self, summary: Summary, run: str, group: str, name: str) -> KindPage | None:
         from karat.kinds.study.study_page import study_page
@@ -267,7 +267,7 @@ def _session(page: SamplePage, seat: int | None) -> dict[str, object]:
 def _task(page: SamplePage, at: int, trials: Sequence[_Turns]) -> dict[str, object]:
     sample = page.sample
     turn, number = sample.turns[at], sample.turns[at].detail.get("round")
-    own = [each.shown(sample, at) for each in trials]
+    own = [trial.shown(sample, at) for trial in trials]
     texts = {text for text in own if text is not None}
     same = len(texts) == 1 or not turn.open
     return {
@@ -280,12 +280,12 @@ def _task(page: SamplePage, at: int, trials: Sequence[_Turns]) -> dict[str, obje
         "asks": [(str(name), _field_text(field)) for name, field in list(_fields_of(sample, at).items())[:_MOST]],
         "answers": [
             {
-                **each.head(page),
-                **_reply(page, at, each),
+                **trial.head(page),
+                **_reply(page, at, trial),
                 "saw": None if same or text is None else text,
                 "put_in": [] if same else filled_values(turn.question, text)[:_MOST],
             }
-            for each, text in zip(trials, own, strict=True)
+            for trial, text in zip(trials, own, strict=True)
         ],
     }
 
@@ -384,7 +384,7 @@ def prompts(info: RunInfo, sample: Sample, seat: int | None) -> list[Prompt]:
     merged: list[Prompt] = []
     for at, name in enumerate(info.plan.conditions[:_MOST_CONDITIONS]):
         prompt = _prompt(info, name, sample, seat)
-        same = next((each for each in merged if msgspec.structs.replace(each, conditions=[]) == prompt), None)
+        same = next((other for other in merged if msgspec.structs.replace(other, conditions=[]) == prompt), None)
         if same is None:
             merged.append(msgspec.structs.replace(prompt, conditions=[(at, name)]))
         else:
@@ -510,7 +510,7 @@ def _read_by_karat(row: Score | None, name: str) -> tuple[Reading | None, str]:
     if row is None:
         return None, ""
     value = _mapping(row.detail.get("answers")).get(name)
-    if isinstance(value, list) and all(isinstance(each, str) for each in value):
+    if isinstance(value, list) and all(isinstance(item, str) for item in value):
         return value, ""
     if isinstance(value, str | float | int) and not isinstance(value, bool) and value == value:
         return value, ""
@@ -562,7 +562,7 @@ def _value_text(value: object) -> str:
     if isinstance(value, float) and value == value and abs(value) < 1e15 and value == int(value):
         value = int(value)
     if isinstance(value, list):
-        return _cut(", ".join(_value_text(each) for each in value[:100]))
+        return _cut(", ".join(_value_text(item) for item in value[:100]))
     if isinstance(value, str):
         return _cut(value)
     return formats.raw(value) if isinstance(value, (int, float)) else _cut(json.dumps(value, ensure_ascii=False))
@@ -582,14 +582,14 @@ def filled_values(template: str, filled: str | None) -> list[tuple[str, str]]:
     >>> filled_values("You said {{ last.number }}, others {{ others.mean }}.", "You said 3, others 41.5.")
     [('last.number', '3'), ('others.mean', '41.5')]
     """
-    first, *rest = template.split("{{")
-    if filled is None or not rest or not filled.startswith(first):
+    first, *parts = template.split("{{")
+    if filled is None or not parts or not filled.startswith(first):
         return []
     values: dict[str, str] = {}
     at = len(first)
-    for number, part in enumerate(rest):
+    for number, part in enumerate(parts):
         name, closed, literal = part.partition("}}")
-        last = number == len(rest) - 1
+        last = number == len(parts) - 1
         end = len(filled) - len(literal) if last and filled.endswith(literal) else filled.find(literal, at)
         if not closed or end < at or (not literal and not last):
             return []

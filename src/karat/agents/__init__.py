@@ -127,13 +127,13 @@ class AgentSetting(msgspec.Struct, frozen=True, kw_only=True):
     prices: Mapping[str, Price] = {}  # the experiment file's, by model
 
 
-def as_agent(found: object) -> TrialAgent:
+def as_agent(agent: object) -> TrialAgent:
     """An agent of either protocol, in the form that trials call."""
-    if callable(getattr(found, "session", None)):
-        return _WithSessions(found)
-    if callable(getattr(found, "ask", None)):
-        return _WithoutSessions(found)
-    raise BadPlugin(type(found).__name__, "an agent needs a method 'session' or 'ask'")
+    if callable(getattr(agent, "session", None)):
+        return _WithSessions(agent)
+    if callable(getattr(agent, "ask", None)):
+        return _WithoutSessions(agent)
+    raise BadPlugin(type(agent).__name__, "an agent needs a method 'session' or 'ask'")
 
 
 def _nothing(*_: object, **__: object) -> Mapping[str, str]:

@@ -170,7 +170,7 @@ class TurnUpdates:
         self._trace: list[str] = []  # its thoughts, and its texts between tool calls
         self._calls: dict[str, _Call] = {}
         self._refused: list[ToolCall] = []  # files outside the working folder, and the like
-        self._on_the_way = [len(one.calls) for one in observed]
+        self._on_the_way = [len(server.calls) for server in observed]
         self.cost: float | None = None  # dollars of the session so far, as the agent counts
 
     def add(self, update: JsonObject) -> None:
@@ -265,12 +265,12 @@ class TurnUpdates:
     def _mcp(self, call: _Call) -> tuple[str, str] | None:
         """The server and the tool, if it is one of the condition's."""
         report, name = call.reported, self._name(call)
-        names = {_plain(one) for one in ((name,) if report.get("kind") in _RISKY else (name, call.first_title))}
-        for one in self._observed:
-            for tool in one.tools:
-                spelled = {form.format(server=_plain(one.server), tool=_plain(tool)) for form in self._agent.mcp}
+        names = {_plain(title) for title in ((name,) if report.get("kind") in _RISKY else (name, call.first_title))}
+        for server in self._observed:
+            for tool in server.tools:
+                spelled = {form.format(server=_plain(server.server), tool=_plain(tool)) for form in self._agent.mcp}
                 if names & spelled:
-                    return one.server, tool
+                    return server.server, tool
         return None
 
     def _allowed(self, call: _Call) -> bool:
@@ -281,16 +281,16 @@ class TurnUpdates:
 
     def _tool_calls(self) -> tuple[ToolCall, ...]:
         """MCP calls as the proxy saw them, in the order the agent reports; then the others."""
-        seen = [call for one, n in zip(self._observed, self._on_the_way, strict=True) for call in one.calls[n:]]
+        seen = [call for server, n in zip(self._observed, self._on_the_way, strict=True) for call in server.calls[n:]]
         listed = []
         for call in self._calls.values():
             mcp, given = self._mcp(call), call.reported.get("rawInput")
             given = given if isinstance(given, dict) else {}
-            same = (one for one in seen if mcp == (one.server, one.tool) and given in ({}, one.input))
-            alike = (one for one in seen if mcp is None and given and given == one.input)
-            if (found := next(same, next(alike, None))) is not None:
-                seen.remove(found)
-                listed.append(msgspec.structs.replace(found, milliseconds=call.milliseconds))
+            same = (record for record in seen if mcp == (record.server, record.tool) and given in ({}, record.input))
+            alike = (record for record in seen if mcp is None and given and given == record.input)
+            if (record := next(same, next(alike, None))) is not None:
+                seen.remove(record)
+                listed.append(msgspec.structs.replace(record, milliseconds=call.milliseconds))
             else:
                 listed.append(self._as_record(call, mcp, given))
         return (*listed, *seen, *self._refused)
@@ -332,26 +332,26 @@ def _text(report: JsonObject) -> str:
     return raw if isinstance(raw, str) else json.dumps(raw, ensure_ascii=False)
 
 
-def reported_usage(found: object) -> Usage | None:
+def reported_usage(reported: object) -> Usage | None:
     """The tokens of a turn, as the agent reports them; None: it does not, or they do not add up.
 
     >>> reported_usage({"inputTokens": 150, "outputTokens": 15, "cachedReadTokens": 50, "totalTokens": 215})
     ... # doctest: +NORMALIZE_WHITESPACE
     Usage(input_tokens=200, output_tokens=15, cache_read_tokens=50, cache_write_tokens=None, reasoning_tokens=None)
     """
-    if not isinstance(found, dict):
+    if not isinstance(reported, dict):
         return None
     names = ("inputTokens", "outputTokens", "totalTokens", "cachedReadTokens", "cachedWriteTokens", "thoughtTokens")
-    counts = [found.get(name) for name in names]
-    if any(isinstance(one, bool) or not (one is None or (isinstance(one, int) and one >= 0)) for one in counts):
+    counts = [reported.get(name) for name in names]
+    if any(isinstance(n, bool) or not (n is None or (isinstance(n, int) and n >= 0)) for n in counts):
         return None
-    given, spoken, whole, read, written, thoughts = counts
+    given, spoken, total, read, written, thoughts = counts
     if given is None or spoken is None or not given + spoken:
         return None
     cached, thought = (read or 0) + (written or 0), thoughts or 0
     # Only the sum shows whether input tokens include cached ones, and output tokens include reasoning.
     for more_in, more_out in ((cached, thought), (cached, 0), (0, thought), (0, 0)):
-        if given + more_in + spoken + more_out == whole:
+        if given + more_in + spoken + more_out == total:
             return Usage(
                 input_tokens=given + more_in,
                 output_tokens=spoken + more_out,

@@ -139,8 +139,8 @@ def _from_openai(result: Any) -> Reply:
                 calls.returned(call_id, output if error is None else error, failed=error is not None)
         elif kind == "tool_call_output_item":
             calls.returned(call_id, _text(_get(item, "output")) if output is None else output)
-    whole = _usage([_get(_get(result, "context_wrapper"), "usage")])
-    usage = whole or _usage([_get(response, "usage") for response in _items(_get(result, "raw_responses"))])
+    total = _usage([_get(_get(result, "context_wrapper"), "usage")])
+    usage = total or _usage([_get(response, "usage") for response in _items(_get(result, "raw_responses"))])
     return Reply(text=_answer(result.final_output), tool_calls=calls.joined(), usage=usage)
 
 

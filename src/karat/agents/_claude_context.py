@@ -105,8 +105,8 @@ def given(condition: Condition) -> Given:
     loadable = [f"{_PLUGIN}:{part.name}" for part in context.skills]
     servers: list[McpServer] = []
     for part in context.plugins:
-        found, started = _read_plugin(part)
-        loadable += found
+        offered, started = _read_plugin(part)
+        loadable += offered
         servers += started
     tools = dict.fromkeys((*context.tools, *(["Skill"] if loadable else [])))
     return Given(
@@ -155,7 +155,7 @@ def _read_plugin(part: ContextPart) -> tuple[list[str], list[McpServer]]:
         ":".join(path.relative_to(part.path / "commands").with_suffix("").parts)
         for path in part.path.glob("commands/**/*.md")
     ]
-    loadable = [f"{name}:{found}" for found in sorted({*skills, *commands})]
+    loadable = [f"{name}:{skill}" for skill in sorted({*skills, *commands})]
     servers = []
     declared = manifest.get("mcpServers", ".mcp.json")
     for declaration in [".mcp.json", *(declared if isinstance(declared, list) else [declared])]:

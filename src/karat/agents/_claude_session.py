@@ -104,7 +104,7 @@ class ToolNames:
         """Check the tools and servers that Claude Code reports. Raises ForeignTools and BadExperiment."""
         tools: Sequence[str] = reported.get("tools") or ()
         foreign = [tool for tool in tools if not self.allows(tool)]
-        servers = [one.get("name", "") for one in reported.get("mcp_servers") or ()]
+        servers = [entry.get("name", "") for entry in reported.get("mcp_servers") or ()]
         strangers = [name for name in servers if name not in self._servers.values()]
         if foreign or strangers:
             raise ForeignTools(self._condition, sorted({*foreign, *strangers}))
@@ -200,8 +200,8 @@ class TurnMessages:
             return _usage(self._whole_usage(self.result) or self.result.usage)
         if not self._usages:
             return None
-        each = [_usage(one) for one in self._usages.values()]
-        return Usage(input_tokens=sum(one.input_tokens or 0 for one in each))
+        usages = [_usage(reported) for reported in self._usages.values()]
+        return Usage(input_tokens=sum(usage.input_tokens or 0 for usage in usages))
 
     def _models(self, result: ResultMessage | None) -> JsonObject:
         """What each model has used up to a result of the session, including subagents and built-in tools."""
@@ -315,10 +315,10 @@ class TurnMessages:
                 self._calls[block.id] = (block, perf_counter())
 
     def _add_result(self, block: ToolResultBlock) -> None:
-        found = self._calls.get(block.tool_use_id)
-        if found is None:
+        call = self._calls.get(block.tool_use_id)
+        if call is None:
             return
-        use, started = found
+        use, started = call
         if not block.is_error:
             self._names.ran(use.name)
         milliseconds = self._took.get(use.id, round((perf_counter() - started) * 1000, 3))
@@ -349,7 +349,7 @@ def _text(content: str | list[JsonObject] | None) -> str:
     """A tool's result; anything but text as JSON."""
     if content is None or isinstance(content, str):
         return content or ""
-    parts = [one["text"] if one.get("type") == "text" else json.dumps(one, ensure_ascii=False) for one in content]
+    parts = [part["text"] if part.get("type") == "text" else json.dumps(part, ensure_ascii=False) for part in content]
     return "\n".join(parts)
 
 

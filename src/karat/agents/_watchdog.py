@@ -52,10 +52,10 @@ class Watchdog:
             self._end()
             self._pipe = self._end = None
 
-    def _send(self, what: bytes, group: int) -> None:
+    def _send(self, command: bytes, group: int) -> None:
         if self._pipe is not None:
             try:
-                os.write(self._pipe, what + group.to_bytes(_PID_BYTES, "little"))
+                os.write(self._pipe, command + group.to_bytes(_PID_BYTES, "little"))
             except OSError:
                 return  # the watchdog was killed; the run continues without it
 

@@ -90,10 +90,10 @@ class Acp:
         self._options, self._setting = options, setting
         program, *self._arguments = options.command
         named = str(setting.folder / Path(program).expanduser()) if "/" in program else program
-        found = shutil.which(named, path=options.env.get("PATH"))
-        if found is None:
+        path = shutil.which(named, path=options.env.get("PATH"))
+        if path is None:
             raise BadOption("agent.command", f"'{program}' is not a program; install the agent, or give its path")
-        self._program = found
+        self._program = path
         self._named: str | None = None  # name and version, from the first session
         self.changes: list[str] = []
 
@@ -249,7 +249,7 @@ class _Conversation:
             self._turn = None
             dollars = self._dollars(usage, updates.cost)
             spent(usage, dollars)  # also of an attempt that is cut off
-        fault = next((one.fault for one in self._observed if one.fault is not None), fault)
+        fault = next((server.fault for server in self._observed if server.fault is not None), fault)
         if fault is not None and not updates.anything:
             raise fault
         reply = msgspec.structs.replace(
@@ -312,11 +312,11 @@ class _Conversation:
         capabilities = {"fs": {"readTextFile": False, "writeTextFile": False}, "terminal": False}
         about = {"name": "karat", "version": karat.__version__}
         asked = {"protocolVersion": _PROTOCOL, "clientCapabilities": capabilities, "clientInfo": about}
-        found = await self._request("initialize", asked)
-        if found.get("protocolVersion") != _PROTOCOL:
-            message = f"the agent speaks version {found.get('protocolVersion')!r:.20} of the protocol, not {_PROTOCOL}"
+        reply = await self._request("initialize", asked)
+        if reply.get("protocolVersion") != _PROTOCOL:
+            message = f"the agent speaks version {reply.get('protocolVersion')!r:.20} of the protocol, not {_PROTOCOL}"
             raise InfrastructureFault("acp_start", message)
-        info = found.get("agentInfo")
+        info = reply.get("agentInfo")
         info = info if isinstance(info, dict) else {}
         name = str(info.get("name") or "unnamed")
         self._known, self.agent = known_agent(name), f"{name} {info.get('version') or '(no version)'}"[:_STDERR_SHOWN]
@@ -329,12 +329,12 @@ class _Conversation:
 
     def _servers(self) -> list[JsonObject]:
         """Every server through karat's proxy: any agent can use it, and karat sees when it has the tools."""
-        found = []
+        servers = []
         for server, observed in zip(self._condition.mcp_servers, self._observed, strict=True):
             command, env = self._setting.toolbox.observed_command(server, observed)
             variables = [{"name": name, "value": value} for name, value in env.items()]
-            found.append({"name": server.name, "command": command[0], "args": command[1:], "env": variables})
-        return found
+            servers.append({"name": server.name, "command": command[0], "args": command[1:], "env": variables})
+        return servers
 
     async def _wait_for_tools(self, start: float) -> None:
         """Waits until the agent has listed the tools of every server: it would start without late ones."""

@@ -314,6 +314,6 @@ def _allowed(name: str) -> str:
     return plain if 0 < len(plain) <= _LONGEST else _hashed(plain, name)
 
 
-def _hashed(plain: str, whole: str) -> str:
-    digest = blake2b(whole.encode("utf-8", "surrogatepass"), digest_size=4).hexdigest()
+def _hashed(plain: str, original: str) -> str:
+    digest = blake2b(original.encode("utf-8", "surrogatepass"), digest_size=4).hexdigest()
     return f"{plain[: _LONGEST - 9]}_{digest}"

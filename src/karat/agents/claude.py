@@ -112,35 +112,35 @@ def environment(
     An address or a key in the options takes precedence, so that no other
     service is asked, and no other key is sent there. Raises BadOption where there is no key.
     """
-    found = {name: env[name] for name in PROVIDERS[provider] if env.get(name)}
+    values = {name: env[name] for name in PROVIDERS[provider] if env.get(name)}
     if provider in _SWITCHES:
         home = Path(env.get("HOME") or Path.home())
         files = {name: str(home / path) for name, path in _FILES.items() if name in PROVIDERS[provider]}
-        found |= {name: path for name, path in files.items() if name not in env and Path(path).is_file()}
-        found[_SWITCHES[provider]] = "1"
-    found |= {**_SETTINGS, "CLAUDE_CODE_MAX_RETRIES": str(max_retries), **own}
+        values |= {name: path for name, path in files.items() if name not in env and Path(path).is_file()}
+        values[_SWITCHES[provider]] = "1"
+    values |= {**_SETTINGS, "CLAUDE_CODE_MAX_RETRIES": str(max_retries), **own}
     if base_url is not None:
         for switch in _SWITCHES.values():
-            found.pop(switch, None)
-        found["ANTHROPIC_BASE_URL"] = base_url
+            values.pop(switch, None)
+        values["ANTHROPIC_BASE_URL"] = base_url
         if (host := urlsplit(base_url).hostname or "") in ("127.0.0.1", "::1", "localhost"):
             # No proxy is needed between two programs on this machine.
-            found["NO_PROXY"] = found["no_proxy"] = ",".join(filter(None, [found.get("NO_PROXY"), host]))
+            values["NO_PROXY"] = values["no_proxy"] = ",".join(filter(None, [values.get("NO_PROXY"), host]))
     if api_key_env is not None:
         for name in ("ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"):
-            found.pop(name, None)
+            values.pop(name, None)
         if not env.get(api_key_env):
             raise BadOption("agent.api_key_env", f"the environment variable {api_key_env} is not set")
-        found["ANTHROPIC_API_KEY"] = env[api_key_env]
-    if provider == "anthropic" and not any(found.get(name) for name in _KEYS):
-        if base_url is None and "ANTHROPIC_BASE_URL" not in found:
+        values["ANTHROPIC_API_KEY"] = env[api_key_env]
+    if provider == "anthropic" and not any(values.get(name) for name in _KEYS):
+        if base_url is None and "ANTHROPIC_BASE_URL" not in values:
             message = (
                 "Claude Code needs a key: set ANTHROPIC_API_KEY, or name the variable that holds it "
                 "(a login on this machine is not used: each trial has its own HOME)"
             )
             raise BadOption("agent.api_key_env", message)
-        found["ANTHROPIC_API_KEY"] = "none"  # a local server needs no key, but Claude Code does not start without one
-    return found
+        values["ANTHROPIC_API_KEY"] = "none"  # a local server needs no key, but Claude Code does not start without one
+    return values
 
 
 def credentials(env: Mapping[str, str]) -> dict[str, str]:
@@ -337,13 +337,13 @@ def _program(named: str | None, folder: Path) -> Path:
         return bundled
     if named is not None and "/" in named:
         named = str(folder / Path(named).expanduser())
-    found = shutil.which(named or "claude")
-    if found is None:
-        what = (
+    path = shutil.which(named or "claude")
+    if path is None:
+        problem = (
             f"'{named}' is not a program" if named is not None else "this build of claude-agent-sdk brings none along"
         )
-        raise BadOption("agent.program", f"{what}; install Claude Code, and give its path here")
-    return Path(found)
+        raise BadOption("agent.program", f"{problem}; install Claude Code, and give its path here")
+    return Path(path)
 
 
 def _versions(program: Path) -> dict[str, str]:
@@ -352,14 +352,14 @@ def _versions(program: Path) -> dict[str, str]:
         env = {"PATH": os.environ.get("PATH", os.defpath), "HOME": str(home), **_SETTINGS}
         command = [str(program), "--version"]
         try:
-            done = subprocess.run(
+            result = subprocess.run(
                 command, env=env, cwd=home, stdin=subprocess.DEVNULL, capture_output=True, check=False,
                 timeout=_VERSION_SECONDS,
             )  # fmt: skip
         except (OSError, subprocess.SubprocessError):
             return {}
-    found = re.match(rb"\d+\.\d+[0-9A-Za-z.+-]{0,40}", done.stdout)
-    return {_NAME: found[0].decode()} if found else {}
+    match = re.match(rb"\d+\.\d+[0-9A-Za-z.+-]{0,40}", result.stdout)
+    return {_NAME: match[0].decode()} if match else {}
 
 
 def _literal(server: McpServer, config: JsonObject) -> dict[str, object]:

@@ -115,12 +115,12 @@ class _Session:
 
     async def _search(self, turn: Turn) -> str:
         """The first result of the first search tool; without one, a number from the sample's own report."""
-        question, found = turn.question, _search_tool(self._tools.tools)
-        if found is None:
+        question, search = turn.question, _search_tool(self._tools.tools)
+        if search is None:
             earlier = takewhile(lambda asked: asked is not turn, self._sample.turns)
             number = look_up_number(question, [asked.question for asked in earlier], self._sample.detail)
             return number or unsuitable(self._tools.tools) or NO_TOOL
-        tool, arguments = found
+        tool, arguments = search
         call = await self._tools.call(tool.server, tool.name, {**arguments, _query_name(tool): question})
         result = _first_result(call.result or "")
         return _cut(result, self._length) if result else NOTHING_FOUND

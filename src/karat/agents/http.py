@@ -178,10 +178,10 @@ class Http:
                 message = f"the response is not JSON ({error}): {text[:_SHOWN]}"
                 raise AgentFault("bad_json", message, retriable=True) from error
             response = text
-        found = {name: find.search(response) for name, find in self._find.items() if find is not None}
-        reply = self._answered(found.get("answer"), response)
-        dollars = found.get("dollars", self._options.dollars)
-        usage, counts = None, found.get("usage")
+        values = {name: find.search(response) for name, find in self._find.items() if find is not None}
+        reply = self._answered(values.get("answer"), response)
+        dollars = values.get("dollars", self._options.dollars)
+        usage, counts = None, values.get("usage")
         if isinstance(counts, Mapping):
             numbers = {
                 name: next((int(counts[key]) for key in keys if isinstance(counts.get(key), (int, float))), None)
@@ -191,8 +191,8 @@ class Http:
         known = {
             "usage": usage,
             "dollars": float(dollars) if isinstance(dollars, (int, float)) else None,
-            "tool_calls": _tool_calls(found.get("tool_calls")),
-            "model": found.get("model"),
+            "tool_calls": _tool_calls(values.get("tool_calls")),
+            "model": values.get("model"),
         }
         return msgspec.structs.replace(reply, **{key: value for key, value in known.items() if value is not None})
 
@@ -213,7 +213,7 @@ def _names(template: object) -> list[str]:
     if isinstance(template, str):
         return list(names(template))
     inner = template.values() if isinstance(template, Mapping) else template if isinstance(template, list) else ()
-    return [name for one in inner for name in _names(one)]
+    return [name for part in inner for name in _names(part)]
 
 
 def _compiled(expression: object) -> Any:
@@ -234,11 +234,11 @@ _USAGE_KEYS = {
 }
 
 
-def _tool_calls(found: object) -> tuple[ToolCall, ...] | None:
-    if not isinstance(found, list):
+def _tool_calls(reported: object) -> tuple[ToolCall, ...] | None:
+    if not isinstance(reported, list):
         return None
     calls = []
-    for call in found:
+    for call in reported:
         if isinstance(call, Mapping):
             given, server, took = call.get("input", call.get("arguments")), call.get("server"), call.get("milliseconds")
             arguments = dict(given) if isinstance(given, Mapping) else {} if given is None else {"value": given}

@@ -117,10 +117,10 @@ def _code() -> list[Path]:
 def _files(importer: ResultImporter, path: Path, format_name: str) -> list[Path]:
     if not path.is_dir():
         return [path]
-    found = [file for file in sorted(path.iterdir()) if file.is_file() and _recognized(importer, file)]
-    if not found:
+    files = [file for file in sorted(path.iterdir()) if file.is_file() and _recognized(importer, file)]
+    if not files:
         raise BadDataset(str(path), [Fault(place="folder", message=f"holds no file of the format {format_name}")])
-    return found
+    return files
 
 
 def _recognized(importer: ResultImporter, path: Path) -> bool:
@@ -177,17 +177,17 @@ def _evict(folder: Path) -> None:
 
 def _sha256(paths: Sequence[Path]) -> str:
     """One sha256, hex, over the contents of files in this order. Raises BadDataset."""
-    whole = sha256()
+    digest = sha256()
     for path in paths:
         try:
             with open_regular(path) as file:
                 while block := file.read(_BLOCK):
-                    whole.update(block)
+                    digest.update(block)
         except OSError as error:
             fault = Fault(place="file", message=f"cannot be read: {unreadable(error)}")
             raise BadDataset(str(path), [fault]) from error
-        whole.update(b"\0")
-    return whole.hexdigest()
+        digest.update(b"\0")
+    return digest.hexdigest()
 
 
 def _write(
@@ -218,7 +218,7 @@ def _write(
                 writer.write(name, journal, samples)
             info = writer.info(name, created, source)
             if not info.plan.samples:
-                faults = [f"{what} ({places[0]})" for _, what, _, places in findings][:1]
+                faults = [f"{text} ({places[0]})" for _, text, _, places in findings][:1]
                 message = "; ".join(["holds no results", *faults])
                 raise BadDataset(source["file"], [Fault(place="file", message=message)])
             write_durably(building / "experiment.yaml", [_EXPERIMENT.format(tool=clean(run.tool)).encode()])
@@ -424,8 +424,8 @@ class _Writer:
             number += 1
             name = f"{trial.sample} ({number})"
         if number > 1:
-            what = "a sample with the id of another one, but another question or golden answer, is a separate sample"
-            self._findings.changed(what, trial.sample)
+            change = "a sample with the id of another one, but another question or golden answer, is a separate sample"
+            self._findings.changed(change, trial.sample)
         self._ids.add(name)
         sample = Sample(
             kind=DEFAULT_KIND,
@@ -500,8 +500,8 @@ class _Range:
 
 
 def _sentences(findings: Findings) -> Iterator[str]:
-    for kind, what, count, _ in findings:
-        yield f"{kind}: {what} ({count} ×)" if count > 1 else f"{kind}: {what}"
+    for kind, text, count, _ in findings:
+        yield f"{kind}: {text} ({count} ×)" if count > 1 else f"{kind}: {text}"
 
 
 def _digest(parts: object) -> str:

@@ -49,7 +49,7 @@ def merge_runs(runs: Sequence[RunFolder], results: Path) -> MergedRun:
     runs = _each_once(runs)
     _refuse_unlike(runs)
     first = runs[0].info
-    ids = sorted({one for run in runs for one in (run.info.merged.runs if run.info.merged else (run.info.run,))})
+    ids = sorted({part for run in runs for part in (run.info.merged.runs if run.info.merged else (run.info.run,))})
     name = blake2b("\n".join(ids).encode(), digest_size=4).hexdigest()
     final = results / f"{slugged(first.name)}-{first.created[:10].replace('-', '')}-{name}"
     notes = [*_notes(runs)]
@@ -86,17 +86,17 @@ def _each_once(runs: Sequence[RunFolder]) -> list[RunFolder]:
 
     A merged run is left out if all its parts are there.
     """
-    found: dict[str, RunFolder] = {}
+    by_id: dict[str, RunFolder] = {}
     for run in runs:
-        other = found.get(run.info.run)
+        other = by_id.get(run.info.run)
         if other is None:
-            found[run.info.run] = run
+            by_id[run.info.run] = run
         elif other.path.resolve() != run.path.resolve():
-            shorter, longer = sorted((other, run), key=lambda one: one.journal_size)
+            shorter, longer = sorted((other, run), key=lambda run: run.journal_size)
             if _digest(shorter) != _digest(longer, shorter.journal_size):
                 raise BadRun(str(run.path), f"is a copy of {other.path}, and both went on: merge one of them")
-            found[run.info.run] = longer
-    kept = [one for one in found.values() if one.info.merged is None or not found.keys() >= set(one.info.merged.runs)]
+            by_id[run.info.run] = longer
+    kept = [run for run in by_id.values() if run.info.merged is None or not by_id.keys() >= set(run.info.merged.runs)]
     return sorted(kept, key=lambda run: (run.info.created, run.info.run))
 
 
@@ -119,7 +119,7 @@ _ALIKE: Mapping[str, Callable[[RunFolder], object]] = {
     "the agent": lambda run: run.info.agent_type,
     "the recorded answers (sha256)": lambda run: run.info.source.get("sha256"),
     "whether it is a rehearsal": lambda run: run.info.rehearsed,
-    "the scorers": lambda run: sorted((one.name, one.scoring) for one in run.info.scorers),
+    "the scorers": lambda run: sorted((scorer.name, scorer.scoring) for scorer in run.info.scorers),
     "the studies and their code": lambda run: sorted((one.study, one.digest, str(one.code)) for one in run.studies()),
 }
 
@@ -128,11 +128,11 @@ def _refuse_unlike(runs: Sequence[RunFolder]) -> None:
     first = runs[0]
     for run in runs:
         if run.info.imported or run.info.format > FORMAT_WITHOUT_STOP:
-            what = (
+            reason = (
                 "is of another tool's results" if run.info.imported else "may stop early, so it is no part of a whole"
             )
-            raise BadRun(str(run.path), f"{what}: it cannot be merged")
-        unlike = [what for what, of in _ALIKE.items() if of(run) != of(first)]
+            raise BadRun(str(run.path), f"{reason}: it cannot be merged")
+        unlike = [part for part, of in _ALIKE.items() if of(run) != of(first)]
         conditions, known = run.digests(), first.digests()
         unlike += [
             f"condition '{name}'" for name in conditions if known.get(name, conditions[name]) != conditions[name]
@@ -169,11 +169,11 @@ def _notes(runs: Sequence[RunFolder]) -> Iterator[str]:
 
 def _missing_shards(runs: Sequence[RunFolder]) -> str | None:
     shards = {run.info.shard for run in runs if run.info.shard is not None}
-    of = {Shard.parse(one).of for one in shards}
+    of = {Shard.parse(text).of for text in shards}
     if len(of) != 1:
         return None
     (number,) = of
-    missing = [str(one) for one in (Shard(at, number) for at in range(1, number + 1)) if str(one) not in shards]
+    missing = [str(shard) for shard in (Shard(at, number) for at in range(1, number + 1)) if str(shard) not in shards]
     more = f" and {plural(len(missing) - 10, 'other')}" if len(missing) > 10 else ""
     return f"not all shards are here: {', '.join(missing[:10])}{more} missing" if missing else None
 
@@ -233,11 +233,11 @@ def _write_journal(path: Path, runs: Sequence[RunFolder], name: str) -> tuple[st
     """The unchanged lines of all runs, between a new head and end; digest, and what was left out."""
     codec, digest = Codec(), sha256()
     overlaps = None if _disjoint(runs) else _Overlaps(runs)
-    done = all(run.status() == "done" for run in runs) and _missing_shards(runs) is None
+    complete = all(run.status() == "done" for run in runs) and _missing_shards(runs) is None
     ends = [end for run in runs for end in run.events_of(End)]
     last = End(
         at=max((end.at for end in ends), default=runs[0].info.created),
-        reason="done" if done else "interrupted",
+        reason="done" if complete else "interrupted",
         seconds=exact_sum(end.seconds or 0.0 for end in ends if end.command == "run"),
     )
 
@@ -267,7 +267,7 @@ def _sync(file: BinaryIO) -> None:
 def _disjoint(runs: Sequence[RunFolder]) -> bool:
     """Whether no two of them can share a trial."""
     shards = [Shard.parse(run.info.shard) if run.info.shard is not None else None for run in runs]
-    return None not in shards and len(set(shards)) == len(shards) and len({one.of for one in shards if one}) == 1
+    return None not in shards and len(set(shards)) == len(shards) and len({shard.of for shard in shards if shard}) == 1
 
 
 class _Overlaps:
@@ -279,17 +279,17 @@ class _Overlaps:
         self._twice, self._scores = 0, 0
         for number, run in enumerate(runs):
             for line in run.lines():
-                found = _OF_A_TRIAL.match(line)
-                if found is not None and found[1] == b"answer":
-                    self._owner.setdefault(found[2], number)
-                    self._answers[number].setdefault(found[2], blake2b(line, digest_size=8).digest())
+                match = _OF_A_TRIAL.match(line)
+                if match is not None and match[1] == b"answer":
+                    self._owner.setdefault(match[2], number)
+                    self._answers[number].setdefault(match[2], blake2b(line, digest_size=8).digest())
 
     def counts(self, number: int, line: bytes) -> bool:
         """Whether a line of a run is kept."""
-        found = _OF_A_TRIAL.match(line)
-        if found is None:
+        match = _OF_A_TRIAL.match(line)
+        if match is None:
             return True
-        kind, trial = found.groups()
+        kind, trial = match.groups()
         owner, answers = self._owner.get(trial, number), self._answers[number]
         if owner == number or trial not in answers:
             return True

@@ -32,10 +32,10 @@ class Shard(msgspec.Struct, frozen=True):
     @classmethod
     def parse(cls, text: str) -> Shard:
         """`2/4`. Raises BadOption."""
-        found = re.fullmatch(r"([0-9]{1,6})/([0-9]{1,6})", text)
-        if found is None or not 1 <= int(found[1]) <= int(found[2]):
+        match = re.fullmatch(r"([0-9]{1,6})/([0-9]{1,6})", text)
+        if match is None or not 1 <= int(match[1]) <= int(match[2]):
             raise BadOption("--shard", f"must be I/N with I from 1 to N, e.g. 2/4, got '{text}'")
-        return cls(int(found[1]), int(found[2]))
+        return cls(int(match[1]), int(match[2]))
 
     def __str__(self) -> str:
         return f"{self.number}/{self.of}"
@@ -73,8 +73,8 @@ class Plan:
 
     def counts(self) -> dict[str, int]:
         """The number of trials per condition."""
-        each = len(self.samples) * self.repetitions if self.shard is None else 0
-        counts = Counter({condition.name: each for condition in self.conditions})
+        count = len(self.samples) * self.repetitions if self.shard is None else 0
+        counts = Counter({condition.name: count for condition in self.conditions})
         if self.shard is not None:
             counts.update(trial.condition.name for trial in self)
         return counts
@@ -165,8 +165,8 @@ def _trial(name: str, sample: Sample, condition: Condition, repetition: int, ind
     )
 
 
-def _known(option: str, wanted: Sequence[str], names: Sequence[str], what: str) -> None:
+def _known(option: str, wanted: Sequence[str], names: Sequence[str], kind: str) -> None:
     known = set(names)
     for name in wanted:
         if name not in known:
-            raise BadOption(option, f"no {what} is called '{name}'{did_you_mean(name, known)}")
+            raise BadOption(option, f"no {kind} is called '{name}'{did_you_mean(name, known)}")

@@ -110,16 +110,16 @@ class RunStatus:
     def expects(self, planned: Mapping[str, int], before: Mapping[str, int]) -> None:
         """How many trials each condition has in this part of the run, and how many of them are answered."""
         for name, count in planned.items():
-            one = self.condition(name)
-            one.planned, one.before = count, before.get(name, 0)
+            progress = self.condition(name)
+            progress.planned, progress.before = count, before.get(name, 0)
         self.before, self.planned = sum(before.values()), sum(planned.values())
 
     def spares(self, conditions: Iterable[str]) -> None:
         """Stops counting on trials of these conditions that have not started: they are no longer asked."""
         for name in conditions:
-            one = self.condition(name)
-            one.planned = one.before + one.settled + one.in_flight
-        self.planned = sum(one.planned or 0 for one in self.conditions.values())
+            progress = self.condition(name)
+            progress.planned = progress.before + progress.settled + progress.in_flight
+        self.planned = sum(progress.planned or 0 for progress in self.conditions.values())
 
     def scores_with(self, scorers: Iterable[ScorerInfo], kind: str) -> None:
         """The scorers, in the order of the reports."""
@@ -166,9 +166,9 @@ class RunStatus:
 
     def settled_trial(self, trial: str, condition: str, sample: Sample, *, answered: bool = True, failed: bool) -> None:
         """Counts a finished trial."""
-        one = self.condition(condition)
-        one.settled += 1
-        one.failed += failed
+        progress = self.condition(condition)
+        progress.settled += 1
+        progress.failed += failed
         self.settled += 1
         self.unasked += not answered
         if self._follower is not None:
@@ -189,7 +189,7 @@ class RunStatus:
     @property
     def slowed(self) -> dict[str, int]:
         """Providers that refused requests, and how many each gets at a time now."""
-        return {name: one.limit for name, one in list(self.limiters.items()) if one.limit is not None}
+        return {name: limiter.limit for name, limiter in list(self.limiters.items()) if limiter.limit is not None}
 
     @property
     def seconds(self) -> float:

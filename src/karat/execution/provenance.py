@@ -96,13 +96,13 @@ def _servers(conditions: Iterable[Condition]) -> dict[str, tuple[str, ...]]:
 
 
 def _offers(conditions: Iterable[Condition]) -> dict[str, tuple[Offered, ...]]:
-    found = {}
+    offers = {}
     for condition in conditions:
         skills = (Offered("skill", part.name) for part in condition.context.skills)
         plugins = (Offered("plugin", part.name) for part in condition.context.plugins)
         if parts := (*skills, *plugins):
-            found[condition.name] = parts
-    return found
+            offers[condition.name] = parts
+    return offers
 
 
 def _plan_info(selected: Plan, samples: int | None = None) -> PlanInfo:

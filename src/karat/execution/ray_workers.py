@@ -79,9 +79,9 @@ async def _connected(ray: Any, settings: RayModel) -> AsyncGenerator[None]:
         except (ConnectionError, ValueError, RuntimeError, OSError) as error:
             if ray.is_initialized():
                 raise
-            what = settings.address or "a cluster on this machine"
+            cluster = settings.address or "a cluster on this machine"
             hint = "" if "RAY_AUTH_MODE" in os.environ else "; if its nodes have a token, set RAY_AUTH_MODE=token"
-            message = f"Ray cannot connect to {what}: {described(error)}{hint}"
+            message = f"Ray cannot connect to {cluster}: {described(error)}{hint}"
             raise BadOption("execution.ray.address", message) from error
         finally:
             await asyncio.wait([connecting])
@@ -97,16 +97,16 @@ def _rooms(ray: Any, settings: RayModel) -> int:
     for node in ray.nodes():
         if node["Alive"]:
             there = node["Resources"]
-            each = [int((there.get(name, 0.0) + 1e-9) // amount) for name, amount in needed.items()]
-            rooms += min(each, default=int(there.get("CPU", 1.0)))
+            counts = [int((there.get(name, 0.0) + 1e-9) // amount) for name, amount in needed.items()]
+            rooms += min(counts, default=int(there.get("CPU", 1.0)))
     return rooms
 
 
 def _concurrency(settings: RayModel, rooms: int, most: int) -> tuple[int, ...]:
     """Concurrent attempts per worker: `most` in total."""
     workers = min(settings.num_workers or max(rooms, 1), most)
-    each, more = divmod(most, workers)
-    return tuple(each + (number < more) for number in range(workers))
+    share, more = divmod(most, workers)
+    return tuple(share + (number < more) for number in range(workers))
 
 
 class RayWorkers:
@@ -218,8 +218,8 @@ class Actor:
 
     async def use(self, method: str, request: Request) -> Finished | None:
         """`send` or `take` of the worker's side."""
-        done: Finished | None = await getattr(self._side, method)(request)
-        return done
+        finished: Finished | None = await getattr(self._side, method)(request)
+        return finished
 
     async def close(self) -> Finished:
         """As `Worker.close`."""

@@ -128,8 +128,8 @@ class _Handed:
     def asked(self) -> None:
         """The agent has finished it."""
         if self._agent_done is not None:
-            done, self._agent_done = self._agent_done, None
-            done()
+            callback, self._agent_done = self._agent_done, None
+            callback()
 
     def end(self, ended: Ended | None) -> None:
         if not self.over.done():
@@ -442,25 +442,25 @@ class RemoteTrials:
         link.deaths += 1
         self._forget_admissions(link)
         handed, link.handed = list(link.handed.values()), {}
-        again = [one for one in handed if one.answer is None and not one.failed]
-        for one in handed:
-            if one.failed:
-                one.end(Ended(trial=one.job.trial.id, seconds=0.0, answered=False))
-            elif one.answer is not None:
-                one.end(None)
-        for position, one in enumerate(again):
+        again = [entry for entry in handed if entry.answer is None and not entry.failed]
+        for entry in handed:
+            if entry.failed:
+                entry.end(Ended(trial=entry.job.trial.id, seconds=0.0, answered=False))
+            elif entry.answer is not None:
+                entry.end(None)
+        for position, entry in enumerate(again):
             if position < link.concurrency:
                 self._run.budget.add_failure("agent", None, None)  # it may have cost something
-            one.losses += 1
-            if one.replies:
-                self._run.budget.add_replies(one.replies)
-                self._run.status.agent.answered(one.replies)
-                one.kept, one.replies = (*one.kept, *one.replies), []
+            entry.losses += 1
+            if entry.replies:
+                self._run.budget.add_replies(entry.replies)
+                self._run.status.agent.answered(entry.replies)
+                entry.kept, entry.replies = (*entry.kept, *entry.replies), []
             if self._run.draining.is_set():
-                one.end(Ended(trial=one.job.trial.id, seconds=0.0))
-            elif one.losses >= _MOST_LOSSES:
-                one.end(None)
-        again = [one for one in again if not one.over.done()]
+                entry.end(Ended(trial=entry.job.trial.id, seconds=0.0))
+            elif entry.losses >= _MOST_LOSSES:
+                entry.end(None)
+        again = [entry for entry in again if not entry.over.done()]
         self._queue.extendleft(reversed(again))
         self._asked_again += len(again)
         asked = f"; {plural(len(again), 'trial')} asked again because of it, {self._asked_again} in all"

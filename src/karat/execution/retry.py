@@ -147,11 +147,11 @@ def is_foreign(filename: str) -> bool:
 
 def timed_out(seconds: float, *, stage: Literal["agent", "score"], paid: AttemptError | None = None) -> AttemptError:
     """An attempt that timed out. `paid`: the cost it reported while it was cut off."""
-    what = "answer" if stage == "agent" else "score"
+    missing = "answer" if stage == "agent" else "score"
     return AttemptError(
         cls="limit" if stage == "agent" else "judge",
         kind="timeout",
-        message=f"no {what} within {seconds:g} s",
+        message=f"no {missing} within {seconds:g} s",
         retriable=False,
         dollars=paid.dollars if paid is not None else None,
         usage=paid.usage if paid is not None else None,

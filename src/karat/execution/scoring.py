@@ -141,12 +141,12 @@ class Scoring:
         self, used: ScorerInUse, pending: PendingScore, tried: Unfinished | None
     ) -> bool | None:
         """Whether one scorer's rows are on disk, after all allowed attempts. None: the run is stopping."""
-        done, scoring, attempt = set(pending.present.get(used.info.scoring, ())), used.info.scoring, 1
-        known = len(done)
-        while (error := await self._attempt(used, pending, done, tried)) is not None:
+        present, scoring, attempt = set(pending.present.get(used.info.scoring, ())), used.info.scoring, 1
+        known = len(present)
+        while (error := await self._attempt(used, pending, present, tried)) is not None:
             tried = None
-            if len(done) > known:  # rows came in between: a later row has its own attempts
-                attempt, known = 1, len(done)
+            if len(present) > known:  # rows came in between: a later row has its own attempts
+                attempt, known = 1, len(present)
             if not used.info.offline:
                 self._run.budget.add_failure("judge", error.dollars, error.usage)
             wait = delay(self._run.limits.retry, attempt, error, self._random)
@@ -174,11 +174,11 @@ class Scoring:
         return True
 
     async def _attempt(
-        self, used: ScorerInUse, pending: PendingScore, done: set[Row], tried: Unfinished | None
+        self, used: ScorerInUse, pending: PendingScore, present: set[Row], tried: Unfinished | None
     ) -> AttemptError | None:
         """One attempt at the missing rows: None, with every row on disk, or why one is missing."""
         if used.streams:
-            return await self._stream(used, pending, done)
+            return await self._stream(used, pending, present)
         result = tried or (None if used.waits else self._score_now(used, pending))
         if not isinstance(result, (list, AttemptError)):
             started = result
@@ -188,9 +188,9 @@ class Scoring:
         await self._run.write(*result)
         return None
 
-    async def _stream(self, used: ScorerInUse, pending: PendingScore, done: set[Row]) -> AttemptError | None:
+    async def _stream(self, used: ScorerInUse, pending: PendingScore, present: set[Row]) -> AttemptError | None:
         """Each row is on disk before the next is requested: nothing is paid for twice."""
-        verdicts: AsyncGenerator[Verdict] = used.scorer.score(pending.sample, pending.answer, done=frozenset(done))
+        verdicts: AsyncGenerator[Verdict] = used.scorer.score(pending.sample, pending.answer, done=frozenset(present))
 
         async def next_scores() -> list[Score]:
             clock = monotonic()
@@ -205,7 +205,7 @@ class Scoring:
                 if isinstance(scores, AttemptError):
                     return scores
                 await self._run.write(*scores)
-                done.update((score.turn, score.judge, score.repeat) for score in scores)
+                present.update((score.turn, score.judge, score.repeat) for score in scores)
         finally:
             with suppress(RuntimeError):  # an abandoned call may still run in it
                 await verdicts.aclose()

@@ -79,8 +79,8 @@ def _same(spec: AgentSpec, other: AgentSpec) -> bool:
 def agent_notes(selected: Plan, agents: Mapping[str, TrialAgent]) -> list[str]:
     """Notes on the agents for all readers of the results: what does not reach them, and what should not."""
     notes: list[str] = []
-    for agent in {id(one): one for one in agents.values()}.values():
-        conditions = [one for one in selected.conditions if agents[one.name] is agent]
+    for agent in {id(agent): agent for agent in agents.values()}.values():
+        conditions = [condition for condition in selected.conditions if agents[condition.name] is agent]
         shown = str(getattr(agent, "shown", "the agent"))
         takes = getattr(agent, "takes", None)
         if takes is not None and "condition" not in takes:
@@ -120,7 +120,7 @@ def _unused(agent: str, takes: Collection[str], conditions: Sequence[Condition])
         alike.setdefault(key, []).append(condition)
     for same in alike.values():
         ignored = [name for name in _varied(same[0]) if name not in takes and any(_varied(one)[name] for one in same)]
-        differing = [name for name in ignored if len({_varied(one)[name] for one in same}) > 1]
+        differing = [name for name in ignored if len({_varied(condition)[name] for condition in same}) > 1]
         names = ", ".join(f"'{condition.name}'" for condition in same)
         if differing:
             yield (
@@ -191,7 +191,7 @@ def refuse_unknown_gates(
 
 async def close_agents(agents: Mapping[str, TrialAgent], notice: Callable[[str], None] | None = None) -> None:
     """Closes the agents, each once, however many conditions share it. `notice` gets failures."""
-    for agent in {id(one): one for one in agents.values()}.values():
+    for agent in {id(agent): agent for agent in agents.values()}.values():
         await _closed(agent, notice)
 
 
@@ -227,28 +227,28 @@ async def preflight(
     """What every server offers, and the conditions lost to a broken one."""
     infos, broken = [], dict[str, AttemptError]()
     digests = {server.name: server.digest for condition in selected.conditions for server in condition.mcp_servers}
-    for name, found in (await toolbox.preflight()).items():
-        if isinstance(found, ToolList):
-            tools = tuple(tool.name for tool in found.tools)
+    for name, outcome in (await toolbox.preflight()).items():
+        if isinstance(outcome, ToolList):
+            tools = tuple(tool.name for tool in outcome.tools)
             infos.append(
                 ServerInfo(
                     name=name,
                     digest=digests[name],
                     tools=tools,
-                    tools_digest=found.digest,
-                    protocol=found.protocol,
+                    tools_digest=outcome.digest,
+                    protocol=outcome.protocol,
                 )
             )
             continue
-        infos.append(ServerInfo(name=name, digest=digests[name], fault=found.message))
+        infos.append(ServerInfo(name=name, digest=digests[name], fault=outcome.message))
         names = [
             condition.name
             for condition in selected.conditions
             if any(server.name == name for server in condition.mcp_servers)
         ]
-        error = AttemptError(cls="infrastructure", kind=found.kind, message=found.message, retriable=True)
+        error = AttemptError(cls="infrastructure", kind=outcome.kind, message=outcome.message, retriable=True)
         broken |= dict.fromkeys(names, error)
-        status.notice(f"these conditions are not run: {', '.join(names)}. {found.message}")  # last: it may have lines
+        status.notice(f"these conditions are not run: {', '.join(names)}. {outcome.message}")  # last: it may have lines
     return tuple(infos), broken
 
 

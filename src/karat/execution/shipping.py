@@ -43,9 +43,9 @@ def pack(experiment: Experiment, *, results: Path) -> dict[str, bytes]:
             for path, entry in _entries(root, skipped):
                 left -= entry.size
                 if left < 0:
-                    what = f"{root} and what belongs to it hold more than {MOST_BYTES // 2**20} MB"
+                    problem = f"{root} and what belongs to it hold more than {MOST_BYTES // 2**20} MB"
                     remedy = "each worker gets a copy: move the experiment into a folder with what it needs"
-                    raise BadOption("execution.executor", f"{what}, and {remedy}")
+                    raise BadOption("execution.executor", f"{problem}, and {remedy}")
                 with open_regular(path) as file:
                     data = file.read(entry.size)
                 stream.write(member(entry, data.ljust(entry.size, b"\0")))
@@ -110,9 +110,9 @@ def unpack(
     return experiment.moved(places, {**os.environ, **experiment.env})
 
 
-def _write(target: Path, found: Iterable[tuple[Entry, bytes]]) -> list[str]:
+def _write(target: Path, files: Iterable[tuple[Entry, bytes]]) -> list[str]:
     names = []
-    for entry, data in found:
+    for entry, data in files:
         name = entry.path.removeprefix("files/")
         path = target / name
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -162,12 +162,12 @@ class SignalHandler:
 def _held_by(frame: FrameType | None) -> tuple[str, str]:
     """A thread's current place in foreign code, and its caller; "" if it is in karat's own."""
     place, who = "", "an agent or scorer"
-    for one, line in traceback.walk_stack(frame):
-        if one.f_code is asyncio.BaseEventLoop.run_forever.__code__:
+    for caller, line in traceback.walk_stack(frame):
+        if caller.f_code is asyncio.BaseEventLoop.run_forever.__code__:
             break  # outer frames started the loop, and do not block it
-        if not place and is_foreign(one.f_code.co_filename):
-            place = f"{Path(one.f_code.co_filename).name}, line {line}, in {one.f_code.co_name}"
-        attempt, pending = one.f_locals.get("attempt"), one.f_locals.get("pending")
+        if not place and is_foreign(caller.f_code.co_filename):
+            place = f"{Path(caller.f_code.co_filename).name}, line {line}, in {caller.f_code.co_name}"
+        attempt, pending = caller.f_locals.get("attempt"), caller.f_locals.get("pending")
         if isinstance(attempt, Attempt) and not isinstance(pending, PendingScore):
             trial = attempt.job.trial
             where = f"sample '{trial.sample.id}', condition '{trial.condition.name}', repetition {trial.repetition}"

@@ -152,9 +152,9 @@ async def run_experiment(
 def _notice_changes(toolbox: Toolbox, agents: Mapping[str, TrialAgent], status: RunStatus) -> None:
     """Files that changed during the run."""
     for change in toolbox.changes:
-        what = "its tools" if change.protocols is None else "its version of the protocol ({} to {})"
-        what = what.format(*change.protocols or ())
-        status.notice(f"MCP server '{change.server}' changed {what} during the run; its answers are not alike")
+        changed = "its tools" if change.protocols is None else "its version of the protocol ({} to {})"
+        changed = changed.format(*change.protocols or ())
+        status.notice(f"MCP server '{change.server}' changed {changed} during the run; its answers are not alike")
     for words in dict.fromkeys(words for agent in agents.values() for words in getattr(agent, "changes", ())):
         status.notice(f"{words}; its answers are not alike")
 
@@ -394,8 +394,8 @@ def _shard_of(selection: Selection, run: RunFolder | None) -> Shard | None:
         return selection.shard
     before = Shard.parse(run.info.shard) if run.info.shard is not None else None
     if selection.shard not in (None, before):
-        what = f"shard {before}" if before is not None else "no shard, but the whole experiment"
-        raise ResumeRefused(str(run.path), [f"it is {what}"], "Leave out --shard: the run knows which it is.")
+        actual = f"shard {before}" if before is not None else "no shard, but the whole experiment"
+        raise ResumeRefused(str(run.path), [f"it is {actual}"], "Leave out --shard: the run knows which it is.")
     return before
 
 
@@ -403,8 +403,8 @@ def _shared_rates(rates: Mapping[str, Rate], shard: Shard | None) -> Mapping[str
     """One shard's part of a provider's limits."""
     if shard is None:
         return rates
-    each = {name: msgspec.structs.asdict(rate) for name, rate in rates.items()}
-    return {name: Rate(**{key: most and most / shard.of for key, most in rate.items()}) for name, rate in each.items()}
+    plain = {name: msgspec.structs.asdict(rate) for name, rate in rates.items()}
+    return {name: Rate(**{key: most and most / shard.of for key, most in rate.items()}) for name, rate in plain.items()}
 
 
 def _in_file_order(samples: Sequence[Sample]) -> Sequence[Sample]:
@@ -419,11 +419,11 @@ def _source(agents: Mapping[str, TrialAgent]) -> dict[str, str]:
 
 def _versions(agents: Mapping[str, TrialAgent]) -> dict[str, str]:
     """Program → version, or versions if conditions name several programs."""
-    found: dict[str, set[str]] = {}
+    by_program: dict[str, set[str]] = {}
     for agent in agents.values():
         for name, version in getattr(agent, "versions", {}).items():
-            found.setdefault(name, set()).add(version)
-    return {name: ", ".join(sorted(versions)) for name, versions in sorted(found.items())}
+            by_program.setdefault(name, set()).add(version)
+    return {name: ", ".join(sorted(versions)) for name, versions in sorted(by_program.items())}
 
 
 async def _run_to_end(

@@ -59,19 +59,19 @@ def horizon_of(experiment: Experiment, selected: Plan, scorers: Sequence[ScorerI
 def _metric(wanted: str, scorers: Sequence[ScorerInUse]) -> tuple[ScorerInUse, Metric]:
     option = "execution.stop.metric"
     known = [(used, metric) for used in scorers for metric in used.info.metrics]
-    found = [(used, metric) for used, metric in known if wanted in (metric.name, f"{used.info.name}.{metric.name}")]
-    if len(found) > 1:
-        full = " or ".join(f"{used.info.name}.{metric.name}" for used, metric in found)
-        raise BadOption(option, f"'{wanted}' is measured by {len(found)} scorers: write {full}")
-    if not found:
+    matches = [(used, metric) for used, metric in known if wanted in (metric.name, f"{used.info.name}.{metric.name}")]
+    if len(matches) > 1:
+        full = " or ".join(f"{used.info.name}.{metric.name}" for used, metric in matches)
+        raise BadOption(option, f"'{wanted}' is measured by {len(matches)} scorers: write {full}")
+    if not matches:
         names = list(dict.fromkeys(metric.name for _, metric in known))
         hint = did_you_mean(wanted, names) if names else ": the experiment names none"
         raise BadOption(option, f"no scorer measures '{wanted}'{hint}")
-    low, high = found[0][1].bounds
+    low, high = matches[0][1].bounds
     if low is None or high is None or not low < high:
         why = "one answer that was not asked yet could outweigh all others, so nothing can be decided early"
         raise BadOption(option, f"'{wanted}' has no range: {why}; leave out `stop`, or announce `low` and `high`")
-    return found[0]
+    return matches[0]
 
 
 def stops_when(horizon: Horizon | None) -> str | None:
@@ -137,10 +137,10 @@ class EarlyStop:
         self._index.follow()
         if self._looks is None:
             self._looks = RunLooks(self._index, self._horizon)
-        found = self._looks.decide()
+        decisions = self._looks.decide()
         self.out = self._looks.rule.out
         self._open = max(self._looks.rule.next_look, self._looks.ended()) + self._ahead
-        return found
+        return decisions
 
     def wants(self, trial: Trial) -> bool:
         """Whether its condition is still asked."""

@@ -77,14 +77,14 @@ class Outbox:
 
     def append(self, *events: Event) -> asyncio.Future[None]:
         """Raises what `Codec.line` raises."""
-        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.content.lines += map(self._codec.line, events)
         for event in events:
             if self.workspaces is not None and isinstance(event, (Answer, Attempt)):
                 self._add_archives(self.workspaces, event.trial)
-        self._waiting.append(done)
+        self._waiting.append(future)
         self._ready.set()
-        return done
+        return future
 
     def _add_archives(self, folder: Path, trial: str) -> None:
         for path in folder.glob(f"{trial}-*.tar.gz"):
@@ -99,9 +99,9 @@ class Outbox:
     def confirm(self) -> None:
         """What was taken is on disk."""
         taken, self._taken = self._taken, []
-        for done in taken:
-            if not done.done():
-                done.set_result(None)
+        for future in taken:
+            if not future.done():
+                future.set_result(None)
 
     async def take(self) -> Finished:
         """The pending content; waits until there is some."""
@@ -256,15 +256,15 @@ class WorkerSide:
             message = "its scorers are not those of the driver: a rubric or a file that they read differs"
             raise BadOption("execution.executor", message)
         await stack.enter_async_context(opened_scorers(scorers, status.notice))
-        servers = {server.name: server for one in selected.conditions for server in one.mcp_servers}
+        servers = {server.name: server for condition in selected.conditions for server in condition.mcp_servers}
         toolbox = Toolbox(
             tuple(servers.values()), redact=redact, folder=experiment.folder, cassettes=experiment.cassettes
         )
         self._toolbox = await stack.enter_async_context(toolbox)
         self._agents = build_agents(experiment, selected, toolbox)
         stack.push_async_callback(close_agents, self._agents, status.notice)
-        found, broken = await preflight(toolbox, selected, status)
-        for _, text in server_changes(setup.servers, found):
+        infos, broken = await preflight(toolbox, selected, status)
+        for _, text in server_changes(setup.servers, infos):
             status.notice(f"{text} on {setup.name}; its answers are not alike")
         execution = experiment.execution
         self._workspaces = trial_workspaces(

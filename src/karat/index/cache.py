@@ -120,8 +120,8 @@ def cache_folder() -> Path | None:
         return None
     folder = base / "karat"
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    found = folder.lstat()
-    private = stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid() and not found.st_mode & 0o022
+    status = folder.lstat()
+    private = stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid() and not status.st_mode & 0o022
     return folder if private else None
 
 
@@ -135,9 +135,9 @@ def _state(run: RunFolder) -> str:
     """A digest that changes when the run is written to, even if file times are reset. Raises OSError."""
     lines = [str(run.path.resolve())]
     for path in _content(run):
-        found = path.lstat()
-        times = f"{found.st_mtime_ns}.{found.st_ctime_ns}"
-        lines.append(f"{path.name} {found.st_dev}.{found.st_ino}.{found.st_size}.{times}")
+        status = path.lstat()
+        times = f"{status.st_mtime_ns}.{status.st_ctime_ns}"
+        lines.append(f"{path.name} {status.st_dev}.{status.st_ino}.{status.st_size}.{times}")
     with open_regular(run.journal, within=run.path) as file:
         lines.append(hashlib.sha256(file.read(_ENDS)).hexdigest())
         file.seek(max(0, run.journal.stat().st_size - _ENDS))
@@ -152,10 +152,10 @@ def _code(root: Path, *, started: int) -> str:
     """
     lines = [karat.__version__, sys.version, *(f"{name} {_version(name)}" for name in _LIBRARIES)]
     for file in sorted(root.rglob("*.py")):
-        found = file.stat()
-        if max(found.st_mtime_ns, found.st_ctime_ns) > started - _SETTLED:
+        status = file.stat()
+        if max(status.st_mtime_ns, status.st_ctime_ns) > started - _SETTLED:
             return ""
-        lines.append(f"{file.relative_to(root)} {found.st_size} {found.st_mtime_ns}")
+        lines.append(f"{file.relative_to(root)} {status.st_size} {status.st_mtime_ns}")
     return "\n".join(lines)
 
 
@@ -172,9 +172,9 @@ def _remove_oldest(folder: Path) -> None:
     """Removes files that killed writers left, and the oldest files beyond 2 GB."""
     files = sorted(((path.lstat(), path) for path in folder.iterdir()), key=lambda file: -file[0].st_mtime_ns)
     total = 0
-    for found, path in files:
-        total += found.st_size
-        abandoned = path.name.startswith(".") and time.time() - found.st_mtime > _ABANDONED_SECONDS
+    for status, path in files:
+        total += status.st_size
+        abandoned = path.name.startswith(".") and time.time() - status.st_mtime > _ABANDONED_SECONDS
         if abandoned or total > _MOST_BYTES:
             with suppress(OSError):
                 path.unlink()

@@ -421,20 +421,20 @@ class RunIndex:
 
     def lacks_other_answer(self, cell: int, scoring: str) -> bool:
         """Whether a scoring compares a cell's answer with another one that is missing."""
-        info, each = self.scorers.get(scoring), self.repetitions * len(self.conditions)
+        info, width = self.scorers.get(scoring), self.repetitions * len(self.conditions)
         if info is None or info.compared_with not in self.conditions:
             return False
-        other = cell // each * each + self.conditions[info.compared_with] * self.repetitions + cell % self.repetitions
+        other = cell // width * width + self.conditions[info.compared_with] * self.repetitions + cell % self.repetitions
         return not self.answered[other]
 
     def partial_rows(self, scoring: str) -> dict[int, set[tuple[int | None, str | None, int]]]:
         """For cells that lack rows of a scoring: cell → turn, judge and repeat of the rows they have."""
-        found: dict[int, set[tuple[int | None, str | None, int]]] = {}
+        present: dict[int, set[tuple[int | None, str | None, int]]] = {}
         for (_, digest), rows in self.scores.items():
             names = [*rows.names, None]  # −1: not named
             for cell, places in rows.partial.items() if digest == scoring else ():
-                found[cell] = {(turn if turn >= 0 else None, names[judge], repeat) for turn, judge, repeat in places}
-        return found
+                present[cell] = {(turn if turn >= 0 else None, names[judge], repeat) for turn, judge, repeat in places}
+        return present
 
     @contextmanager
     def reader(self) -> Iterator[LineReader]:

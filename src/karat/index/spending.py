@@ -70,12 +70,12 @@ class CallRows(msgspec.Struct):
 
     def add(self, cell: int, replies: Iterable[ReplyLine]) -> None:
         """Adds the calls of an answer."""
-        found: dict[CalledTool, bool] = {}
+        outcomes: dict[CalledTool, bool] = {}
         for reply in replies:
             for call in reply.tool_calls:
                 tool = called_tool(call.tool, call.server, call.input)
-                found[tool] = found.get(tool, False) or call.error is None
-        for tool, succeeded in found.items():
+                outcomes[tool] = outcomes.get(tool, False) or call.error is None
+        for tool, succeeded in outcomes.items():
             self.cells.append(cell)
             self.tools.append(self.codes.setdefault(tool, len(self.codes)))
             self.succeeded.append(succeeded)

@@ -154,8 +154,8 @@ class RunFolder:
             with open_regular(folder / "run.json", within=folder, at_most=LARGEST_INFO) as file:
                 raw = file.read()
         except (FileNotFoundError, NotADirectoryError) as error:
-            found = "is not a run folder (it has no run.json)" if folder.is_dir() else "there is no such folder"
-            raise BadRun(str(path), f"{found}; `karat run FILE` creates one under results/") from error
+            problem = "is not a run folder (it has no run.json)" if folder.is_dir() else "there is no such folder"
+            raise BadRun(str(path), f"{problem}; `karat run FILE` creates one under results/") from error
         except OSError as error:
             raise _unreadable(path, "run.json", error) from error
         try:
@@ -321,10 +321,10 @@ class RunFolder:
 
     def studies(self) -> tuple[StudyCopy, ...]:
         """The human studies that the run keeps, each as last run."""
-        found = {copy.study: copy for copy in self.info.studies}
+        copies = {copy.study: copy for copy in self.info.studies}
         for resume in self._resumes():
-            found.update({copy.study: copy for copy in resume.studies})
-        return tuple(found.values())
+            copies.update({copy.study: copy for copy in resume.studies})
+        return tuple(copies.values())
 
     def write_studies(self, files: Mapping[str, bytes]) -> None:
         """Adds files of studies. Only for the holder of the lock."""
@@ -370,12 +370,12 @@ class RunFolder:
 
     def scorers(self) -> tuple[ScorerInfo, ...]:
         """All scorings: of the run, then of each `karat score`; the newest last."""
-        found = {scorer.scoring: scorer for scorer in self.info.scorers}
+        scorers = {scorer.scoring: scorer for scorer in self.info.scorers}
         for resume in self._resumes():
             for scorer in resume.scorers:
-                found.pop(scorer.scoring, None)
-                found[scorer.scoring] = scorer
-        return tuple(found.values())
+                scorers.pop(scorer.scoring, None)
+                scorers[scorer.scoring] = scorer
+        return tuple(scorers.values())
 
     def changed_servers(self) -> tuple[ServerInfo, ...]:
         """MCP servers at each resume: those that were new, or whose offer had changed."""

@@ -120,31 +120,31 @@ def _gathered(run: RunFolder, lines: Iterable[bytes]) -> Labels:
     for line in lines:
         count += 1
         try:
-            found = _decode(line)
+            entry = _decode(line)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             damaged.append(count)
             continue
-        if isinstance(found, _Head):
+        if isinstance(entry, _Head):
             where = str(labels_path(run))
-            if found.format > FORMAT_VERSION:
-                raise BadRun(where, f"has format {found.format}, this karat reads up to {FORMAT_VERSION}: update karat")
-            if found.run != run.info.run:
-                raise BadRun(where, f"holds labels of run {found.run}, this is run {run.info.run}")
-            required = found.format >= _CHECKSUMS_SINCE
+            if entry.format > FORMAT_VERSION:
+                raise BadRun(where, f"has format {entry.format}, this karat reads up to {FORMAT_VERSION}: update karat")
+            if entry.run != run.info.run:
+                raise BadRun(where, f"holds labels of run {entry.run}, this is run {run.info.run}")
+            required = entry.format >= _CHECKSUMS_SINCE
         if checksum_fault(line, required=required) is not None:
             damaged.append(count)
             continue
-        if isinstance(found, _Head):
+        if isinstance(entry, _Head):
             continue
-        key = (found.trial, found.who, found.turn)
+        key = (entry.trial, entry.who, entry.turn)
         newest.pop(key, None)
-        if not found.empty:
-            newest[key] = found
+        if not entry.empty:
+            newest[key] = entry
     by_trial: dict[str, list[Label]] = {}
     for label in newest.values():
         by_trial.setdefault(label.trial, []).append(label)
     return Labels(
-        newest={trial: tuple(found) for trial, found in by_trial.items()}, lines=count, damaged_lines=tuple(damaged)
+        newest={trial: tuple(labels) for trial, labels in by_trial.items()}, lines=count, damaged_lines=tuple(damaged)
     )
 
 

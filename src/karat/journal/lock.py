@@ -91,8 +91,8 @@ def open_own(path: Path) -> int:
         flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
         fd = os.open(path, flags, new_file_mode(path.parent))
     except OSError as error:
-        what = "is a link; a run is written to in its own folder only" if path.is_symlink() else f"{error.strerror}"
-        raise BadRun(str(path), what) from error
+        reason = "is a link; a run is written to in its own folder only" if path.is_symlink() else f"{error.strerror}"
+        raise BadRun(str(path), reason) from error
     if not stat.S_ISREG(os.fstat(fd).st_mode):
         os.close(fd)
         raise BadRun(str(path), "is not a regular file")

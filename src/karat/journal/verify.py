@@ -76,21 +76,21 @@ def verify(folder: Path) -> Verified:
     """Raises BadRun if there is no run folder, or one of a newer karat."""
     if not (folder / "run.json").exists():
         RunFolder.open(folder, look=False)
-    found = _Found(folder)
-    run = found.info()
+    findings = _Found(folder)
+    run = findings.info()
     if run is not None:
-        found.journal(run)
-        found.samples(run)
-        found.labels(run)
-        found.calibrations(run)
-        found.studies(run)
+        findings.journal(run)
+        findings.samples(run)
+        findings.labels(run)
+        findings.calibrations(run)
+        findings.studies(run)
     return Verified(
         folder=str(folder),
         run=None if run is None else run.info.run,
-        lines=found.lines,
-        unprotected=found.unprotected,
-        damages=tuple(found.damages),
-        notes=tuple(found.notes),
+        lines=findings.lines,
+        unprotected=findings.unprotected,
+        damages=tuple(findings.damages),
+        notes=tuple(findings.notes),
     )
 
 

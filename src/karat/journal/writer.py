@@ -108,12 +108,12 @@ class Journal:
 
     def append_lines(self, lines: bytes) -> asyncio.Future[None]:
         """As `append`, for whole lines that a `Codec` with the same secrets has written elsewhere."""
-        done: asyncio.Future[None] = self._loop.create_future()
+        future: asyncio.Future[None] = self._loop.create_future()
         if self._broken is not None:
-            _settle([done], self._broken, str(self.path))
-            return done
-        self._queue.put((lines, done))
-        return done
+            _settle([future], self._broken, str(self.path))
+            return future
+        self._queue.put((lines, future))
+        return future
 
     def write_out(self, last: Event, *, seconds: float) -> None:
         """Writes what is queued, then `last`, and waits `seconds` at most; for a process that ends, from any thread."""
@@ -156,7 +156,7 @@ class Journal:
                 # next writer truncates it when it opens the journal.
                 with suppress(OSError):
                     os.ftruncate(self._fd, self._size)
-        waiting = [done for _, done in batch]
+        waiting = [future for _, future in batch]
         # The loop may already be closed: then there is no caller left.
         with suppress(RuntimeError):
             if kept:
@@ -176,16 +176,16 @@ class Journal:
 
 
 def _settle(waiting: list[asyncio.Future[None]], problem: BaseException | None, path: str) -> None:
-    for done in waiting:
-        if done.done():
+    for future in waiting:
+        if future.done():
             continue
         if problem is None:
-            done.set_result(None)
+            future.set_result(None)
         else:
             remedy = "everything journalled before is safe: free some space, then continue with --resume"
             why = getattr(problem, "strerror", None) or repr(problem)
-            done.set_exception(BadRun(path, f"the disk refused to write ({why}); {remedy}"))
-            done.exception()  # callers waiting for later events get it too, so Python need not warn about this one
+            future.set_exception(BadRun(path, f"the disk refused to write ({why}); {remedy}"))
+            future.exception()  # callers waiting for later events get it too, so Python need not warn about this one
 
 
 def write_whole(fd: int, data: bytes) -> None:

@@ -363,8 +363,8 @@ class _Recorded:
     async def _kept(self, method: str, parameters: JsonObject, answer: Coroutine[object, object, Outcome]) -> Outcome:
         with self._recording.asking(method, parameters) as asking:
             outcome = bounded(await answer)
-            found = outcome.result
-            result = as_json(found) if found is not None else None
+            reply = outcome.result
+            result = as_json(reply) if reply is not None else None
             asking.keep(
                 result=result,
                 error=outcome.error,
@@ -389,8 +389,8 @@ class OpenRequest:
     def arguments(self) -> JsonObject:
         return self._asked.arguments
 
-    def keep(self, **found: object) -> None:
-        self._asked = msgspec.structs.replace(self._asked, **found)
+    def keep(self, **fields: object) -> None:
+        self._asked = msgspec.structs.replace(self._asked, **fields)
 
     def __enter__(self) -> OpenRequest:
         return self
@@ -403,9 +403,9 @@ class OpenRequest:
         else:
             self.end(cut=error is not None)  # if so, the trial ended first
 
-    def end(self, **found: object) -> None:
+    def end(self, **fields: object) -> None:
         """Records the request, with its outcome."""
-        self.keep(**found)
+        self.keep(**fields)
         if self._recorder is not None:
             self._recorder.add(self._attempt, self._asked)
 
@@ -480,14 +480,14 @@ class Replayed:
             raise self._missing("holds no answer to", method, arguments, n)
         return asked
 
-    def _missing(self, what: str, method: str, arguments: dict[str, object], n: int) -> InfrastructureFault:
+    def _missing(self, lack: str, method: str, arguments: dict[str, object], n: int) -> InfrastructureFault:
         if not self._reader.known:
             reason = f"there is no recording of it with this definition ({self._reader.path})"
         else:
             request = self._reader.request(method, arguments)
             shown = request if len(request) <= 300 else f"{request[:299]}…"
             times = f", requested {n + 1} times" if n else ""
-            reason = f"the recording {what} {shown}{times} (session {self._attempt.name}, {self._reader.path.name})"
+            reason = f"the recording {lack} {shown}{times} (session {self._attempt.name}, {self._reader.path.name})"
         fault = InfrastructureFault("cassette_miss", f"MCP server '{self._server.name}' is replayed: {reason}")
         # Also kept here: the agent may be another program, which only sees that its call failed.
         self._attempt.fault = self._attempt.fault or fault

@@ -98,12 +98,12 @@ def fault_of(
     known = next((leaf for leaf in leaves(error) if isinstance(leaf, InfrastructureFault)), None) if error else None
     if known is not None:
         return known
-    found = (
+    cause = (
         _from_process(server, evidence, ready, redact)
         or _from_status(evidence, ready)
         or _from_error(server, error, evidence, ready)
     )
-    kind, message, retriable = found
+    kind, message, retriable = cause
     about = f"MCP server '{server.name}'"
     if server.type != "stdio":
         about += f" ({printable(server.url)})"
@@ -115,10 +115,10 @@ def fault_of(
     return InfrastructureFault(kind, text, retriable=retriable, retry_after=retry_after)
 
 
-def call_timeout(server: McpServer, what: str, evidence: Evidence) -> InfrastructureFault:
-    """A request that was not answered in time. `what`: such as "tool 'search'"."""
+def call_timeout(server: McpServer, label: str, evidence: Evidence) -> InfrastructureFault:
+    """A request that was not answered in time. `label`: such as "tool 'search'"."""
     seconds = f"{server.call_timeout_seconds:g} s (call_timeout_seconds){_not_mcp(evidence)}"
-    message = f"MCP server '{server.name}': {what} gave no result within {seconds}"
+    message = f"MCP server '{server.name}': {label} gave no result within {seconds}"
     return InfrastructureFault("mcp_call_timeout", message, retriable=True)
 
 
@@ -149,8 +149,8 @@ def _program(server: McpServer, words: str) -> str:
             f"; `{command}` is karat's own interpreter, {sys.executable}: "
             "if the server's packages are in another environment, give the full path of its python as `command`"
         )
-    found = shutil.which(command) if "/" not in command else None
-    return f"; `{command}` is {found}" if found is not None else ""
+    path = shutil.which(command) if "/" not in command else None
+    return f"; `{command}` is {path}" if path is not None else ""
 
 
 def _from_status(evidence: Evidence, ready: bool) -> _Found | None:

@@ -18,13 +18,13 @@ def check(gate: Gate, calls: Sequence[ToolCall]) -> None:
 
     >>> check(Gate(require_mcp_tool_use=True), [ToolCall(server="docs", tool="search", result="found")])
     """
-    made = [call for call in calls if call.server is not None]
-    if gate.require_mcp_tool_use and not made:
+    mcp_calls = [call for call in calls if call.server is not None]
+    if gate.require_mcp_tool_use and not mcp_calls:
         raise AgentFault(
             "gate_tool_use", "the condition requires an MCP tool call, and the agent made none", retriable=True
         )
-    if gate.require_mcp_tool_success and made and all(call.error is not None for call in made):
-        count = "the only MCP tool call" if len(made) == 1 else f"all {len(made)} MCP tool calls"
-        last = f"the last, {made[-1].server}.{made[-1].tool}: {made[-1].error}"
+    if gate.require_mcp_tool_success and mcp_calls and all(call.error is not None for call in mcp_calls):
+        count = "the only MCP tool call" if len(mcp_calls) == 1 else f"all {len(mcp_calls)} MCP tool calls"
+        last = f"the last, {mcp_calls[-1].server}.{mcp_calls[-1].tool}: {mcp_calls[-1].error}"
         message = f"the condition requires a successful MCP tool call, and {count} failed; {last}"
         raise AgentFault("gate_tool_success", message, retriable=True)

@@ -236,10 +236,10 @@ class ProxySession:
             self._offer = asyncio.create_task(self._line.offer())
         return await asyncio.shield(self._offer)
 
-    async def _say(self, number: object, **what: object) -> None:
+    async def _say(self, number: object, **content: object) -> None:
         if self._writer.is_closing():
             return
-        self._writer.write(msgspec.json.encode({"jsonrpc": "2.0", "id": number, **what}) + b"\n")
+        self._writer.write(msgspec.json.encode({"jsonrpc": "2.0", "id": number, **content}) + b"\n")
         with suppress(ConnectionError):
             await self._writer.drain()
 

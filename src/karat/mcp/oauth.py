@@ -158,8 +158,8 @@ class Tokens(TokenStorage):
         raise self._no_login()
 
     def _no_login(self) -> InfrastructureFault:
-        what = "needs a login" if self._saved.access_token is None else "needs another login: the last one is over"
-        message = f"MCP server '{self._server.name}' ({printable(self._server.url)}) {what}"
+        need = "needs a login" if self._saved.access_token is None else "needs another login: the last one is over"
+        message = f"MCP server '{self._server.name}' ({printable(self._server.url)}) {need}"
         return InfrastructureFault("mcp_login", f"{message}; {LOGIN_HINT.format(server=self._server.name)}")
 
     async def get_tokens(self) -> OAuthToken | None:

@@ -34,9 +34,9 @@ class Observed:
             if not outcome.get("nextCursor"):
                 self.ready.set()
         elif method == "tools/call":
-            found = outcome if isinstance(outcome, Outcome) else Outcome(result=_result(outcome))
+            answer = outcome if isinstance(outcome, Outcome) else Outcome(result=_result(outcome))
             given, tool = asked.get("arguments") or {}, str(asked.get("name"))
-            self.calls.append(as_call(self.server, tool, given, found, clean=self._clean))
+            self.calls.append(as_call(self.server, tool, given, answer, clean=self._clean))
 
     def failed(self, fault: InfrastructureFault) -> None:
         """The server could not be reached, or ended while it was in use."""

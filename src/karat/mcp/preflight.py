@@ -129,13 +129,13 @@ def tool_change(before: ToolList, after: ToolList) -> ToolChange | None:
 def offer_of(server: str, introduction: dict[str, object], listed: Sequence[mcp_types.Tool]) -> Offer:
     """The listed tools, as a ToolList with its digest, and as received."""
     tools = tuple(
-        Tool(server=server, name=one.name, description=one.description or "", input_schema=dict(one.input_schema))
-        for one in listed
+        Tool(server=server, name=tool.name, description=tool.description or "", input_schema=dict(tool.input_schema))
+        for tool in listed
     )
     offered = sorted(
         msgspec.json.encode([tool.name, tool.description, tool.input_schema], order="sorted") for tool in tools
     )
     digest = blake2b(b"\n".join(offered), digest_size=16).hexdigest()
     version = introduction.get("protocolVersion")
-    found = ToolList(server=server, tools=tools, digest=digest, protocol=version if isinstance(version, str) else None)
-    return Offer(tools=found, introduction=introduction, as_listed=tuple(listed))
+    offer = ToolList(server=server, tools=tools, digest=digest, protocol=version if isinstance(version, str) else None)
+    return Offer(tools=offer, introduction=introduction, as_listed=tuple(listed))

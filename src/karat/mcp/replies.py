@@ -65,13 +65,13 @@ class Pending:
         except UnicodeDecodeError as error:
             text, problem = line.decode("utf-8", "replace"), f"its reply is not UTF-8 (byte {error.start})"
         try:
-            found = json.loads(text)
+            message = json.loads(text)
         except (ValueError, RecursionError):
             return []
-        if isinstance(found, list):
-            errors = [self._of(reply, "its reply is a batch, which the protocol does not have") for reply in found]
+        if isinstance(message, list):
+            errors = [self._of(reply, "its reply is a batch, which the protocol does not have") for reply in message]
         else:
-            errors = [self._of(found, problem or _problem(found))]
+            errors = [self._of(message, problem or _problem(message))]
         return [error for error in errors if error is not None]
 
     def _of(self, reply: object, problem: str) -> JSONRPCError | None:
@@ -97,7 +97,7 @@ class Pending:
 
 def _in_short(validation: str) -> str:
     """The errors of pydantic for a reply, without those of other forms of reply."""
-    faults = [f"{where}: {what[:1].lower()}{what[1:]}" for where, what in _FAULT.findall(validation) if what != _ABSENT]
+    faults = [f"{where}: {text[:1].lower()}{text[1:]}" for where, text in _FAULT.findall(validation) if text != _ABSENT]
     no_json = _NO_JSON.search(validation)
     return f"its reply is not valid ({'; '.join(dict.fromkeys(faults)) or (no_json[0] if no_json else validation)})"
 

@@ -68,7 +68,7 @@ def as_call(
         result=text if error is None else None,
         error=error,
         milliseconds=outcome.milliseconds,
-        elicited=tuple(msgspec.structs.replace(each, message=clean(each.message)) for each in outcome.elicited),
+        elicited=tuple(msgspec.structs.replace(asked, message=clean(asked.message)) for asked in outcome.elicited),
     )
 
 

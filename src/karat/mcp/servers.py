@@ -160,8 +160,8 @@ class Toolbox:
 
         A server that cannot be listed is a value, not an error. Shared ones stay up.
         """
-        found = await asyncio.gather(*(self._probe(server) for server in self._servers))
-        return {server.name: outcome for server, outcome in zip(self._servers, found, strict=True)}
+        outcomes = await asyncio.gather(*(self._probe(server) for server in self._servers))
+        return {server.name: outcome for server, outcome in zip(self._servers, outcomes, strict=True)}
 
     def open(self, condition: Condition) -> AbstractAsyncContextManager[Tools]:
         """The condition's tools, for one trial.

@@ -129,15 +129,15 @@ class Session:
                     return await client.list_resource_templates(cursor=given.get("cursor"))
             return await client.list_prompts(cursor=given.get("cursor"))
 
-    async def _outcome(self, what: str, request: Callable[[Client], Coroutine[object, object, object]]) -> Outcome:
+    async def _outcome(self, label: str, request: Callable[[Client], Coroutine[object, object, object]]) -> Outcome:
         if self._answering is None:
-            return await self._answered(what, request)
+            return await self._answered(label, request)
         async with self._one_call:  # versions before 2026 do not tell which call a question belongs to
             self._answering.noted()
-            outcome = await self._answered(what, request)
+            outcome = await self._answered(label, request)
             return msgspec.structs.replace(outcome, elicited=self._answering.noted())
 
-    async def _answered(self, what: str, request: Callable[[Client], Coroutine[object, object, object]]) -> Outcome:
+    async def _answered(self, label: str, request: Callable[[Client], Coroutine[object, object, object]]) -> Outcome:
         import mcp
         from mcp_types import CONNECTION_CLOSED, REQUEST_TIMEOUT
 
@@ -153,7 +153,7 @@ class Session:
             return Outcome(result=asked.result(), milliseconds=milliseconds)
         timed_out = isinstance(error, mcp.MCPError) and error.code == REQUEST_TIMEOUT
         if timed_out or (isinstance(error, TimeoutError) and self.alive):
-            raise call_timeout(self.server, what, self._link.evidence)
+            raise call_timeout(self.server, label, self._link.evidence)
         if isinstance(error, mcp.MCPError):
             if self.server.type == "http" and error.message == _HTTP_FAILED:
                 raise self._fault(error)  # of this request only: the session continues
@@ -268,7 +268,7 @@ def _json(value: object) -> str:
     return msgspec.json.encode(value).decode()
 
 
-def _retrieve(done: asyncio.Future[Any]) -> None:
+def _retrieve(task: asyncio.Future[Any]) -> None:
     """Retrieves the exception of a task that is no longer awaited, so that asyncio does not log it."""
-    if not done.cancelled():
-        done.exception()
+    if not task.cancelled():
+        task.exception()

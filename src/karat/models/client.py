@@ -60,17 +60,17 @@ def open_model(
     lease = _Lease()
     # Each provider's SDK has its own exceptions for missing or unreadable credentials.
     with Caught() as caught:
-        found = _model(named, env, base_url=base_url, key=key, lease=lease, place=place)
+        model = _model(named, env, base_url=base_url, key=key, lease=lease, place=place)
     if caught.error is not None:
         lease.give_up()
         if isinstance(caught.error, KaratError) or not isinstance(caught.error, Exception):
             raise caught.error
         raise _unusable(caught.error, name, place) from caught.error
     # SDKs retry twice by default, which would hide rate limits from the limiter and attempts from the journal.
-    client: Any = getattr(found, "client", None)
+    client: Any = getattr(model, "client", None)
     if hasattr(client, "max_retries"):
         client.max_retries = 0
-    return LimitedModel(found, named, base_url=base_url, prices=prices, lease=lease)
+    return LimitedModel(model, named, base_url=base_url, prices=prices, lease=lease)
 
 
 async def close_model(model: Model) -> None:
@@ -227,8 +227,8 @@ def _provider(
 
     if provider.startswith("gateway/"):
         return infer_provider(provider)
-    found = infer_provider_class(provider)
-    takes = inspect.signature(found).parameters
+    provider_class = infer_provider_class(provider)
+    takes = inspect.signature(provider_class).parameters
     given: JsonObject = dict(more)
     address = next((key for key in ("azure_endpoint", "api_base", "base_url") if key in takes), None)
     if base_url is not None:
@@ -242,4 +242,4 @@ def _provider(
     # Annotations are strings there; some SDKs still need the older kind of client and create it themselves.
     if "http_client" in takes and str(takes["http_client"].annotation).startswith(("httpx2", "_Open", "AsyncHTTP")):
         given["http_client"] = lease.client()
-    return found(**given)
+    return provider_class(**given)

@@ -38,8 +38,8 @@ def fault_of(error: BaseException) -> TrialFault:
     error = next(_leaves(error))
     if isinstance(error, TrialFault):
         return error
-    found = known_fault(error) or _from_network(error)
-    return found or AgentFault("crash", _words(error), retriable=True)
+    fault = known_fault(error) or _from_network(error)
+    return fault or AgentFault("crash", _words(error), retriable=True)
 
 
 def known_fault(error: BaseException) -> TrialFault | None:

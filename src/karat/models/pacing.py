@@ -121,12 +121,12 @@ class Slot:
         self.cuts = 0
 
     async def __aenter__(self) -> None:
-        held = _HELD.get()
-        if id(self._limiter) in held:
+        slots = _HELD.get()
+        if id(self._limiter) in slots:
             return
         await self._limiter._acquire()  # noqa: SLF001 - a slot is the limiter's other half
         self.cuts = self._limiter._cuts  # noqa: SLF001 - as above
-        self._token = _HELD.set({**held, id(self._limiter): self})
+        self._token = _HELD.set({**slots, id(self._limiter): self})
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

@@ -67,10 +67,10 @@ def own_price(model: ModelName | str, prices: Mapping[str, Price] | None) -> Pri
     named = _named(model)
     if named is None:
         return None
-    for given, found in prices.items():
+    for given, value in prices.items():
         other = _named(given)
         if given == named.name or (other and (other.vendor, other.name) == (named.vendor, named.name)):
-            return found
+            return value
     return None
 
 

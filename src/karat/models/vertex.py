@@ -50,7 +50,7 @@ def route(named: ModelName, env: Mapping[str, str], base_url: str | None = None)
     if named.provider == "google-cloud":
         words.append("Anthropic's API on Vertex AI" if is_claude(named) else "Gemini's API on Vertex AI")
         known = {"project": _first(env, _PROJECT), "location": _first(env, _LOCATION)}
-        words += [f"{what} {value}" for what, value in known.items() if value is not None]
+        words += [f"{name} {value}" for name, value in known.items() if value is not None]
     words += [f"at {base_url}"] if base_url is not None else []
     return f"{named} ({', '.join(words)})" if words else str(named)
 
@@ -124,9 +124,9 @@ def _credentials(env: Mapping[str, str], place: str) -> tuple[Any, str | None]:
             load: Callable[..., tuple[Any, str | None]] = google.auth.load_credentials_from_file
             return load(path, scopes=_SCOPES)
     except (GoogleAuthError, OSError, ValueError) as error:
-        what = f"GOOGLE_APPLICATION_CREDENTIALS ('{path}') cannot be used" if path else "no Google credentials found"
+        fault = f"GOOGLE_APPLICATION_CREDENTIALS ('{path}') cannot be used" if path else "no Google credentials found"
         remedy = (
             "set GOOGLE_APPLICATION_CREDENTIALS to a service account's key file, "
             "or run `gcloud auth application-default login`"
         )
-        raise BadOption(place, f"{what}: {str(error).partition('. To set up')[0].rstrip('.')}; {remedy}") from error
+        raise BadOption(place, f"{fault}: {str(error).partition('. To set up')[0].rstrip('.')}; {remedy}") from error

@@ -223,12 +223,12 @@ async def _stable(probe: Probe) -> Finding:
 
 @_check("tools.names", "Use letters, digits, _ and - only, up to 64 of them.", needs="tools")
 async def _names(probe: Probe) -> Finding:
-    found = [str(tool["name"]) for tool in await probe.tools()]
-    if bad := [name for name in found if not _NAME.fullmatch(name)]:
+    names = [str(tool["name"]) for tool in await probe.tools()]
+    if bad := [name for name in names if not _NAME.fullmatch(name)]:
         return failed(f"not 1 to 128 characters from A-Z a-z 0-9 _ - . : {named(bad)}")
-    if odd := [name for name in found if not _MODELS_NAME.fullmatch(name)]:
+    if odd := [name for name in names if not _MODELS_NAME.fullmatch(name)]:
         return warning(f"with dots, or longer than 64 characters, which many models refuse: {named(odd)}")
-    return passed(f"{len(found)} names")
+    return passed(f"{len(names)} names")
 
 
 @_check("tools.duplicates", "Give each tool a unique name.", needs="tools")
@@ -240,9 +240,9 @@ async def _duplicates(probe: Probe) -> Finding:
 
 @_check("tools.schemas", "Use JSON Schema with type: object, without references to other documents.", needs="tools")
 async def _schemas(probe: Probe) -> Finding:
-    found = await probe.tools()
+    tools = await probe.tools()
     problems = []
-    for tool in found:
+    for tool in tools:
         for key in ("inputSchema", "outputSchema"):
             schema = tool.get(key)
             if schema is None and key == "outputSchema":
@@ -257,8 +257,8 @@ async def _schemas(probe: Probe) -> Finding:
 
 @_check("descriptions.tools", "Say what the tool does and when to use it: models choose by this text.", needs="tools")
 async def _descriptions(probe: Probe) -> Finding:
-    found = await probe.tools()
-    without = [str(tool["name"]) for tool in found if not _description(tool).strip()]
+    tools = await probe.tools()
+    without = [str(tool["name"]) for tool in tools if not _description(tool).strip()]
     return warning(f"without description: {named(without)}") if without else passed("every tool has one")
 
 
@@ -278,8 +278,8 @@ async def _arguments_described(probe: Probe) -> Finding:
 
 @_check("descriptions.length", "Shorten it: every request pays for it, and some models refuse more.", needs="tools")
 async def _descriptions_long(probe: Probe) -> Finding:
-    found = await probe.tools()
-    lengths = {str(tool["name"]): len(_description(tool)) for tool in found}
+    tools = await probe.tools()
+    lengths = {str(tool["name"]): len(_description(tool)) for tool in tools}
     if long := sorted(
         (name for name in lengths if lengths[name] > LONGEST_DESCRIPTION), key=lambda name: -lengths[name]
     ):
@@ -296,17 +296,17 @@ async def _descriptions_long(probe: Probe) -> Finding:
 )
 async def _descriptions_alike(probe: Probe) -> Finding:
     words = {
-        str(tool["name"]): found
+        str(tool["name"]): tokens
         for tool in (await probe.tools())[:_COMPARED]
-        if len(found := set(_WORD.findall(_description(tool).lower()))) >= _FEWEST_WORDS
+        if len(tokens := set(_WORD.findall(_description(tool).lower()))) >= _FEWEST_WORDS
     }
     if len(words) < 2:
         return skipped("there are no two descriptions to compare")
     alike = []
-    for (one, first), (other, second) in combinations(words.items(), 2):
+    for (name, first), (other, second) in combinations(words.items(), 2):
         shared = len(first & second) / len(first | second)
         if shared >= ALIKE:
-            alike.append((shared, f"{one} / {other}"))
+            alike.append((shared, f"{name} / {other}"))
     if not alike:
         return passed(f"no two share {100 * ALIKE:g} % of their words")
     return warning(
@@ -321,8 +321,8 @@ def _description(tool: JsonObject) -> str:
 
 def _properties(tool: JsonObject) -> JsonObject:
     schema = tool.get("inputSchema")
-    found = schema.get("properties") if isinstance(schema, dict) else None
-    return found if isinstance(found, dict) else {}
+    properties = schema.get("properties") if isinstance(schema, dict) else None
+    return properties if isinstance(properties, dict) else {}
 
 
 @_check("errors.method", "Answer with error -32601 (method not found).")
@@ -349,12 +349,12 @@ async def _unknown_prompt(probe: Probe) -> Finding:
     return await _refused(probe, "prompts/get", {"name": _UNKNOWN}, "an unknown prompt")
 
 
-async def _refused(probe: Probe, method: str, params: JsonObject, what: str) -> Finding:
+async def _refused(probe: Probe, method: str, params: JsonObject, request: str) -> Finding:
     reply = await probe.ask(method, params)
     if not _refuses(reply):
-        return failed(f"{what} got {reply}, want an error")
+        return failed(f"{request} got {reply}, want an error")
     if gone := await probe.alive():
-        return failed(f"after {what}, the next request got {gone}")
+        return failed(f"after {request}, the next request got {gone}")
     return passed(str(reply) if reply.kind == "error" else "a result with isError")
 
 
@@ -458,21 +458,21 @@ async def _structured(probe: Probe) -> Finding:
 
 @_check("calls.size", "Return less: pages, a limit, or a link to a resource.", needs="tools")
 async def _sizes(probe: Probe) -> Finding:
-    found = {name: reply.size for name, (_, reply) in probe.results.items() if reply.kind == "result"}
-    if not found:
+    sizes = {name: reply.size for name, (_, reply) in probe.results.items() if reply.kind == "result"}
+    if not sizes:
         return skipped("no tool was called successfully")
-    largest = max(found, key=lambda name: found[name])
-    seen = f"the largest, of '{largest[:60]}', has {formats.count(found[largest])} bytes"
-    if found[largest] > LARGEST_RESULT:
+    largest = max(sizes, key=lambda name: sizes[name])
+    seen = f"the largest, of '{largest[:60]}', has {formats.count(sizes[largest])} bytes"
+    if sizes[largest] > LARGEST_RESULT:
         return failed(f"{seen}, more than the {formats.count(LARGEST_RESULT)} that karat accepts")
-    return warning(seen) if found[largest] > LONG_RESULT else passed(seen)
+    return warning(seen) if sizes[largest] > LONG_RESULT else passed(seen)
 
 
 async def _callable(probe: Probe) -> list[tuple[JsonObject, JsonObject]]:
     """The tools that may be called, with arguments: first those that the caller named, then read-only ones."""
-    found = {str(tool["name"]): tool for tool in await probe.tools()}
-    calls = [(found.get(name, {"name": name}), arguments) for name, arguments in probe.calls.items()]
-    for name, tool in found.items():
+    tools = {str(tool["name"]): tool for tool in await probe.tools()}
+    calls = [(tools.get(name, {"name": name}), arguments) for name, arguments in probe.calls.items()]
+    for name, tool in tools.items():
         notes, schema = tool.get("annotations"), tool.get("inputSchema")
         if name in probe.calls or not isinstance(notes, dict) or notes.get("readOnlyHint") is not True:
             continue
@@ -495,8 +495,8 @@ async def _cancellation(probe: Probe) -> Finding:
         await connection.notify("notifications/cancelled", {"requestId": sent, "reason": "karat checks this"})
     if gone := await probe.alive():
         return failed(f"after a cancellation, the next request got {gone}")
-    what = f"of '{called[0]['name'][:60]}' and " if called else ""
-    return passed(f"it keeps running after a cancellation {what}of an unknown request")
+    target = f"of '{called[0]['name'][:60]}' and " if called else ""
+    return passed(f"it keeps running after a cancellation {target}of an unknown request")
 
 
 @_check(

@@ -198,7 +198,7 @@ class Probe:
 
     async def _listed(self, kind: str, connection: Connection) -> Listing:
         method = f"{kind}/list"
-        found = Listing()
+        listing = Listing()
         cursor: str | None = None
         seen: set[str] = set()
         key = "resourceTemplates" if kind == "resources/templates" else kind
@@ -207,23 +207,23 @@ class Probe:
             params = {} if cursor is None else {"cursor": cursor}
             reply = await connection.request(method, params, seconds=self.seconds)
             if reply.kind != "result":
-                found.offered = not (reply.kind == "error" and reply.code == -32601 and not found.pages)
-                found.problem = f"{method} got {reply}"
-                return found
-            found.pages += 1
-            found.problem = found.problem or self.problem(method, reply.result)
+                listing.offered = not (reply.kind == "error" and reply.code == -32601 and not listing.pages)
+                listing.problem = f"{method} got {reply}"
+                return listing
+            listing.pages += 1
+            listing.problem = listing.problem or self.problem(method, reply.result)
             items = reply.result.get(key)
-            found.items += [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []
+            listing.items += [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []
             cursor = reply.result.get("nextCursor")
             if not isinstance(cursor, str):
-                return found
+                return listing
             if cursor in seen:
-                found.problem = f"page {found.pages} gives the cursor '{cursor[:60]}' a second time"
-                return found
+                listing.problem = f"page {listing.pages} gives the cursor '{cursor[:60]}' a second time"
+                return listing
             seen.add(cursor)
-            if found.pages >= MOST_PAGES or len(found.items) > MOST_TOOLS or time.monotonic() > deadline:
-                found.problem = f"the list does not end: {len(found.items)} entries on {found.pages} pages so far"
-                return found
+            if listing.pages >= MOST_PAGES or len(listing.items) > MOST_TOOLS or time.monotonic() > deadline:
+                listing.problem = f"the list does not end: {len(listing.items)} entries on {listing.pages} pages so far"
+                return listing
 
 
 def example(schema: object, depth: int = 0) -> object:

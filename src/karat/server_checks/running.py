@@ -36,11 +36,11 @@ async def check_server(
     server marks as read-only are called too, with arguments made from their schemas.
     """
     probe = Probe(server, folder=folder, seconds=seconds, calls=calls or {}, redact=redact)
-    done: list[Check] = []
+    checks: list[Check] = []
     try:
         for planned in CHECKS:
-            finding = skipped("there was no connection") if _hopeless(done) else await _looked(planned, probe)
-            done.append(_written(planned, finding, redact))
+            finding = skipped("there was no connection") if _hopeless(checks) else await _looked(planned, probe)
+            checks.append(_written(planned, finding, redact))
     finally:
         await probe.end()
     about = probe.introduction.get("serverInfo")
@@ -54,12 +54,12 @@ async def check_server(
         tools=counts.get("tools", 0),
         resources=counts.get("resources", 0),
         prompts=counts.get("prompts", 0),
-        checks=tuple(done),
+        checks=tuple(checks),
     )
 
 
-def _hopeless(done: list[Check]) -> bool:
-    return bool(done) and done[0].verdict == "failed" and done[0].seen.startswith(_NO_CONNECTION)
+def _hopeless(checks: list[Check]) -> bool:
+    return bool(checks) and checks[0].verdict == "failed" and checks[0].seen.startswith(_NO_CONNECTION)
 
 
 async def _missing(needs: str, probe: Probe) -> str:

@@ -427,17 +427,17 @@ class Http:
     async def _received(self, response: httpx2.Response, number: object) -> None:
         """Processes the body, which is one message or an event stream of messages."""
         stream = response.headers.get("content-type", "").startswith("text/event-stream")
-        held = b""
+        buffer = b""
         async for piece in response.aiter_bytes():
-            held += piece.replace(b"\r\n", b"\n")
-            if len(held) > LARGEST_MESSAGE:
+            buffer += piece.replace(b"\r\n", b"\n")
+            if len(buffer) > LARGEST_MESSAGE:
                 self._link.note("message", f"a message of more than {LARGEST_MESSAGE // 1024**2} MB")
                 return
-            while stream and (event := held.partition(b"\n\n"))[1]:
-                lines, held = event[0].split(b"\n"), event[2]
+            while stream and (event := buffer.partition(b"\n\n"))[1]:
+                lines, buffer = event[0].split(b"\n"), event[2]
                 data = b"\n".join(line[5:].strip() for line in lines if line.startswith(b"data:"))
                 if data:
                     self._link.arrived(data, number)
-        readable = response.status_code < 300 or held.lstrip().startswith(b"{")
-        if held.strip() and not stream and number is not None and readable:
-            self._link.arrived(held, number)
+        readable = response.status_code < 300 or buffer.lstrip().startswith(b"{")
+        if buffer.strip() and not stream and number is not None and readable:
+            self._link.arrived(buffer, number)

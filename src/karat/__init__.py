@@ -79,9 +79,9 @@ def __getattr__(name: str) -> object:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
-    found = getattr(import_module(f"{__name__}.{home}"), name)
-    globals()[name] = found  # from now on without this function
-    return found
+    value = getattr(import_module(f"{__name__}.{home}"), name)
+    globals()[name] = value  # from now on without this function
+    return value
 
 
 def __dir__() -> list[str]:

@@ -182,14 +182,14 @@ def _find_runs(run: str | os.PathLike[str], results: Path) -> list[Path]:
     below = _runs(results)
     if text == "latest" and below:
         return below[-1:]
-    found = [
+    matches = [
         folder for folder in below if folder.name.startswith(text) or folder.name.rpartition("-")[2].startswith(text)
     ]
-    if len(found) == 1:
-        return found
-    if found:
-        shown = "".join(f"\n  {folder}" for folder in found[-5:])
-        raise BadRun(text, f"{len(found)} runs in {results} match; say which, e.g. one of the newest:{shown}")
+    if len(matches) == 1:
+        return matches
+    if matches:
+        shown = "".join(f"\n  {folder}" for folder in matches[-5:])
+        raise BadRun(text, f"{len(matches)} runs in {results} match; say which, e.g. one of the newest:{shown}")
     if not below:
         raise BadRun(text, f"there is no such folder, and no run in {results}; `karat run FILE` creates one")
     near = did_you_mean(text, [folder.name for folder in below])
@@ -306,7 +306,7 @@ def refuse_thresholds(
     from karat.errors import BadExperiment, Fault
     from karat.execution import experiment_scorers, refuse_unknown_gates
 
-    thresholds = _thresholds({key: one.value for key, one in experiment.resolved.items()}, min, max, max_drop)
+    thresholds = _thresholds({key: choice.value for key, choice in experiment.resolved.items()}, min, max, max_drop)
     if not thresholds:
         raise BadExperiment(str(experiment.path or "experiment"), [Fault(place="gate", message="names no threshold")])
     experiment, _ = experiment.with_dataset()
@@ -323,7 +323,7 @@ def _thresholds(
     from karat.analysis.thresholds import Bound, Threshold, thresholds_of
 
     given: tuple[tuple[Bound, Mapping[str, float] | None], ...] = (("min", least), ("max", most), ("max_drop", drop))
-    thresholds = {(one.bound, one.name): one for one in thresholds_of(settings)}
+    thresholds = {(threshold.bound, threshold.name): threshold for threshold in thresholds_of(settings)}
     for bound, values in given:
         for name, value in (values or {}).items():
             thresholds[bound, name] = Threshold(name=name, bound=bound, value=value)
@@ -338,11 +338,11 @@ def _baseline(asked: RunLike, run: RunFolder, results: Path) -> tuple[RunFolder 
     name, others = name if colon else run.info.name, 0
     for path in reversed(_runs(results)):
         with suppress(BadRun):  # an unreadable run hides no other
-            found = _opened(path)
-            if found.info.run == run.info.run or found.info.name != name or found.info.rehearsed != run.info.rehearsed:
+            other = _opened(path)
+            if other.info.run == run.info.run or other.info.name != name or other.info.rehearsed != run.info.rehearsed:
                 continue
-            if found.info.dataset.sha256 == run.info.dataset.sha256 and found.status() == "done":
-                return found, None
+            if other.info.dataset.sha256 == run.info.dataset.sha256 and other.status() == "done":
+                return other, None
             others += 1
     why = f" ({others} of it are over another dataset, or have not ended)" if others else ""
     return None, f"no earlier run of '{name}' in {results} to compare with{why}"
@@ -387,7 +387,7 @@ def _runs(folder: Path) -> list[Path]:
     class Created(msgspec.Struct):
         created: str
 
-    found: list[tuple[str, Path]] = []
+    runs: list[tuple[str, Path]] = []
     try:
         files = list(folder.glob("[!.]*/run.json"))
     except ValueError:  # a name that no file can have; before Python 3.13 such a folder is empty
@@ -399,8 +399,8 @@ def _runs(folder: Path) -> list[Path]:
             open_regular(file, within=file.parent, at_most=LARGEST_INFO) as info,
         ):
             created = msgspec.json.decode(info.read(), type=Created).created
-        found.append((created, file.parent))
-    return [path for _, path in sorted(found)]
+        runs.append((created, file.parent))
+    return [path for _, path in sorted(runs)]
 
 
 def _selection(samples: int | Sequence[str] | None, conditions: Sequence[str]) -> Selection:

@@ -589,7 +589,7 @@ def labels(names: Iterable[str]) -> dict[str, str]:
 
 def apart(names: Iterable[str]) -> list[str]:
     """The same for a list in which a name may be repeated: one label per position."""
-    found: list[str] = []
+    distinct: list[str] = []
     taken: set[str] = set()
     for name in names:
         plain = formats.middle(formats.excerpt(name, 4 * LABEL), LABEL) or "(no name)"
@@ -598,8 +598,8 @@ def apart(names: Iterable[str]) -> list[str]:
             again += 1
             label = f"{plain} ({again})"
         taken.add(label)
-        found.append(label)
-    return found
+        distinct.append(label)
+    return distinct
 
 
 def slug(*parts: str) -> str:

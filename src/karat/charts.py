@@ -16,8 +16,8 @@ __all__ = ["Chart", "charts", "png", "study_charts", "svg"]
 def study_charts(agreement: Agreement, sure: Uncertainty, *, condition: str = "agent") -> tuple[Chart, ...]:
     """For a table of study tests: posteriors of people and agent, effects against effects, a forest of differences."""
     charts_of_tests = plugins.load("karat.kinds.study.charts:study_charts")  # BadPlugin where the kind is not installed
-    made: tuple[Chart, ...] = charts_of_tests(agreement, sure, condition=condition)
-    return made
+    drawn: tuple[Chart, ...] = charts_of_tests(agreement, sure, condition=condition)
+    return drawn
 
 
 def __getattr__(name: str) -> object:

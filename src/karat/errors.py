@@ -203,8 +203,8 @@ class UnknownPlugin(OperatorError):
 
     def __init__(self, family: str, name: str, known: Iterable[str]) -> None:
         self.family, self.name, self.known = family, name, tuple(sorted(known))
-        what = "kind of dataset" if family == "kinds" else family.rstrip("s")
-        super().__init__(f"no {what} is called '{name}'{did_you_mean(name, self.known)}")
+        noun = "kind of dataset" if family == "kinds" else family.rstrip("s")
+        super().__init__(f"no {noun} is called '{name}'{did_you_mean(name, self.known)}")
 
 
 class BadPlugin(OperatorError):

@@ -88,10 +88,10 @@ def remove_leftovers(parent: Path, name: str) -> None:
     the last hour, are kept, and so is anything that cannot be removed. Links are neither followed nor removed.
     """
     with suppress(OSError):
-        for found in os.listdir(parent):
-            if re.fullmatch(name, found):
+        for entry in os.listdir(parent):
+            if re.fullmatch(name, entry):
                 with suppress(OSError):
-                    _remove_if_dead(parent / found)
+                    _remove_if_dead(parent / entry)
 
 
 def remove_tree(folder: str | os.PathLike[str]) -> None:

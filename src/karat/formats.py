@@ -323,7 +323,7 @@ def escaped(json: str) -> str:
     >>> escaped('{"a": "\u202eabc\x9b"}')
     '{"a": "\\u202eabc\\u009b"}'
     """
-    return _CONTROLS.sub(lambda found: _ascii(found[0]), json)
+    return _CONTROLS.sub(lambda match: _ascii(match[0]), json)
 
 
 def _ascii(char: str) -> str:

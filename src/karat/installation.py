@@ -36,9 +36,9 @@ def shown_path(path: Path) -> str:
 def _installer(python: Path) -> list[str]:
     """`pip install` of this environment; `uv pip install` if the environment has no pip."""
     pip = python.with_name("pip")
-    found = shutil.which("pip")
+    command = shutil.which("pip")
     if pip.is_file():
-        return ["pip" if found is not None and pip.samefile(found) else shown_path(pip), "install"]
+        return ["pip" if command is not None and pip.samefile(command) else shown_path(pip), "install"]
     shown = shown_path(python)
     if find_spec("pip") is not None:
         return [shown, "-m", "pip", "install"]

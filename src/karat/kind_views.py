@@ -273,7 +273,7 @@ def address(*parts: str | int, **query: object) -> str:
     """
     path = "/" + "/".join(quote(str(part), safe="") for part in parts)
     pairs = [
-        (name, each) for name, value in query.items() for each in (value if isinstance(value, tuple) else (value,))
+        (name, item) for name, value in query.items() for item in (value if isinstance(value, tuple) else (value,))
     ]
     given = [(name, value) for name, value in pairs if value is not None and value is not False and value != ""]
     return f"{path}?{urlencode(given)}" if given else path

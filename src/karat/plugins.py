@@ -68,12 +68,12 @@ def file_name(family: str, name: str) -> str:
 
 def names(family: str, *, package: str | None = None) -> list[str]:
     """The built-in plug-ins of a family, by their file names."""
-    found = [
+    modules = [
         module.name
         for home in _homes(family, package)
         for module in pkgutil.iter_modules(importlib.import_module(home).__path__)
     ]
-    return sorted(name for name in found if not name.startswith("_"))
+    return sorted(name for name in modules if not name.startswith("_"))
 
 
 def _homes(family: str, package: str | None) -> Iterator[str]:
@@ -120,13 +120,13 @@ def find(
     for point in _entry_points(family):
         if point.name == name:
             try:
-                found = point.load()
+                plugin = point.load()
             except ImportError as error:
                 raise BadPlugin(name, f"entry point {point.value} cannot be imported: {error}") from error
-            return _as_class(found, name)
+            return _as_class(plugin, name)
     known = {*names(family, package=package), *(point.name for point in _entry_points(family))}
     if family == "importers":  # format names have hyphens
-        known = {one.replace("_", "-") for one in known}
+        known = {key.replace("_", "-") for key in known}
     raise UnknownPlugin(family, name, known)
 
 
@@ -150,8 +150,8 @@ def check_options(plugin: type[Any], options: Mapping[str, Any], *, place: str) 
     try:
         return model.model_validate(dict(options)).model_dump(mode="python"), []
     except ValidationError as error:
-        found = explain(error, options, model)
-        return {}, [Fault(place=dotted((place, *one.place)), message=one.message) for one in found]
+        problems = explain(error, options, model)
+        return {}, [Fault(place=dotted((place, *problem.place)), message=problem.message) for problem in problems]
 
 
 def build(plugin: type[Any], options: Mapping[str, Any], **setting: Any) -> Any:
@@ -200,11 +200,11 @@ def installed(family: str) -> Iterator[tuple[str, type[Any]]]:
 
 def describe(family: str, *, package: str | None = None) -> list[Description]:
     """Every plug-in of the family that is installed, built-in ones first."""
-    found = []
+    descriptions = []
     for name in names(family, package=package):
         plugin = find(family, name, package=package)
-        found.append(_description(family, name, plugin, "built in"))
-    found.sort(key=lambda one: one.name)
+        descriptions.append(_description(family, name, plugin, "built in"))
+    descriptions.sort(key=lambda description: description.name)
     for point in _entry_points(family):
         source = point.dist.name if point.dist else "entry point"
         try:
@@ -213,10 +213,10 @@ def describe(family: str, *, package: str | None = None) -> list[Description]:
             broken = Description(
                 family=family, name=point.name, summary=f"cannot be loaded: {error}", options={}, source=source
             )
-            found.append(broken)
+            descriptions.append(broken)
             continue
-        found.append(_description(family, point.name, plugin, source))
-    return found
+        descriptions.append(_description(family, point.name, plugin, source))
+    return descriptions
 
 
 def _description(family: str, name: str, plugin: type[Any], source: str) -> Description:
@@ -265,13 +265,13 @@ def _module(name: str, folder: Path | None) -> Any:
         _folders.append(home)
         sys.path.append(home)
     module = importlib.import_module(name)
-    found = getattr(module, "__file__", None)
+    file = getattr(module, "__file__", None)
     elsewhere = [other for other in _folders if other != home]
-    if found is None or not any(Path(found).is_relative_to(other) for other in elsewhere):
+    if file is None or not any(Path(file).is_relative_to(other) for other in elsewhere):
         return module
     # Two experiments in one process may each have an `agent.py`: each gets its own.
     own = folder.resolve().joinpath(*name.split(".")).with_suffix(".py")
-    if Path(found).is_relative_to(home) or not own.is_file():
+    if Path(file).is_relative_to(home) or not own.is_file():
         return module
     private = f"_karat_{blake2b(home.encode(), digest_size=6).hexdigest()}_{name.replace('.', '_')}"
     if private not in sys.modules:
@@ -283,7 +283,7 @@ def _module(name: str, folder: Path | None) -> Any:
     return sys.modules[private]
 
 
-def _as_class(found: Any, name: str) -> type[Any]:
-    if not inspect.isclass(found):
-        raise BadPlugin(name, f"must be a class, is a {type(found).__name__}")
-    return found
+def _as_class(plugin: Any, name: str) -> type[Any]:
+    if not inspect.isclass(plugin):
+        raise BadPlugin(name, f"must be a class, is a {type(plugin).__name__}")
+    return plugin

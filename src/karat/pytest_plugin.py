@@ -88,9 +88,9 @@ class GatedRun:
             pytest.fail(f"undecided: must be fail, skip or xfail, got {wanted!r}", pytrace=False)
         results = self._results()
         try:
-            made = self._experiment(experiment, keys)
-            api.refuse_thresholds(made, min=least, max=most, max_drop=drop)  # before anything is asked
-            run = api.run(made, results=results)
+            loaded = self._experiment(experiment, keys)
+            api.refuse_thresholds(loaded, min=least, max=most, max_drop=drop)  # before anything is asked
+            run = api.run(loaded, results=results)
             decided = api.gate(run, min=least, max=most, max_drop=drop, baseline=against, results=results)
         except OperatorError as error:
             problem = str(error)

@@ -443,7 +443,7 @@ def checked(value: _Record) -> _Record:
     Structs do not check their values, and plug-ins make them. Raises TypeError,
     ValueError (also as msgspec.ValidationError), OverflowError or RecursionError.
     """
-    found = msgspec.convert(msgspec.to_builtins(value, enc_hook=plain), type(value))
+    record = msgspec.convert(msgspec.to_builtins(value, enc_hook=plain), type(value))
     with suppress(UnicodeEncodeError):  # half a surrogate pair: the journal replaces it
-        _encode(found)
-    return found
+        _encode(record)
+    return record

@@ -66,11 +66,11 @@ class Redactor:
             return text
         return self._pattern.sub(self._mask, text)
 
-    def _mask(self, found: re.Match[str]) -> str:
-        whole = self._names.get(found[0])
-        if whole is not None:
-            return whole
-        return next((name for form, name in self._names.items() if form.startswith(found[0])), "${SECRET}")
+    def _mask(self, match: re.Match[str]) -> str:
+        name = self._names.get(match[0])
+        if name is not None:
+            return name
+        return next((name for form, name in self._names.items() if form.startswith(match[0])), "${SECRET}")
 
 
 def _cut_short(value: str) -> str:
@@ -84,8 +84,8 @@ def _cut_short(value: str) -> str:
 
 
 def _prefixes(value: str, shortest: int) -> str:
-    rest = value[shortest : min(len(value) - 1, _DISTINCT)]
-    return re.escape(value[:shortest]) + "".join(f"(?:{re.escape(letter)}" for letter in rest) + ")?+" * len(rest)
+    letters = value[shortest : min(len(value) - 1, _DISTINCT)]
+    return re.escape(value[:shortest]) + "".join(f"(?:{re.escape(letter)}" for letter in letters) + ")?+" * len(letters)
 
 
 def _spellings(value: str) -> set[str]:
@@ -102,7 +102,7 @@ def _spellings(value: str) -> set[str]:
         html.escape(value),
         json.dumps(value)[1:-1].replace("/", "\\/"),
         *percent,
-        *(_PERCENT.sub(lambda found: found[0].lower(), form) for form in percent),
+        *(_PERCENT.sub(lambda match: match[0].lower(), form) for form in percent),
     }
     for _ in range(_JSON_DEPTH):
         forms |= {json.dumps(form, ensure_ascii=ascii_only)[1:-1] for form in forms for ascii_only in (True, False)}

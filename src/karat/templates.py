@@ -89,9 +89,9 @@ def _fill_json(body: object, values: Mapping[str, object], place: str) -> object
         return [_fill_json(below, values, f"{place}.{index}") for index, below in enumerate(body)]
     if not isinstance(body, str):
         return body
-    whole = _FIELD.fullmatch(body.strip())
-    if whole is not None and "}}" not in whole[1]:
-        return _value(whole[1].strip(), values, place)
+    match = _FIELD.fullmatch(body.strip())
+    if match is not None and "}}" not in match[1]:
+        return _value(match[1].strip(), values, place)
     return fill(body, values, place=place)
 
 
@@ -132,7 +132,7 @@ def _hint(name: str, values: Mapping[str, object], depth: int) -> str:
     if not isinstance(here, Mapping) or len(name) > _LONGEST_NAMED:
         return ""
     near = (".".join([*prefix, str(key)]) for key in islice(here, _MOST_NAMED))
-    return did_you_mean(name, [each for each in near if len(each) <= _LONGEST_NAMED])
+    return did_you_mean(name, [path for path in near if len(path) <= _LONGEST_NAMED])
 
 
 def _text(value: object) -> str:

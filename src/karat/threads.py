@@ -38,11 +38,11 @@ class Threads:
         Raises AgentFault when more calls hang than anybody will wait for.
         """
         loop = asyncio.get_running_loop()
-        done: asyncio.Future[Any] = loop.create_future()
+        future: asyncio.Future[Any] = loop.create_future()
         context = contextvars.copy_context()
         inbox = self._idle.pop() if self._idle else self._started()
-        inbox.put((lambda: context.run(function, *arguments, **named), done, loop))
-        return await done
+        inbox.put((lambda: context.run(function, *arguments, **named), future, loop))
+        return await future
 
     def close(self) -> None:
         """Ends the threads that wait; one that hangs ends with its call, or with the process."""
@@ -65,7 +65,7 @@ class Threads:
             item = inbox.get()
             if item is None:
                 return
-            work, done, loop = item
+            work, future, loop = item
             value: object = None
             problem: BaseException | None = None
             try:
@@ -73,14 +73,14 @@ class Threads:
             except BaseException as error:  # noqa: BLE001 -- raised for the caller of the function
                 problem = error
             try:
-                loop.call_soon_threadsafe(self._finish, inbox, done, value, problem)
+                loop.call_soon_threadsafe(self._finish, inbox, future, value, problem)
             except RuntimeError:
                 return  # the loop was closed meanwhile: nobody waits
 
     def _finish(
         self,
         inbox: queue.SimpleQueue[_Work | None],
-        done: asyncio.Future[object],
+        future: asyncio.Future[object],
         value: object,
         problem: BaseException | None,
     ) -> None:
@@ -88,12 +88,12 @@ class Threads:
             inbox.put(None)
         else:
             self._idle.append(inbox)
-        if done.cancelled():
+        if future.cancelled():
             return
         if problem is None:
-            done.set_result(value)
+            future.set_result(value)
         elif not isinstance(problem, (KeyboardInterrupt, SystemExit, GeneratorExit, StopIteration)):
-            done.set_exception(problem)
+            future.set_exception(problem)
         else:
             # These would mean something else to who waits for the future.
-            done.set_exception(RuntimeError(described(problem)))
+            future.set_exception(RuntimeError(described(problem)))

@@ -68,12 +68,12 @@ def score_answers(
         raise
     keep_hidden(experiment.secrets)
     output.say(*(f"warning: {text}" for text in experiment.warnings))
-    held = _recorded(experiment)
-    faults = report_faults(held, experiment, strict=answers.strict, output=output)
+    agent = _recorded(experiment)
+    faults = report_faults(agent, experiment, strict=answers.strict, output=output)
     left_out = _left_out(file, experiment) if kind is None else []
     if answers.strict:
         names = [condition.name for condition in experiment.conditions]
-        report = held.source_notes(
+        report = agent.source_notes(
             experiment.load_dataset(), conditions=names, repetitions=experiment.execution.num_repetitions
         )
         messages = [*([report["faults"]] if "faults" in report else []), *left_out]
@@ -107,11 +107,11 @@ def experiment_of_answers(file: Path, answers: Answers, wanted: Scorers, *, kind
         _override(keys, setting)
     first = Experiment(**keys)
     keep_hidden(first.secrets)
-    held = _recorded(first)
-    if "conditions" not in {setting.partition(".")[0].partition("=")[0] for setting in settings} and held.conditions:
-        keys["conditions"] = {name: {} for name in held.conditions}
+    agent = _recorded(first)
+    if "conditions" not in {setting.partition(".")[0].partition("=")[0] for setting in settings} and agent.conditions:
+        keys["conditions"] = {name: {} for name in agent.conditions}
     if not any(setting.startswith("execution.num_repetitions=") for setting in settings):
-        keys["execution"]["num_repetitions"] = max(1, held.repetitions)
+        keys["execution"]["num_repetitions"] = max(1, agent.repetitions)
     if kind is not None and not wanted and "judge" not in keys:
         judge = kinds.of(kind).judge(first.load_dataset())
         keys |= {"judge": judge} if judge is not None else {}
@@ -226,15 +226,15 @@ def _column(part: str, named: str | None, columns: list[str], file: Path) -> str
             raise BadOption(f"--{part}", f"{file} has no column '{named}'{did_you_mean(named, columns)}")
         return named
     plain = {column.strip().casefold().replace(" ", "_").replace("-", "_"): column for column in columns}
-    found = next((plain[name] for name in _USUAL[part] if name in plain), None)
-    if found is None:
-        what = {"question": "the question", "golden": "the golden answer", "answer": "the answer to score"}[part]
+    column = next((plain[name] for name in _USUAL[part] if name in plain), None)
+    if column is None:
+        role = {"question": "the question", "golden": "the golden answer", "answer": "the answer to score"}[part]
         raise BadOption(
             f"--{part}",
-            f"say which column of {file} holds {what} (it has: {', '.join(columns) or 'none'}); "
+            f"say which column of {file} holds {role} (it has: {', '.join(columns) or 'none'}); "
             "if the questions and golden answers are in another file, name it with --dataset",
         )
-    return found
+    return column
 
 
 def _sample_column(file: Path, question: str) -> str | None:
@@ -297,14 +297,14 @@ def mapped_columns(pairs: Sequence[str], *, option: str | None) -> dict[str, str
     return mapped if option is not None else {_OF_SAMPLES[target]: column for target, column in mapped.items()}
 
 
-def report_faults(held: _RecordedAgent, experiment: Experiment, *, strict: bool, output: Output) -> list[str]:
+def report_faults(agent: _RecordedAgent, experiment: Experiment, *, strict: bool, output: Output) -> list[str]:
     """Prints all faults of the file, counted by kind, and returns them as sentences.
 
     Without `strict`, the rest of the file is scored; with it, raises BadDataset.
     """
     names = [condition.name for condition in experiment.conditions]
     repetitions = experiment.execution.num_repetitions
-    census = held.census(experiment.load_dataset(), conditions=names, repetitions=repetitions)
+    census = agent.census(experiment.load_dataset(), conditions=names, repetitions=repetitions)
     if census is None:
         return []
     columns = " ".join(f"{target}={column}" for target, column in census.columns.items())
@@ -317,14 +317,14 @@ def report_faults(held: _RecordedAgent, experiment: Experiment, *, strict: bool,
             Fault(place=fault.place, message=fault.message) for fault in census.faults if fault.kind == fault_kind
         ]
         more = len(faults) - _MOST_NAMED
-        rest = [Fault(place="and", message=f"{more} more like these")] if more > 0 else []
-        listed.append((line, faults[:_MOST_NAMED] + rest))
-    file = shown_path(Path(held.source["file"]))
+        further = [Fault(place="and", message=f"{more} more like these")] if more > 0 else []
+        listed.append((line, faults[:_MOST_NAMED] + further))
+    file = shown_path(Path(agent.source["file"]))
     if strict or not census.used:
         hint = [Fault(place="file", message=census.hint)] if census.hint else []
         nothing = Fault(place="file", message="no row answers a turn of the dataset, so nothing is scored")
-        each = (fault for _, faults in listed for fault in faults)
-        raise BadDataset(file, [*([] if census.used else [nothing]), *hint, *each])
+        examples = (fault for _, faults in listed for fault in faults)
+        raise BadDataset(file, [*([] if census.used else [nothing]), *hint, *examples])
     output.say(f"{file}: {plural(sum(census.counts.values()), 'fault')} in {count(census.rows)} rows")
     for line, faults in listed:
         output.say(f"  {line}", *(f"    {fault}" for fault in faults))

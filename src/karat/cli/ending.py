@@ -120,9 +120,9 @@ def _print_error(error: BaseException, code: int, *, debug: bool, redact: Redact
     elif code == Exit.STOPPED:
         click.echo("stopped", err=True)
     elif code == Exit.KARAT_FAULT:
-        what = excerpt(redact(f"{type(error).__name__}: {error}"), 300)
+        shown = excerpt(redact(f"{type(error).__name__}: {error}"), 300)
         hint = "" if debug else "; --debug shows where"
-        click.echo(f"karat: a bug in karat: {what}{hint}", err=True)
+        click.echo(f"karat: a bug in karat: {shown}{hint}", err=True)
     elif isinstance(error, OSError):
         where = clean(redact(str(error.filename))) if error.filename is not None else "the output could not be written"
         click.echo(f"karat: {where}: {error.strerror}", err=True)

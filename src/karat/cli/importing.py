@@ -97,13 +97,13 @@ class ImportedResults(msgspec.Struct, frozen=True, kw_only=True):
                 f"{formats.plural(run.samples, 'sample')} × {formats.plural(len(run.conditions), 'condition')} "
                 f"× {formats.plural(run.repetitions, 'repetition')}"
             )
-            counts = ", ".join(f"{formats.count(count)} {what}" for what, count in run.counts.items() if count)
+            counts = ", ".join(f"{formats.count(count)} {noun}" for noun, count in run.counts.items() if count)
             lines.append(f"{run.folder}: {'imported before' if run.existed else counts or 'nothing in it'}; {size}")
             lines += [f"  conditions: {formats.excerpt(', '.join(run.conditions), _WIDEST)}"]
             lines += [f"  {note}" for note in run.notes]
-            for one in run.findings:
-                times = f"{formats.count(one.count)} × " if one.count > 1 else ""
-                lines.append(f"  {one.kind}: {times}{one.what} ({formats.excerpt('; '.join(one.places), 80)})")
+            for entry in run.findings:
+                times = f"{formats.count(entry.count)} × " if entry.count > 1 else ""
+                lines.append(f"  {entry.kind}: {times}{entry.what} ({formats.excerpt('; '.join(entry.places), 80)})")
         return formats.clean("\n".join(lines)) + "\n"
 
 
@@ -127,21 +127,21 @@ def import_results(
             raise BadOption("--map", "names a target twice")
         options["map"] = {target: column for target, _, column in pairs}
     runs = []
-    for made in import_runs(kind, paths, results, options=options):
-        plan = made.run.info.plan
-        findings = [Finding(kind=one, what=what, count=count, places=at) for one, what, count, at in made.findings]
+    for result in import_runs(kind, paths, results, options=options):
+        plan = result.run.info.plan
+        findings = [Finding(kind=fate, what=text, count=count, places=at) for fate, text, count, at in result.findings]
         runs.append(
             ImportedResult(
-                run=made.run.info.run,
-                folder=str(made.run.path),
-                name=made.run.info.name,
-                existed=not made.counts,
+                run=result.run.info.run,
+                folder=str(result.run.path),
+                name=result.run.info.name,
+                existed=not result.counts,
                 conditions=plan.conditions,
                 samples=plan.samples,
                 repetitions=plan.repetitions,
-                counts=made.counts,
+                counts=result.counts,
                 findings=tuple(findings),
-                notes=tuple(made.findings.notes),
+                notes=tuple(result.findings.notes),
             )
         )
     return ImportedResults(tool=kind, runs=tuple(runs))

@@ -44,12 +44,12 @@ class Lint(msgspec.Struct, frozen=True, kw_only=True):
 
     def __str__(self) -> str:
         kind = datasets.of(self.kind)
-        what = formats.plural(self.samples, kind.unit if kind.by_turn else "sample")
-        what += f", {formats.plural(self.turns, 'turn')}" if kind.by_turn else ""
-        lines = [f"{formats.clean(self.file)}: {what}; nothing contradicts itself"]
+        size = formats.plural(self.samples, kind.unit if kind.by_turn else "sample")
+        size += f", {formats.plural(self.turns, 'turn')}" if kind.by_turn else ""
+        lines = [f"{formats.clean(self.file)}: {size}; nothing contradicts itself"]
         if self.doubted:
             doubted = formats.plural(len(self.doubted), kind.doubted)
-            lines = [f"{formats.clean(self.file)}: {what}; {doubted} doubtful", ""]
+            lines = [f"{formats.clean(self.file)}: {size}; {doubted} doubtful", ""]
             reasons = [
                 ("", reason, formats.count(number), self.meanings.get(reason, ""))
                 for reason, number in self.reasons.items()
@@ -63,7 +63,7 @@ class Lint(msgspec.Struct, frozen=True, kw_only=True):
             more = len(self.doubted) - _SHOWN
             lines += [f"  … and {formats.count(more)} more; --json or --quarantine FILE has all"] if more > 0 else []
         elif self.faults:
-            lines = [f"{formats.clean(self.file)}: {what} could be checked; a run would refuse the file"]
+            lines = [f"{formats.clean(self.file)}: {size} could be checked; a run would refuse the file"]
         return "\n".join(lines) + "\n"
 
 
@@ -74,25 +74,25 @@ def lint(asked: Linting) -> Lint:
     if not hasattr(plugin, "lint"):
         raise BadOption("--kind", f"datasets of kind '{kind}' cannot be linted")
     options = dataset_options(plugin, asked.settings)
-    found = plugins.build(plugin, options, folder=Path.cwd()).lint(asked.dataset)
+    result = plugins.build(plugin, options, folder=Path.cwd()).lint(asked.dataset)
     return Lint(
         file=shown(asked.dataset),
         kind=kind,
-        sha256=found.sha256,
-        samples=found.samples,
-        turns=found.turns,
-        reasons=dict(Counter(reason for doubt in found.doubted for reason in doubt.reasons).most_common()),
-        meanings=found.meanings,
-        doubted=found.doubted,
-        faults=tuple(str(fault) for fault in found.faults),
+        sha256=result.sha256,
+        samples=result.samples,
+        turns=result.turns,
+        reasons=dict(Counter(reason for doubt in result.doubted for reason in doubt.reasons).most_common()),
+        meanings=result.meanings,
+        doubted=result.doubted,
+        faults=tuple(str(fault) for fault in result.faults),
     )
 
 
-def write_quarantine(found: Lint, path: Path) -> str:
+def write_quarantine(report: Lint, path: Path) -> str:
     """Writes the file, and returns a message about it. Raises BadOption for datasets that cannot use it."""
-    if not datasets.of(found.kind).has_quarantine:
-        raise BadOption("--quarantine", f"is for conversations; a run of {found.kind} datasets cannot use such a file")
-    path.write_text(datasets.quarantine_text(found.doubted), encoding="utf-8", newline="")
+    if not datasets.of(report.kind).has_quarantine:
+        raise BadOption("--quarantine", f"is for conversations; a run of {report.kind} datasets cannot use such a file")
+    path.write_text(datasets.quarantine_text(report.doubted), encoding="utf-8", newline="")
     return f"wrote {path}: name it in the experiment as `dataset.quarantine`"
 
 

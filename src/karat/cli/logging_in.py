@@ -60,7 +60,7 @@ def log_in(
     keep_hidden(experiment.secrets)
     server = _named(experiment.servers, name)
     patient = msgspec.structs.replace(server, init_timeout_seconds=seconds, scope="trial")
-    found = asyncio.run(
+    tools = asyncio.run(
         _logged_in(
             patient,
             folder=experiment.folder,
@@ -69,9 +69,9 @@ def log_in(
             show=lambda address: _show(address, show, browser=browser),
         )
     )
-    if isinstance(found, ServerFault):
-        raise BadOption("SERVER", found.message)
-    return LoggedIn(server=name, url=server.url, tools=found, file=str(TokenFile(server).path))
+    if isinstance(tools, ServerFault):
+        raise BadOption("SERVER", tools.message)
+    return LoggedIn(server=name, url=server.url, tools=tools, file=str(TokenFile(server).path))
 
 
 def _named(servers: tuple[McpServer, ...], name: str) -> McpServer:
@@ -108,10 +108,10 @@ async def _logged_in(
     try:
         person = Person(redirect=redirect, show=shown, wait=way_back.wait)
         async with Toolbox((server,), redact=redact, folder=folder, person=person) as toolbox:
-            found = (await toolbox.preflight())[server.name]
+            offer = (await toolbox.preflight())[server.name]
     finally:
         way_back.close()
-    return found if isinstance(found, ServerFault) else len(found.tools)
+    return offer if isinstance(offer, ServerFault) else len(offer.tools)
 
 
 class _WayBack:

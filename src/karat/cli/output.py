@@ -109,10 +109,10 @@ def program() -> tuple[str, ...]:
 
     python = Path(sys.executable)
     own = python.with_name("karat")
-    found = shutil.which("karat")
+    command = shutil.which("karat")
     if not own.is_file():
         return (shown_path(python), "-m", "karat")
-    if found is not None and own.samefile(found):
+    if command is not None and own.samefile(command):
         return ("karat",)
     path = shown_path(own)
     return (path if "/" in path else f"./{path}",)

@@ -46,13 +46,13 @@ def draw(charts: Iterable[Chart], folder: Path, forms: Sequence[str], *, dark: b
     Raises MissingExtra, before it writes anything, if drawing needs an extra; BadOption if it cannot write.
     """
     wanted = [form for form in FORMATS if form in forms] or ["svg"]
-    done = []
+    drawings = []
     for chart in charts:
         files = {f"{chart.name}.{form}": _content(chart, form, dark=dark) for form in wanted}
         paths = tuple(str(_written(folder / name, content)) for name, content in files.items())
         output.say(f"{chart.name}: {chart.title}")
-        done.append(Drawn(name=chart.name, title=chart.title, paths=paths, columns=chart.columns, rows=chart.rows))
-    return Plotted(charts=tuple(done))
+        drawings.append(Drawn(name=chart.name, title=chart.title, paths=paths, columns=chart.columns, rows=chart.rows))
+    return Plotted(charts=tuple(drawings))
 
 
 def _content(chart: Chart, form: str, *, dark: bool) -> bytes:

@@ -81,17 +81,17 @@ def _flush(stream: TextIO | None) -> None:
 
 
 def _read(reading: int, lines: _Lines, end: bytes, drained: threading.Event) -> None:
-    held = b""
+    pending = b""
     while data := os.read(reading, 65536):
         if drained.is_set():
             continue  # a program that was left running: its output is no longer read
-        held += data
-        text, found, _ = held.partition(end)
-        if not found:
-            begun = held.rfind(end[:1], -len(end))  # perhaps only part of the marker has arrived
-            text, held = (held, b"") if begun < 0 else (held[:begun], held[begun:])
+        pending += data
+        text, marker, _ = pending.partition(end)
+        if not marker:
+            begun = pending.rfind(end[:1], -len(end))  # perhaps only part of the marker has arrived
+            text, pending = (pending, b"") if begun < 0 else (pending[:begun], pending[begun:])
         lines.write(text)
-        if found:
+        if marker:
             drained.set()
     os.close(reading)
 
@@ -112,12 +112,12 @@ class _Lines(io.RawIOBase):
     def write(self, data: object) -> int:
         written = bytes(data)  # type: ignore[call-overload]  # any buffer, as in the base class
         thread = threading.get_ident()
-        *whole, rest = (self._open.pop(thread, b"") + written).split(b"\n")
-        if len(rest) > _LONGEST_LINE:
-            whole, rest = [*whole, rest], b""
-        if rest:
-            self._open[thread] = rest
-        for line in whole:
+        *lines, partial = (self._open.pop(thread, b"") + written).split(b"\n")
+        if len(partial) > _LONGEST_LINE:
+            lines, partial = [*lines, partial], b""
+        if partial:
+            self._open[thread] = partial
+        for line in lines:
             self._tell(line)
         return len(written)
 

@@ -106,8 +106,8 @@ def _spent(now: Progress) -> list[str]:
     if now.tokens:
         spent = f"{'≥ ' if now.tokens_unknown else ''}{formats.count(now.tokens)}"
         more = now.tokens_in_all is not None and now.tokens_in_all > now.tokens
-        whole = f" of about {formats.count(int(_rounded(now.tokens_in_all)))}" if more else ""
-        parts.append(f"{spent}{whole} tokens")
+        total = f" of about {formats.count(int(_rounded(now.tokens_in_all)))}" if more else ""
+        parts.append(f"{spent}{total} tokens")
     return parts
 
 
@@ -157,10 +157,10 @@ def _conditions(now: Progress, columns: int, room: int) -> list[str]:
         table.append([*row, *[f"{_mean(now, counts.mean)}{over}"] * scored])
     lines = aligned(table, right=range(1, len(table[0]) - scored)) if shown else []
     if len(shown) < len(names):
-        rest = [now.conditions[name] for name in names[len(shown) :]]
-        failed, in_flight = sum(counts.failed for counts in rest), sum(counts.in_flight for counts in rest)
-        done, more = sum(counts.done for counts in rest), " more" if shown else ""
-        parts = [f"{formats.count(len(rest))}{more} conditions: done {formats.count(done)}"]
+        others = [now.conditions[name] for name in names[len(shown) :]]
+        failed, in_flight = sum(counts.failed for counts in others), sum(counts.in_flight for counts in others)
+        done, more = sum(counts.done for counts in others), " more" if shown else ""
+        parts = [f"{formats.count(len(others))}{more} conditions: done {formats.count(done)}"]
         parts += [f"failed {formats.count(failed)}"] if failed else []
         parts += [f"in flight {formats.count(in_flight)}"] if now.most_in_flight else []
         lines.append(" · ".join(parts))

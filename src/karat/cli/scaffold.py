@@ -35,18 +35,18 @@ class Scaffolded(msgspec.Struct, frozen=True, kw_only=True):
 
 def scaffold(kind: str, folder: Path) -> Scaffolded:
     """Writes a kind's example. Raises BadOption if there is none, or if a file is in the way."""
-    folders = {name: files(each.__module__) / "scaffold" for name, each in kinds.installed().items()}
+    folders = {name: files(plugin.__module__) / "scaffold" for name, plugin in kinds.installed().items()}
     known = [name for name, example in folders.items() if example.is_dir()]
     if kind not in known:
         raise BadOption("KIND", f"unknown kind '{kind}'{did_you_mean(kind, known)}")
     source = folders[kind]
     texts = {folder / path.removesuffix(".in"): data for path, data in _files(source)}
-    for example, what in [(path, _SCHEMAS.get(path.name)) for path in sorted(texts)]:
-        if what is not None:
-            schema = folder / ".karat" / f"{what}.schema.json"
+    for example, schema_name in [(path, _SCHEMAS.get(path.name)) for path in sorted(texts)]:
+        if schema_name is not None:
+            schema = folder / ".karat" / f"{schema_name}.schema.json"
             place = os.path.relpath(schema, example.parent).replace(os.sep, "/")
             texts[example] = f"# yaml-language-server: $schema={place}\n".encode() + texts[example]
-            texts[schema] = schema_text(schema_of(what)).encode()
+            texts[schema] = schema_text(schema_of(schema_name)).encode()
     there = sorted(path.relative_to(folder).as_posix() for path in texts if path.exists() or path.is_symlink())
     if there:
         raise BadOption("DIR", f"{folder} already holds {', '.join(there)}; name another folder (nothing was written)")

@@ -92,7 +92,7 @@ def scorers_of(run: RunFolder, wanted: Scorers) -> tuple[tuple[ScorerSpec, ...],
         return probe.scorers, probe.secrets
     if not run.info.scorers:
         raise BadOption("--judge", "the run has no scorer: name one, e.g. --judge overlap")
-    code = [one.type for one in run.info.scorers if ":" in one.type or _runs_programs(one.type)]
+    code = [scorer.type for scorer in run.info.scorers if ":" in scorer.type or _runs_programs(scorer.type)]
     if code:
         command = typed("score", shown_path(run.path), in_words(run.info.scorers))
         problem = f"the run was scored by code, {', '.join(code)}, and karat runs no code that only a run folder names"
@@ -121,7 +121,7 @@ def _keys_of(specs: Sequence[ScorerSpec]) -> dict[str, str]:
     names = set(keys_of((model for spec in specs for model in models_of(spec.options)), os.environ))
     for spec in specs:
         named = [spec.options, *(spec.options.get("judges") or ())]
-        names |= {str(one["api_key_env"]) for one in named if isinstance(one, Mapping) and one.get("api_key_env")}
+        names |= {str(part["api_key_env"]) for part in named if isinstance(part, Mapping) and part.get("api_key_env")}
     return {name: os.environ[name] for name in names if name in os.environ}
 
 
@@ -216,7 +216,7 @@ def execution_of(run: RunFolder) -> Execution:
     try:
         return Execution.model_validate(nested)
     except ValidationError as error:
-        problems = [f"execution.{dotted(one.place)}: {one.message}" for one in explain(error, nested, Execution)]
+        problems = [f"execution.{dotted(fault.place)}: {fault.message}" for fault in explain(error, nested, Execution)]
         raise BadRun(str(run.path), f"run.json is damaged: {'; '.join(problems)}") from error
 
 
@@ -248,7 +248,7 @@ def secrets_of(run: RunFolder) -> dict[str, str]:
     listed = settings.get("secrets")
     names = {
         name
-        for text in _texts([settings, [one.options for one in run.info.scorers]])
+        for text in _texts([settings, [scorer.options for scorer in run.info.scorers]])
         for name in _VARIABLE.findall(text)
     }
     names |= {name for name in listed if isinstance(name, str)} if isinstance(listed, list) else set()

@@ -74,16 +74,16 @@ def check_servers(
 
 
 def _named(servers: tuple[McpServer, ...], name: str | None) -> list[McpServer]:
-    found = [server for server in servers if name in (None, server.name)]
-    if not found:
+    chosen = [server for server in servers if name in (None, server.name)]
+    if not chosen:
         hint = did_you_mean(name, [server.name for server in servers]) if name else " (it has none)"
         raise BadOption("SERVER", f"the experiment has no MCP server{f' {name!r}' if name else ''}{hint}")
-    for server in found:
+    for server in chosen:
         if server.type == "sse":
             raise BadOption(
                 "SERVER", f"'{server.name}' uses SSE, which the protocol no longer has; offer it over `http`"
             )
-    return found
+    return chosen
 
 
 def _calls(given: tuple[str, ...]) -> dict[str, JsonObject]:
@@ -119,7 +119,7 @@ def _shown(report: ServerReport) -> str:
     first = aligned([(_WORDS[check.verdict], check.id) for check in checks])
     indent = " " * (max(map(len, first)) + 2)
     for start, check in zip(first, checks, strict=True):
-        seen, *rest = textwrap.wrap(check.seen, _WIDEST - len(indent)) or [""]
-        lines += [f"{start:<{len(indent)}}{seen}".rstrip(), *(indent + line for line in rest)]
+        seen, *continued = textwrap.wrap(check.seen, _WIDEST - len(indent)) or [""]
+        lines += [f"{start:<{len(indent)}}{seen}".rstrip(), *(indent + line for line in continued)]
         lines += [indent + line for line in textwrap.wrap(f"→ {check.advice}", _WIDEST - len(indent)) if check.advice]
     return "\n".join(lines) + "\n"

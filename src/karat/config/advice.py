@@ -106,32 +106,32 @@ def models_of(options: Mapping[str, Any]) -> list[str]:
 
 def keys_of(models: Iterable[str], env: Mapping[str, str]) -> dict[str, str]:
     """The providers' default keys, used if no `api_key_env` is named, by variable: also secret."""
-    found = {}
+    keys = {}
     for model in models:
         try:
             variable = key_variable(parse_model(model).provider)
         except BadOption:
             continue  # a name without a provider: agents with such names know their key
         if variable in env:
-            found[variable] = env[variable]
-    return found
+            keys[variable] = env[variable]
+    return keys
 
 
 def judge_advice(options: Mapping[str, Any], agents: Collection[str]) -> list[tuple[str, str]]:
     """Key and warning, for a scorer's options. `agents`: the models whose answers it scores."""
-    found = []
+    advice = []
     if options.get("temperature"):
-        found.append(("temperature", "above 0 the judge scores one answer differently from call to call"))
+        advice.append(("temperature", "above 0 the judge scores one answer differently from call to call"))
     own, families = {_bare(model) for model in agents}, {family(model) for model in agents}
     for model in models_of(options):
         key = "model" if options.get("model") == model else "judges"
         whose = "is" if key == "model" else f"'{model}' is"
         if _bare(model) in own:
-            found.append((key, f"{whose} the agent's own model, and models tend to prefer their own answers"))
+            advice.append((key, f"{whose} the agent's own model, and models tend to prefer their own answers"))
         elif family(model) in families:
             relatives = f"{whose} of the agent's family of models ({family(model)})"
-            found.append((key, f"{relatives}, and models tend to prefer answers of their relatives"))
-    return found
+            advice.append((key, f"{relatives}, and models tend to prefer answers of their relatives"))
+    return advice
 
 
 def family(model: str) -> str:

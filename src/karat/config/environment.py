@@ -28,7 +28,7 @@ def is_variable(name: str) -> bool:
 
 def fill(text: str, value: Callable[[str], str]) -> str:
     """`text` with each `${NAME}` replaced by `value(NAME)`, and `$${…}` without its first `$`."""
-    return _REFERENCE.sub(lambda found: found[0][1:] if found[1] else value(found[2]), text)
+    return _REFERENCE.sub(lambda match: match[0][1:] if match[1] else value(match[2]), text)
 
 
 def expand(root: Node, env: Mapping[str, str]) -> list[Fault]:
@@ -38,7 +38,7 @@ def expand(root: Node, env: Mapping[str, str]) -> list[Fault]:
     for place, node in walk(root):
         if not isinstance(node.value, str) or "${" not in node.value:
             continue
-        variables = [found[2] for found in _REFERENCE.finditer(node.value) if not found[1]]
+        variables = [match[2] for match in _REFERENCE.finditer(node.value) if not match[1]]
         for name in dict.fromkeys(variables):
             if name in env:
                 continue

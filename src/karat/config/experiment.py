@@ -110,10 +110,10 @@ class Experiment:
                     path = new / path.relative_to(old)
             return path
 
-        def part(one: ContextPart) -> ContextPart:
-            return msgspec.structs.replace(one, path=places.get(one.path) or place(one.path))
+        def part(original: ContextPart) -> ContextPart:
+            return msgspec.structs.replace(original, path=places.get(original.path) or place(original.path))
 
-        made, conditions = copy.copy(self), []
+        moved, conditions = copy.copy(self), []
         for condition in self.conditions:
             context = msgspec.structs.replace(
                 condition.context,
@@ -129,8 +129,8 @@ class Experiment:
             cassettes = msgspec.structs.replace(cassettes, folder=folder)
         changed = {"folder": place(self.folder), "conditions": tuple(conditions), "cassettes": cassettes, "env": env}
         for field, value in changed.items():
-            object.__setattr__(made, field, value)
-        return made
+            object.__setattr__(moved, field, value)
+        return moved
 
     def load_dataset(self, commit: str | None = None) -> Dataset:
         """The samples. Raises BadDataset with every fault of the file at once.
@@ -155,12 +155,12 @@ class Experiment:
         wanted = kinds.of(self.kind).own_scorer(dataset)
         if wanted is None or self.resolved["scorers"].source != "default":
             return self, dataset
-        options, made = _default_scorer(wanted, self.folder).options, copy.copy(self)
+        options, filled = _default_scorer(wanted, self.folder).options, copy.copy(self)
         choice = Choice(value=[{"type": wanted, "name": wanted, **options}], source="default")
         spec = ScorerSpec(type=wanted, name=wanted, options=options)
-        object.__setattr__(made, "scorers", (spec, *self.scorers[1:]))
-        object.__setattr__(made, "resolved", {**self.resolved, "scorers": choice})
-        return made, dataset
+        object.__setattr__(filled, "scorers", (spec, *self.scorers[1:]))
+        object.__setattr__(filled, "resolved", {**self.resolved, "scorers": choice})
+        return filled, dataset
 
 
 def load(
@@ -226,8 +226,8 @@ def _shapeless(root: Node | None) -> Fault:
     wanted = "an experiment needs the keys dataset, agent and conditions"
     if root is None or root.value is None:
         return Fault(place="file", message=f"is empty; {wanted}")
-    what = "a list" if isinstance(root.value, list) else "one text"
-    return Fault(place="file", message=f"is {what}; {wanted}", line=root.line)
+    shape = "a list" if isinstance(root.value, list) else "one text"
+    return Fault(place="file", message=f"is {shape}; {wanted}", line=root.line)
 
 
 def _fill(
@@ -313,8 +313,8 @@ class _Builder:
             self._condition(position, name, agent, shown, servers) for position, name in enumerate(file.conditions)
         )
         scorers = self._scorers()
-        specs = [ScorerSpec(type=one.type, name=one.name, options=one.options) for _, one in scorers]
-        named = [*(one.agent.options for one in conditions), *(one.options for one in specs)]
+        specs = [ScorerSpec(type=scorer.type, name=scorer.name, options=scorer.options) for _, scorer in scorers]
+        named = [*(condition.agent.options for condition in conditions), *(spec.options for spec in specs)]
         secrets = reading.secrets.values() | keys_of((model for one in named for model in models_of(one)), reading.env)
         name = file.name or default_name
         mcp = file.mcp.record or file.mcp.replay
@@ -416,21 +416,21 @@ class _Builder:
     def _scorers(self) -> list[tuple[Place, Plugged]]:
         """The judge, then the listed scorers, each with its place; without any, the dataset kind's default."""
         file, kind = self._file, self._file.dataset.kind.plugin
-        found: list[tuple[Place, Plugged]] = []
+        scorers: list[tuple[Place, Plugged]] = []
         default = getattr(kind, "scorer", None)
         if default is not None and file.scorers is None:
-            found.append(((), _default_scorer(default, self._reading.folder)))
+            scorers.append(((), _default_scorer(default, self._reading.folder)))
         if file.judge is not None:
-            found.append((("judge",), file.judge))
-        return found + [(("scorers", at, *one.place), one) for at, one in enumerate(file.scorers or [])]
+            scorers.append((("judge",), file.judge))
+        return scorers + [(("scorers", at, *scorer.place), scorer) for at, scorer in enumerate(file.scorers or [])]
 
     def _resolved(
         self, name: str, agent: dict[str, Any], scorers: Sequence[tuple[Place, Plugged]]
     ) -> dict[str, Choice]:
         """Dotted key → value and source, secrets as ${NAME}."""
         file, reading, root = self._file, self._reading, self._root
-        judge = [self._shown_scorer(*one) for one in scorers if one[0] == ("judge",)]
-        others = [self._shown_scorer(*one) for one in scorers if one[0] != ("judge",)]
+        judge = [self._shown_scorer(*scorer) for scorer in scorers if scorer[0] == ("judge",)]
+        others = [self._shown_scorer(*scorer) for scorer in scorers if scorer[0] != ("judge",)]
         path = root.get("dataset", "path")
         settings: dict[str, Any] = {
             "name": name,
@@ -486,7 +486,7 @@ def _shown_context(context: Context, node: Node | None) -> dict[str, Any]:
         elif isinstance(value, ContextPart):
             shown[key] = _shown_part(value, below)
         else:
-            shown[key] = [_shown_part(one, below.get(at) if below else None) for at, one in enumerate(value)]
+            shown[key] = [_shown_part(part, below.get(at) if below else None) for at, part in enumerate(value)]
     return shown
 
 

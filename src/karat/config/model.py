@@ -396,7 +396,7 @@ def _known_preset(name: object) -> object:
 
 def _elicit(value: object) -> Elicit:
     match value:
-        case {"column": str(column), **rest} if column and not rest:
+        case {"column": str(column), **others} if column and not others:
             return Elicit(column=column)
     try:
         return Elicit(answers=answers_from(value))

@@ -87,11 +87,11 @@ class Reading(msgspec.Struct, eq=False):
 
     def fault(self, problem: Problem) -> Fault | None:
         """The problem with its line; None for a value whose variable is not set: that is already a fault."""
-        node, rest = self.root.nearest(problem.place)
+        node, missing = self.root.nearest(problem.place)
         message = problem.message
-        if node.unset and not rest and not problem.unknown_key:
+        if node.unset and not missing and not problem.unknown_key:
             return None
-        if not rest and isinstance(node.value, bool) and node.written not in (None, "true", "false"):
+        if not missing and isinstance(node.value, bool) and node.written not in (None, "true", "false"):
             message = f"{message} (YAML reads {node.written} as {str(node.value).lower()})"
         return fault_at(self.root, problem.place, message)
 
@@ -168,8 +168,8 @@ def read_agent(value: object, info: ValidationInfo) -> Plugged:
     reading, values = reading_of(info), _mapping(value)
     kind = values.get("type")
     if not isinstance(kind, str) or not kind:
-        what = "is required" if kind is None else "must be text"
-        raise refusal([Problem(("type",), f"{what}: the agent that is asked, e.g. floor, python or command")])
+        problem = "is required" if kind is None else "must be text"
+        raise refusal([Problem(("type",), f"{problem}: the agent that is asked, e.g. floor, python or command")])
     name = plugins.file_name("agents", kind)
     plugin = _find("agents", name, reading, "type")
     reading.agent = _plugged("agents", name, plugin, validated(section("agents", plugin), values), values)
@@ -220,8 +220,8 @@ def read_scorer(value: object, info: ValidationInfo) -> Plugged:
         case dict() if len(value) == 1:
             ((kind, below),) = value.items()
             if below is None or isinstance(below, Mapping):
-                made = _scorer("scorers", {**(below or {}), "type": kind}, reading, key="", place=(str(kind),))
-                return msgspec.structs.replace(made, place=(str(kind),))
+                scorer = _scorer("scorers", {**(below or {}), "type": kind}, reading, key="", place=(str(kind),))
+                return msgspec.structs.replace(scorer, place=(str(kind),))
     raise ValueError("must be a name or a mapping: `equals`, `regex: {pattern: '^yes'}` or `{type: regex, name: …}`")
 
 
@@ -231,8 +231,8 @@ def _scorer(family: str, values: dict[str, Any], reading: Reading, *, key: str =
     try:
         checked = validated(section(family, plugin), values)
     except ValidationError as error:
-        found = explain(error, values, _AnyOptions)
-        raise refusal(msgspec.structs.replace(problem, place=(*place, *problem.place)) for problem in found) from None
+        faults = explain(error, values, _AnyOptions)
+        raise refusal(msgspec.structs.replace(problem, place=(*place, *problem.place)) for problem in faults) from None
     return _plugged(family, kind, plugin, checked, values)
 
 
@@ -273,20 +273,20 @@ def _path(text: object, info: ValidationInfo) -> Path:
     reading = reading_of(info)
     locate = getattr(reading.kind, "locate", None)
     if not isinstance(text, str) or "\0" in text or (not text and locate is None):
-        what = "the path of a file" if locate is None else "one path or name"
-        raise ValueError(f"must be {what}, got {shown(text)}")
+        wanted = "the path of a file" if locate is None else "one path or name"
+        raise ValueError(f"must be {wanted}, got {shown(text)}")
     if locate is None:
         try:
             return _file(text, reading)
         except OSError as error:  # a name that is too long
             raise ValueError(f"'{excerpt(text, 60)}' cannot be read: {unreadable(error)}") from None
     try:
-        found = locate(text, list(dict.fromkeys([Path.cwd(), reading.folder])))
+        location = locate(text, list(dict.fromkeys([Path.cwd(), reading.folder])))
     except BadOption as bad:
         raise ValueError(str(bad).removeprefix(f"{bad.option}: ")) from None
-    for note in found.notes:
+    for note in location.notes:
         reading.warn(("dataset", "path"), note)
-    path: Path = found.path.absolute()
+    path: Path = location.path.absolute()
     return path
 
 

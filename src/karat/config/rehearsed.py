@@ -85,7 +85,7 @@ def redirected(experiment: Experiment, url: str) -> Experiment:
     for before, after in zip(experiment.scorers, scorers, strict=True):
         if before.name == "judge":
             resolved.update(_choices("judge", before.options, after.options))
-    made, cassettes = copy.copy(experiment), experiment.cassettes
+    rehearsal, cassettes = copy.copy(experiment), experiment.cassettes
     name = f"{experiment.name} (rehearsed)"
     changes = {
         "name": name,
@@ -102,8 +102,8 @@ def redirected(experiment: Experiment, url: str) -> Experiment:
         "rehearsed": True,
     }
     for field, value in changes.items():
-        object.__setattr__(made, field, value)
-    return made
+        object.__setattr__(rehearsal, field, value)
+    return rehearsal
 
 
 def _options(experiment: Experiment, family: str, kind: str, options: Mapping[str, Any], url: str) -> dict[str, Any]:
@@ -117,7 +117,7 @@ def _options(experiment: Experiment, family: str, kind: str, options: Mapping[st
     if options.get("model") and "provider" not in fields:  # with one, the name has no provider
         changed["model"] = _spoken(options["model"])
     if options.get("judges"):
-        changed["judges"] = [_spoken(one if isinstance(one, str) else one["model"]) for one in options["judges"]]
+        changed["judges"] = [_spoken(item if isinstance(item, str) else item["model"]) for item in options["judges"]]
     return {**options, **{key: value for key, value in changed.items() if key in fields}}
 
 

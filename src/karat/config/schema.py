@@ -28,16 +28,16 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _FILLED_IN = r"\$\{"  # a text with ${NAME}: its value is not known here
 
 
-def schema_of(what: str) -> Json:
+def schema_of(name: str) -> Json:
     """Of `experiment`, or of the file of a dataset kind. Raises BadOption if there is none."""
     models = {name: plugin.file_model() for name, plugin in plugins.installed("kinds") if hasattr(plugin, "file_model")}
-    if what == "experiment":
+    if name == "experiment":
         return _experiment_schema()
-    if what not in models:
-        raise BadOption("WHAT", f"there is no schema of '{what}'{did_you_mean(what, ['experiment', *models])}")
-    schema = models[what].model_json_schema(schema_generator=_Generator)
-    made: Json = _tidied({"$schema": DIALECT, "title": f"A {what} of karat", **schema})
-    return made
+    if name not in models:
+        raise BadOption("WHAT", f"there is no schema of '{name}'{did_you_mean(name, ['experiment', *models])}")
+    schema = models[name].model_json_schema(schema_generator=_Generator)
+    tidy: Json = _tidied({"$schema": DIALECT, "title": f"A {name} of karat", **schema})
+    return tidy
 
 
 def schema_text(schema: Json) -> str:
@@ -54,9 +54,9 @@ def _experiment_schema() -> Json:
     models: list[type[BaseModel]] = [
         ExperimentFile,
         *judges.values(),
-        *(one for family in families.values() for one in family.values()),
+        *(model for family in families.values() for model in family.values()),
     ]
-    references, shared = models_json_schema([(one, "validation") for one in models], schema_generator=_Generator)
+    references, shared = models_json_schema([(model, "validation") for model in models], schema_generator=_Generator)
     defs: Json = shared["$defs"]
     needed = {id(model): _required(defs, references[model, "validation"]) for model in models}
     root = defs.pop(references[ExperimentFile, "validation"]["$ref"].rpartition("/")[2])
@@ -79,8 +79,8 @@ def _experiment_schema() -> Json:
     for name, below in (("conditions", _or_null(condition)), ("mcp_servers", _server())):
         fields[name] |= {"propertyNames": {"pattern": r"\S"}, "additionalProperties": below}
     root["allOf"] = [*_variants(families["agents"], references), *_judged()]
-    made: Json = _tidied({"$schema": DIALECT, "title": "A karat experiment", **root, "$defs": defs})
-    return made
+    schema: Json = _tidied({"$schema": DIALECT, "title": "A karat experiment", **root, "$defs": defs})
+    return schema
 
 
 def _required(defs: Json, reference: Json) -> list[str]:
@@ -145,14 +145,14 @@ def _server() -> Json:
 def _variants(agents: dict[str, type[BaseModel]], references: dict[Any, Json]) -> list[Json]:
     """The `agent` of a condition: options of the file's agent."""
     aliases = plugins.aliases("agents")
-    found = []
+    variants = []
     for name, model in agents.items():
         names = [name, *(alias for alias, of in aliases.items() if of == name)]
         agent = {"properties": {"type": {"enum": names}}, "required": ["type"]}
         options = {"anyOf": [{"type": "null"}, {**references[model, "validation"], **_only_type(names)}]}
         below = {"additionalProperties": {"properties": {"agent": options}}}
-        found.append({"if": {"properties": {"agent": agent}}, "then": {"properties": {"conditions": below}}})
-    return found
+        variants.append({"if": {"properties": {"agent": agent}}, "then": {"properties": {"conditions": below}}})
+    return variants
 
 
 def _only_type(names: list[str]) -> Json:
@@ -161,15 +161,15 @@ def _only_type(names: list[str]) -> Json:
 
 def _judged() -> list[Json]:
     """Dataset kinds whose answers need a judge if no scorers are listed."""
-    found = []
+    conditions = []
     for name, plugin in plugins.installed("kinds"):
         if getattr(plugin, "judged", False):
             kind: Json = {"properties": {"kind": {"const": name}}}
             kind |= {} if name == DEFAULT_KIND else {"required": ["kind"]}
             unscored = {"anyOf": [{"not": {"required": ["scorers"]}}, {"properties": {"scorers": {"type": "null"}}}]}
             there: Json = {"required": ["judge"], "properties": {"judge": {"type": "object"}}}
-            found.append({"if": {"properties": {"dataset": kind}, **unscored}, "then": there})
-    return found
+            conditions.append({"if": {"properties": {"dataset": kind}, **unscored}, "then": there})
+    return conditions
 
 
 def _name(names: Iterable[str]) -> Json:
@@ -178,18 +178,18 @@ def _name(names: Iterable[str]) -> Json:
 
 
 def _without(names: list[str], name: str) -> list[str]:
-    return [one for one in names if one != name]
+    return [other for other in names if other != name]
 
 
 def _or_null(schema: Json) -> Json:
     null: Json = {"type": "null"}
-    made = dict(schema)
-    if "type" in made:
-        types = made["type"] if isinstance(made["type"], list) else [made["type"]]
-        made["type"] = [*types, *([] if "null" in types else ["null"])]
-    if "anyOf" in made:
-        made["anyOf"] = [*made["anyOf"], *([] if null in made["anyOf"] else [null])]
-    return {"anyOf": [schema, null]} if "$ref" in schema else made
+    nullable = dict(schema)
+    if "type" in nullable:
+        types = nullable["type"] if isinstance(nullable["type"], list) else [nullable["type"]]
+        nullable["type"] = [*types, *([] if "null" in types else ["null"])]
+    if "anyOf" in nullable:
+        nullable["anyOf"] = [*nullable["anyOf"], *([] if null in nullable["anyOf"] else [null])]
+    return {"anyOf": [schema, null]} if "$ref" in schema else nullable
 
 
 class _Generator(GenerateJsonSchema):
@@ -210,31 +210,31 @@ class _Generator(GenerateJsonSchema):
         return _as_text_too(super().bool_schema(schema), words, strict=schema.get("strict"))
 
     def str_schema(self, schema: core_schema.StringSchema) -> Json:
-        made = super().str_schema(schema)
-        return {**made, "pattern": f"{made['pattern']}|{_FILLED_IN}"} if "pattern" in made else made
+        generated = super().str_schema(schema)
+        return {**generated, "pattern": f"{generated['pattern']}|{_FILLED_IN}"} if "pattern" in generated else generated
 
     def literal_schema(self, schema: core_schema.LiteralSchema) -> Json:
-        made = super().literal_schema(schema)
-        if made.get("type") != "string":
-            return made
-        allowed = made.get("enum") or [made["const"]]
+        generated = super().literal_schema(schema)
+        if generated.get("type") != "string":
+            return generated
+        allowed = generated.get("enum") or [generated["const"]]
         return {"anyOf": [{"enum": allowed}, {"type": "string", "pattern": _FILLED_IN}]}
 
     def function_before_schema(self, schema: core_schema.BeforeValidatorFunctionSchema) -> Json:
         """A list with such a validator accepts a single text, in every plug-in."""
-        made = super().function_before_schema(schema)
-        return {"anyOf": [{"type": ["string", "null"]}, made]} if made.get("type") == "array" else made
+        generated = super().function_before_schema(schema)
+        return {"anyOf": [{"type": ["string", "null"]}, generated]} if generated.get("type") == "array" else generated
 
     def model_schema(self, schema: core_schema.ModelSchema) -> Json:
         """In a section of the file, a key without a value counts as absent."""
-        made = super().model_schema(schema)
-        made.pop("title", None)
+        generated = super().model_schema(schema)
+        generated.pop("title", None)
         if issubclass(schema["cls"], Section):
-            required = made.get("required", ())
-            made["properties"] = {
-                key: value if key in required else _or_null(value) for key, value in made["properties"].items()
+            required = generated.get("required", ())
+            generated["properties"] = {
+                key: value if key in required else _or_null(value) for key, value in generated["properties"].items()
             }
-        return made
+        return generated
 
 
 _LIMITS = {"ge": "minimum", "gt": "exclusiveMinimum", "le": "maximum", "lt": "exclusiveMaximum"}
@@ -255,5 +255,5 @@ def _tidied(value: Any, *, names: bool = False) -> Any:
     return value.replace(f"#/$defs/{_MODULE}", "#/$defs/") if isinstance(value, str) else value
 
 
-def _as_text_too(made: Json, pattern: str, *, strict: bool | None) -> Json:
-    return made if strict else {**made, "type": [made["type"], "string"], "pattern": f"{pattern}|{_FILLED_IN}"}
+def _as_text_too(schema: Json, pattern: str, *, strict: bool | None) -> Json:
+    return schema if strict else {**schema, "type": [schema["type"], "string"], "pattern": f"{pattern}|{_FILLED_IN}"}

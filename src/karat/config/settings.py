@@ -26,17 +26,17 @@ def follow(root: Node, place: str) -> tuple[Node, list[str]]:
 
     A key may contain dots (`conditions.gpt-4.1.system_prompt`): the longest existing one is used.
     """
-    here, rest = root, place.split(".") if place else []
-    while rest:
-        for length in range(len(rest), 0, -1):
-            name = ".".join(rest[:length])
+    here, missing = root, place.split(".") if place else []
+    while missing:
+        for length in range(len(missing), 0, -1):
+            name = ".".join(missing[:length])
             below = here.get(int(name)) if isinstance(here.value, list) and name.isdecimal() else here.get(name)
             if below is not None:
-                here, rest = below, rest[length:]
+                here, missing = below, missing[length:]
                 break
         else:
             break
-    return here, rest
+    return here, missing
 
 
 def _set(root: Node, setting: str) -> str:
@@ -50,15 +50,15 @@ def _set(root: Node, setting: str) -> str:
         return f"the value is {problem}"
     for _, node in walk(value):
         node.line, node.source = None, "flag"
-    parent, rest = follow(root, ".".join(keys))
-    if not rest:
+    parent, missing = follow(root, ".".join(keys))
+    if not missing:
         parent.value, parent.line, parent.source, parent.written = value.value, None, "flag", value.written
         return ""
-    return _insert(parent, rest, value)
+    return _insert(parent, missing, value)
 
 
-def _insert(parent: Node, rest: list[str], value: Node) -> str:
-    for depth, key in enumerate(rest, start=1):
+def _insert(parent: Node, missing: list[str], value: Node) -> str:
+    for depth, key in enumerate(missing, start=1):
         if isinstance(parent.value, list):
             count = len(parent.value)
             return f"'{key}' is not a position in a list of {count}{did_you_mean(key, map(str, range(count)))}"
@@ -66,6 +66,6 @@ def _insert(parent: Node, rest: list[str], value: Node) -> str:
             parent.value = {}
         if not isinstance(parent.value, dict):
             return f"'{key}' needs a mapping here, but there is a plain value"
-        parent.value[key] = value if depth == len(rest) else Node({}, source="flag")
+        parent.value[key] = value if depth == len(missing) else Node({}, source="flag")
         parent = parent.value[key]
     return ""

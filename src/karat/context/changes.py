@@ -126,10 +126,10 @@ def store_changes(
         return summary_of(stored, path, digest.hexdigest())
 
 
-def _blocks(rest: IO[bytes], head: bytes = b"", digest: hashlib._Hash | None = None) -> Iterator[bytes]:
+def _blocks(file: IO[bytes], head: bytes = b"", digest: hashlib._Hash | None = None) -> Iterator[bytes]:
     """`head`, then a file from its start; `digest` is updated with all of it."""
-    rest.seek(0)
-    for block in chain([head], iter(partial(rest.read, 2**20), b"")):
+    file.seek(0)
+    for block in chain([head], iter(partial(file.read, 2**20), b"")):
         if digest is not None:
             digest.update(block)
         yield block

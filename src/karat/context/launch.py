@@ -151,12 +151,12 @@ def _descendants() -> list[int]:
     below: dict[int, list[int]] = {}
     for pid, parent in _processes():
         below.setdefault(parent, []).append(pid)
-    found: list[int] = []
+    pids: list[int] = []
     front = [os.getpid()]
     while front:
         front = [pid for parent in front for pid in below.get(parent, [])]
-        found += front
-    return found
+        pids += front
+    return pids
 
 
 def _processes() -> list[tuple[int, int]]:
@@ -164,16 +164,16 @@ def _processes() -> list[tuple[int, int]]:
     if not os.path.exists("/proc/self/stat"):
         listed = subprocess.run(["/bin/ps", "-A", "-o", "pid=,ppid="], capture_output=True, text=True, check=False)
         return [(int(pid), int(parent)) for pid, parent in (line.split() for line in listed.stdout.splitlines())]
-    found = []
+    processes = []
     for name in os.listdir("/proc"):
         if name.isdigit():
             try:
                 with open(f"/proc/{name}/stat", encoding="utf-8", errors="replace") as file:
                     # The second field is the program's name in parentheses, and may contain anything.
-                    found.append((int(name), int(file.read().rpartition(")")[2].split()[1])))
+                    processes.append((int(name), int(file.read().rpartition(")")[2].split()[1])))
             except (FileNotFoundError, ProcessLookupError):
                 continue
-    return found
+    return processes
 
 
 if __name__ == "__main__":

@@ -125,8 +125,8 @@ def _copy(read: int, written: int, size: int) -> None:
 def _walk(folder: Path, below: str, depth: int = 0) -> Iterator[Entry]:
     if depth > _DEEPEST:
         raise ValueError(f"has more than {_DEEPEST} levels of folders")
-    with os.scandir(folder) as found:
-        for entry in found:
+    with os.scandir(folder) as entries:
+        for entry in entries:
             path = f"{below}{entry.name}"
             if not entry.name.isprintable():  # false too for the surrogates of names that are not UTF-8
                 raise ValueError(f"has a name that is not printable UTF-8: {path!a}")

@@ -87,14 +87,14 @@ class Workspace:
             time.sleep(0.01)
 
     def _kill(self) -> bool:
-        found, ours = False, os.readlink("/proc/self/ns/mnt")
+        killed, ours = False, os.readlink("/proc/self/ns/mnt")
         mark = os.fsencode("/".join(["", *self.path.parts[-3:], ""]))[:-1] + b" "  # our names need no escaping
         for pid in filter(str.isdigit, os.listdir("/proc")):
             with suppress(OSError):
                 if os.readlink(f"/proc/{pid}/ns/mnt") != ours and mark in Path(f"/proc/{pid}/mountinfo").read_bytes():
                     os.kill(int(pid), signal.SIGKILL)
-                    found = True
-        return found
+                    killed = True
+        return killed
 
 
 def open_workspace(folder: Path, base: Base, overlay: Overlay | None) -> Workspace:
@@ -123,18 +123,18 @@ def overlay_for(folder: Path) -> Overlay:
         workspace = open_workspace(folder / f"probe-{number}", Base(base), way)
         argv = workspace.command(["sh", "-c", "rm -r below && mkdir below && : > made"])
         try:
-            done = subprocess.run(
+            process = subprocess.run(
                 argv, stdin=subprocess.DEVNULL, capture_output=True, timeout=_PROBE_SECONDS, check=False
             )
-            made = (workspace.changed / "made").exists() and (base / "below" / "file").exists()
+            effective = (workspace.changed / "made").exists() and (base / "below" / "file").exists()
         except (OSError, subprocess.TimeoutExpired) as error:
             reasons.append(str(error))
             continue
         finally:
             workspace.close()
-        if done.returncode == 0 and made:
+        if process.returncode == 0 and effective:
             return way
-        reasons.append(" ".join(done.stderr.decode("utf-8", "replace").split())[:200] or "it has no effect")
+        reasons.append(" ".join(process.stderr.decode("utf-8", "replace").split())[:200] or "it has no effect")
     return Overlay(shown="; ".join(dict.fromkeys(reasons)))
 
 

@@ -101,8 +101,8 @@ def fetch(name: HubName, suffixes: Iterable[str]) -> Fetched:
             listed = [str(file.relative_to(folder)) for file in folder.rglob("*") if file.is_file()]
             chosen = _chosen(name, listed, tuple(suffixes))
         else:
-            found = HfApi().dataset_info(name.repo, revision=name.revision, timeout=_SECONDS)  # never retried
-            chosen = _chosen(name, [file.rfilename for file in found.siblings or ()], tuple(suffixes))
+            info = HfApi().dataset_info(name.repo, revision=name.revision, timeout=_SECONDS)  # never retried
+            chosen = _chosen(name, [file.rfilename for file in info.siblings or ()], tuple(suffixes))
             folder = Path(snapshot(allow_patterns=[glob.escape(file) for file in chosen]))
     except RevisionNotFoundError as error:
         raise _bad(name, f"the dataset has no revision '{name.revision}'") from error
@@ -133,21 +133,21 @@ def _chosen(name: HubName, listed: Iterable[str], suffixes: tuple[str, ...]) -> 
     listed = [file for file in listed if not {"..", "/"} & set(PurePosixPath(file).parts)]  # the names are untrusted
     readable = sorted(file for file in listed if file.lower().endswith(suffixes) and not file.startswith("."))
     if name.file is not None:
-        found = [file for file in readable if fnmatchcase(file, name.file)]
+        matching = [file for file in readable if fnmatchcase(file, name.file)]
     else:
         words = [re.compile(_WORDS.format(re.escape(word))) for word in (name.config, name.split) if word is not None]
-        found = [file for file in readable if all(word.search(file) for word in words)]
+        matching = [file for file in readable if all(word.search(file) for word in words)]
     groups: dict[str, list[str]] = {}
-    for file in found:
+    for file in matching:
         path = PurePosixPath(file)
         groups.setdefault(str(path.with_name(f"{_SHARD.sub('', path.stem)}{path.suffix}")), []).append(file)
     exact = [group for group in groups if PurePosixPath(group).name.partition(".")[0] == name.split]
     groups = {group: groups[group] for group in exact} or groups
     if len(groups) != 1:
         shown = _some(groups or readable)
-        what = "several files match" if groups else "no file matches" if readable else "it has no data file"
+        problem = "several files match" if groups else "no file matches" if readable else "it has no data file"
         how = "say which with split=, config= or file=" if groups else "name one with file="
-        raise _bad(name, f"{what}: {shown}; {how}" if readable else f"{what} that karat reads")
+        raise _bad(name, f"{problem}: {shown}; {how}" if readable else f"{problem} that karat reads")
     (shards,) = groups.values()
     numbered = [match for file in shards if (match := _SHARD.search(PurePosixPath(file).stem))]
     if numbered and (len(numbered) != int(numbered[0][2]) or len(numbered) != len(shards)):

@@ -31,8 +31,8 @@ class Node(msgspec.Struct, eq=False):
 
     def get(self, *place: str | int) -> Node | None:
         """The node at `place` below this one; None if there is none."""
-        node, rest = self.nearest(place)
-        return None if rest else node
+        node, missing = self.nearest(place)
+        return None if missing else node
 
     def nearest(self, place: Place) -> tuple[Node, Place]:
         """The deepest existing node on the way to `place`, and the rest of the place."""
@@ -104,10 +104,10 @@ def printable(value: object) -> Any:
 
 def walk(node: Node, place: Place = ()) -> list[tuple[Place, Node]]:
     """Every node with its place, parents first."""
-    found = [(place, node)]
+    nodes = [(place, node)]
     for key, child in node.children():
-        found.extend(walk(child, (*place, key)))
-    return found
+        nodes.extend(walk(child, (*place, key)))
+    return nodes
 
 
 def from_python(value: object) -> Node:

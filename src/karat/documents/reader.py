@@ -153,10 +153,10 @@ class _Builder:
                     self._foreign_tag(event.tag, node, event.start_mark)
                 self._stack.append(_Open(node, event.anchor))
             case yaml.MappingEndEvent() | yaml.SequenceEndEvent():
-                done = self._stack.pop()
-                for source in done.merged:  # the mapping's own keys win, then the first of several merges
-                    done.node.value = {**source.value, **done.node.value}  # type: ignore[dict-item]  # mappings both
-                self._add(done.node, done.anchor)
+                closed = self._stack.pop()
+                for source in closed.merged:  # the mapping's own keys win, then the first of several merges
+                    closed.node.value = {**source.value, **closed.node.value}  # type: ignore[dict-item]  # mappings both
+                self._add(closed.node, closed.anchor)
             case yaml.ScalarEvent():
                 frame = self._stack[-1] if self._stack else None
                 if frame is not None and isinstance(frame.node.value, dict) and frame.key is None:

@@ -227,21 +227,21 @@ def _hub_rows(fetched: Fetched, path: Path, lists: bool, section: str | None) ->
         parts = [read_rows(file, lists=lists, section=section) for file in fetched.files]
     except BadDataset as error:
         raise BadDataset(shown(path), error.faults) from error
-    (whole, *others), before = parts, 0
-    whole.commit = fetched.commit
+    (first, *others), before = parts, 0
+    first.commit = fetched.commit
     if others:
         kept = []
         for part in parts:
             kept += [(before + number, row) for number, row in part.rows]
-            if part is not whole:
-                whole.faults += [
-                    Fault(place=f"{whole.unit} {before + int(fault.place.rpartition(' ')[2])}", message=fault.message)
+            if part is not first:
+                first.faults += [
+                    Fault(place=f"{first.unit} {before + int(fault.place.rpartition(' ')[2])}", message=fault.message)
                     for fault in part.faults
                 ]
             before += part.count + len(part.faults)
-        whole.rows, whole.count = kept, len(kept)
-        whole.sha256 = sha256("".join(part.sha256 for part in parts).encode()).hexdigest()
-    return whole
+        first.rows, first.count = kept, len(kept)
+        first.sha256 = sha256("".join(part.sha256 for part in parts).encode()).hexdigest()
+    return first
 
 
 _MOST_UNPACKED = 2**30  # bytes
@@ -341,17 +341,17 @@ class _Within(msgspec.Struct, frozen=True):
 def _json_list(rows: Rows, path: Path, data: bytes, within: _Within | None = None) -> None:
     _refuse_binary(path, data)
     rows.unit = "item"
-    found, _ = _list_in(path, _json_document(path, data), within)
-    for number, row in enumerate(found, start=1):
+    items, _ = _list_in(path, _json_document(path, data), within)
+    for number, row in enumerate(items, start=1):
         _add_item(rows, number, row)
 
 
-def _list_in(path: Path, found: Any, within: _Within | None) -> tuple[list[Any], str | None]:
+def _list_in(path: Path, document: Any, within: _Within | None) -> tuple[list[Any], str | None]:
     """The document's list, and its name if it is inside an object."""
     name = None
-    if within is not None and isinstance(found, dict):
+    if within is not None and isinstance(document, dict):
         name = within.section
-        known = [key for key, value in found.items() if isinstance(value, list)]
+        known = [key for key, value in document.items() if isinstance(value, list)]
         if name is not None and name not in known:
             raise _bad(path, "dataset.split", f"there is no list '{name}' in the file{did_you_mean(name, known)}")
         if not known:
@@ -359,10 +359,10 @@ def _list_in(path: Path, found: Any, within: _Within | None) -> tuple[list[Any],
         if name is None and len(known) > 1:
             raise _bad(path, "dataset.split", f"must name one of the file's lists: {', '.join(known)}")
         name = name if name is not None else known[0]
-        found = found[name]
-    if not isinstance(found, list):
-        raise _bad(path, "file", f"is {_kind(found)}; it must be a list of objects: [{{…}}, {{…}}]")
-    return found, name
+        document = document[name]
+    if not isinstance(document, list):
+        raise _bad(path, "file", f"is {_kind(document)}; it must be a list of objects: [{{…}}, {{…}}]")
+    return document, name
 
 
 def _add_item(rows: Rows, number: int, row: Any) -> None:
@@ -388,12 +388,12 @@ def _yaml(rows: Rows, path: Path, data: bytes, within: _Within | None = None) ->
     if faults:
         raise BadDataset(str(path), faults)
     root = document.root or Node(None)
-    found, name = _list_in(path, plain(root), within)
+    items, name = _list_in(path, plain(root), within)
     nodes = [node for _, node in (root if name is None else root.get(name) or root).children()]
     lines = [node.line or 0 for node in nodes]
     if len(set(lines)) < len(lines):  # several on one line
         rows.unit, lines = "item", list(range(1, len(lines) + 1))
-    for number, row, node in zip(lines, found, nodes, strict=True):
+    for number, row, node in zip(lines, items, nodes, strict=True):
         endless = next((at.written for _, at in walk(node) if at.value in _ENDLESS or at.value != at.value), None)
         if endless is not None:
             rows.fault(number, _impossible(endless))
@@ -488,9 +488,9 @@ def _parquet(rows: Rows, path: Path, data: bytes) -> None:
         try:
             # Escape brackets and stars in the path, so that they are not a pattern.
             pattern = "".join(f"[{sign}]" if sign in "*?[" else sign for sign in str(path))
-            found = connection.execute("SELECT * FROM read_parquet(?)", [pattern])
-            names = [column[0] for column in found.description or ()]
-            for number, values in enumerate(found.fetchall(), start=1):
+            cursor = connection.execute("SELECT * FROM read_parquet(?)", [pattern])
+            names = [column[0] for column in cursor.description or ()]
+            for number, values in enumerate(cursor.fetchall(), start=1):
                 rows.add(number, dict(zip(names, map(_json_value, values), strict=True)))
         except duckdb.Error as error:
             raise _bad(path, "file", f"cannot be read as Parquet: {str(error).partition(chr(10))[0]}") from error
@@ -583,8 +583,8 @@ def _kind(value: Any) -> str:
     return f"a number ({value})"
 
 
-def _count(things: list[Any], what: str) -> str:
-    return f"{len(things)} {what}{'' if len(things) == 1 else 's'}"
+def _count(items: list[Any], noun: str) -> str:
+    return f"{len(items)} {noun}{'' if len(items) == 1 else 's'}"
 
 
 def _json_value(value: Any) -> Any:

@@ -56,7 +56,7 @@ def refusal(problems: Iterable[Problem]) -> ValidationError:
 
 def explain(error: ValidationError, values: object, model: type[BaseModel]) -> list[Problem]:
     """The problems that pydantic found: one per place, and one in all for a required key that is misspelt."""
-    found: dict[Place, list[Problem]] = {}
+    problems_at: dict[Place, list[Problem]] = {}
     errors = error.errors(include_url=False)
     missing = any(item["type"] == "missing" for item in errors)
     meant = {place for item in errors for place in _meant(item, values, model)} if missing else set()
@@ -66,18 +66,18 @@ def explain(error: ValidationError, values: object, model: type[BaseModel]) -> l
             continue
         if item["type"] in (_PROBLEM, _UNKNOWN):
             problem = Problem(place, item["ctx"]["message"], item["type"] == _UNKNOWN)
-            found.setdefault((*place, problem.message), []).append(problem)
+            problems_at.setdefault((*place, problem.message), []).append(problem)
             continue
         problem = Problem(place, _sentence(item, place, model), item["type"] == "extra_forbidden")
-        if problem not in found.setdefault(place, []):
-            found[place].append(problem)
+        if problem not in problems_at.setdefault(place, []):
+            problems_at[place].append(problem)
     return [
         msgspec.structs.replace(problems[0], message=_either([one.message for one in problems]))
-        for place, problems in found.items()
+        for place, problems in problems_at.items()
         # for a union, a problem inside one member says more than that it is not the other member
         if not (
             all(one.message.startswith(_SHAPES) for one in problems)
-            and any(below[: len(place)] == place and len(below) > len(place) for below in found)
+            and any(below[: len(place)] == place and len(below) > len(place) for below in problems_at)
         )
     ]
 
@@ -226,7 +226,7 @@ def _by_key(model: type[BaseModel], key: str | int) -> FieldInfo | None:
 
 def _keys(model: type[BaseModel], place: Place) -> list[str]:
     """The keys of the models at a place; none if there is no model."""
-    return [field.alias or name for one in _models(model, place) for name, field in one.model_fields.items()]
+    return [field.alias or name for section in _models(model, place) for name, field in section.model_fields.items()]
 
 
 def _field(model: type[BaseModel], place: Place) -> FieldInfo | None:

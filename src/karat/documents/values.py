@@ -23,10 +23,10 @@ class Value:
 
     def within(self, key: str) -> Value | None:
         """The object under a key; None, and a fault, if there is none."""
-        found = self.at(key)
-        if isinstance(found.value, Mapping):
-            return found
-        found.refuse("an object")
+        value = self.at(key)
+        if isinstance(value.value, Mapping):
+            return value
+        value.refuse("an object")
         return None
 
     def note(self, fault: str) -> None:

@@ -52,8 +52,8 @@ def read_workbook(rows: Rows, path: Path, data: bytes, *, sheet: str | None = No
             _check_size(path, data)
             header: list[str] | None = None
             has_empty = False
-            with _sheet(path, data, sheet, values=True) as found:
-                for number, cells in _numbered(path, found):
+            with _sheet(path, data, sheet, values=True) as worksheet:
+                for number, cells in _numbered(path, worksheet):
                     if all(cell is None for cell in cells):
                         continue
                     if header is None:

@@ -24,8 +24,8 @@ def instances(summary: Summary, trial: TrialRecord, *, evaluation: str, model: s
     """The instances of a trial. A metric without a number, or without a bound for being right, has none."""
     if trial.answer is None:
         return
-    found = [(metric, trial.value(metric), _right_from(metric)) for metric in summary.metrics]
-    numbers = [(metric, value, line) for metric, value, line in found if value is not None and line is not None]
+    scored = [(metric, trial.value(metric), _right_from(metric)) for metric in summary.metrics]
+    numbers = [(metric, value, line) for metric, value, line in scored if value is not None and line is not None]
     if not numbers:
         return
     instance = _instance(trial, trial.answer, evaluation, model)
@@ -136,7 +136,7 @@ def _attribution(replies: tuple[Reply, ...], places: list[int]) -> list[_Json]:
 
 def _usage(replies: tuple[Reply, ...]) -> _Json | None:
     """Tokens of all turns; None if one did not report them, or reported an invalid count."""
-    found: _Json = {}
+    tokens: _Json = {}
     names = {
         "input_tokens": "input_tokens",
         "output_tokens": "output_tokens",
@@ -147,10 +147,10 @@ def _usage(replies: tuple[Reply, ...]) -> _Json | None:
     for ours, theirs in names.items():
         counts = [getattr(reply.usage, ours) if reply.usage is not None else None for reply in replies]
         if counts and all(tokens is not None and tokens >= 0 for tokens in counts):
-            found[theirs] = sum(counts)
-    if "input_tokens" not in found or "output_tokens" not in found:
+            tokens[theirs] = sum(counts)
+    if "input_tokens" not in tokens or "output_tokens" not in tokens:
         return None
-    return {**found, "total_tokens": found["input_tokens"] + found["output_tokens"]}
+    return {**tokens, "total_tokens": tokens["input_tokens"] + tokens["output_tokens"]}
 
 
 def _encoded(value: object) -> str:

@@ -43,8 +43,8 @@ class Csv:
         leading = next((name for part in summary.parts.values() if part.leads for name in part.tables()), "summary")
         rows = self._options.rows or leading
         if rows in tables:
-            columns, found = tables[rows]
-            return {f"{rows}.csv": _written(columns, found)}
+            columns, table = tables[rows]
+            return {f"{rows}.csv": _written(columns, table)}
         if rows in _OF_KINDS:
             raise BadOption("report csv", f"--set rows={rows}: this run has no scores of {_OF_KINDS[rows]}")
         if rows == "summary":

@@ -113,7 +113,7 @@ class _Log:
 
     def aggregate(self, conditions: list[str]) -> _Json:
         summary = self._summary
-        found = [one for one in summary.results if one.condition in conditions and one.mean.value is not None]
+        scored = [entry for entry in summary.results if entry.condition in conditions and entry.mean.value is not None]
         metrics = {metric.key: metric for metric in summary.metrics}
         samples: _Json = {
             "format": "jsonl",
@@ -132,7 +132,7 @@ class _Log:
             "model_info": self.model.info(),
             "evaluation_results": [
                 *(_whole(summary, score) for score in _condition_scores(summary, conditions)),
-                *(_result(summary, one, metrics[one.metric]) for one in found),
+                *(_result(summary, entry, metrics[entry.metric]) for entry in scored),
             ],
             **({"detailed_evaluation_results": samples} if self._rows else {}),
         }
@@ -316,14 +316,14 @@ def _condition_config(score: ConditionScore) -> _Json:
 
 def _condition_score(score: ConditionScore) -> _Json:
     """Its `score_details`."""
-    found = score.estimate
-    numbers: _Json = {"num_samples": found.n}
-    if found.se is not None:
-        method = "bootstrap" if "bootstrap" in found.method else "analytic"
-        numbers["standard_error"] = {"value": found.se, "method": method}
-    if found.low is not None and found.high is not None:
+    result = score.estimate
+    numbers: _Json = {"num_samples": result.n}
+    if result.se is not None:
+        method = "bootstrap" if "bootstrap" in result.method else "analytic"
+        numbers["standard_error"] = {"value": result.se, "method": method}
+    if result.low is not None and result.high is not None:
         numbers["confidence_interval"] = {
-            "lower": found.low, "upper": found.high, "confidence_level": found.level, "method": found.method,
+            "lower": result.low, "upper": result.high, "confidence_level": result.level, "method": result.method,
         }  # fmt: skip
-    details = {"num_samples": f"{found.n} {score.unit}", **score.details}
-    return {"score": found.value, "details": details, "uncertainty": numbers}
+    details = {"num_samples": f"{result.n} {score.unit}", **score.details}
+    return {"score": result.value, "details": details, "uncertainty": numbers}

@@ -71,9 +71,9 @@ class Html:
         page = ""
         for limits in _LIMITS:
             files = {} if file is None else {"The experiment file, as it was run": file[: limits.file]}
-            made = document(summary, texts=texts, files=files, lowest=self._options.lowest, longest=limits.answer)
+            report = document(summary, texts=texts, files=files, lowest=self._options.lowest, longest=limits.answer)
             most = limits.charts if self._options.charts else 0
-            sections, undrawn = shortened(made.sections, rows=limits.rows, charts=most)
+            sections, undrawn = shortened(report.sections, rows=limits.rows, charts=most)
             left_out = list(without)
             if undrawn:
                 left_out.append(f"{formats.plural(undrawn, 'chart')}, whose numbers are in tables: see `karat plot`.")
@@ -90,9 +90,9 @@ class Html:
                 css=Markup(style),  # noqa: S704 - our own file, which holds no foreign text
                 script=Markup(script),  # noqa: S704 - as above
                 eyebrow=f"{summary.name} · run {summary.run} · {summary.created[:10]} · {summary.status}",
-                verdicts=made.verdicts,
-                facts=made.facts,
-                warnings=made.warnings,
+                verdicts=report.verdicts,
+                facts=report.facts,
+                warnings=report.warnings,
                 sections=sections,
                 left_out=left_out,
                 run=summary.run,

@@ -83,11 +83,11 @@ def _time(text: str) -> str:
 
 
 def _header(summary: Summary, condition: str, ids: Sequence[str]) -> JsonObject:
-    identity, done = _identity(summary, condition), summary.status == "done"
+    identity, complete = _identity(summary, condition), summary.status == "done"
     account = summary.accounts[condition].ledger
     return {
         "version": 2,
-        "status": "success" if done else "cancelled",
+        "status": "success" if complete else "cancelled",
         "eval": {
             "eval_id": identity,
             "run_id": summary.run,
@@ -129,7 +129,7 @@ def _header(summary: Summary, condition: str, ids: Sequence[str]) -> JsonObject:
 def _sample(summary: Summary, trial: TrialRecord, model: str) -> JsonObject:
     sample, answer = trial.sample, trial.answer
     goldens = [turn.golden for turn in sample.turns if turn.golden is not None]
-    found: JsonObject = {
+    common: JsonObject = {
         "id": sample.id,
         "epoch": trial.repetition + 1,
         "input": _asked(sample, 0),
@@ -145,7 +145,7 @@ def _sample(summary: Summary, trial: TrialRecord, model: str) -> JsonObject:
     if answer is None:
         assert trial.failure is not None
         message = f"{trial.failure.kind}: {trial.failure.message}"
-        return {**found, "error": {"message": message, "traceback": "", "traceback_ansi": ""}}
+        return {**common, "error": {"message": message, "traceback": "", "traceback_ansi": ""}}
     messages = list(_messages(sample, answer))
     last = answer.replies[-1] if answer.replies else Reply(text="")
     spoken = [message for message in messages if message["role"] == "assistant"]
@@ -155,7 +155,7 @@ def _sample(summary: Summary, trial: TrialRecord, model: str) -> JsonObject:
     judged = _usage([row.usage for row in trial.scores], [row.dollars for row in trial.scores])
     times = [reply.milliseconds for reply in answer.replies]
     return {
-        **found,
+        **common,
         "messages": messages,
         "output": {"model": last.model or model, "choices": [choice] if choice else [], "completion": last.text},
         "scores": dict(_scores(summary, trial, last)),
@@ -223,18 +223,18 @@ def _usage(uses: Sequence[Usage | None], dollars: Sequence[float | None]) -> Jso
     known = [use for use in uses if use is not None and use.input_tokens is not None and use.output_tokens is not None]
     if not known or len(known) < len(uses):
         return None
-    found: JsonObject = {}
+    tokens: JsonObject = {}
     for ours, theirs in _TOKENS.items():
         counts = [getattr(use, ours) for use in known]
         if any(count is not None for count in counts):
-            found[theirs] = sum(filter(None, counts))
+            tokens[theirs] = sum(filter(None, counts))
     total, output = sum(use.input_tokens or 0 for use in known), sum(use.output_tokens or 0 for use in known)
-    cached = found.get("input_tokens_cache_read", 0) + found.get("input_tokens_cache_write", 0)
+    cached = tokens.get("input_tokens_cache_read", 0) + tokens.get("input_tokens_cache_write", 0)
     return {
         "input_tokens": max(0, total - cached),  # Inspect counts cached ones separately
         "output_tokens": output,
         "total_tokens": max(total, cached) + output,
-        **found,
+        **tokens,
         **({} if None in dollars else {"total_cost": exact_sum(filter(None, dollars))}),
     }
 

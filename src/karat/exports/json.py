@@ -82,10 +82,10 @@ def _result(result: dict[str, Any]) -> dict[str, str]:
 
 
 def _difference(difference: dict[str, Any]) -> dict[str, str]:
-    found = difference["estimate"]
+    estimate = difference["estimate"]
     return {
-        "difference": formats.signed(found["value"]),
-        "interval": formats.signed_interval(found["low"], found["high"]),
+        "difference": formats.signed(estimate["value"]),
+        "interval": formats.signed_interval(estimate["low"], estimate["high"]),
         "p": formats.p_value(difference["p"]),
         "p_adjusted": formats.p_value(difference["p_adjusted"]),
         "effect": formats.number(difference["effect"]),

@@ -40,8 +40,8 @@ class Keval:
         seconds = round(exact_sum(end.seconds or 0.0 for end in run.events_of(End)), 1)
         lines = list(_lines(summary, run, seconds))
         detailed = "".join(f"{msgspec.json.encode(line).decode()}\n" for line in lines)
-        whole = _aggregate(summary, lines, f"{stem}.detailed.jsonl", detailed)
-        text = msgspec.json.format(msgspec.json.encode(whole), indent=2).decode()
+        aggregate = _aggregate(summary, lines, f"{stem}.detailed.jsonl", detailed)
+        text = msgspec.json.format(msgspec.json.encode(aggregate), indent=2).decode()
         return {f"{stem}.json": f"{text}\n", f"{stem}.detailed.jsonl": detailed}
 
 

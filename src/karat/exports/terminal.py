@@ -46,6 +46,6 @@ class Terminal:
         from karat.document.run import document
 
         options = self._options
-        made = document(summary, lowest=options.lowest)
-        text = render_terminal(made, width=options.width, full=options.full, color=options.color, lowest=options.lowest)
+        page = document(summary, lowest=options.lowest)
+        text = render_terminal(page, width=options.width, full=options.full, color=options.color, lowest=options.lowest)
         return {"report.txt": text}

@@ -133,16 +133,16 @@ def items(path: Path, *keys: str, findings: Findings) -> Iterator[tuple[str, Jso
             findings.unreadable(f"rest of the file: {error}", f"{path.name}, after item {number}")
 
 
-def _objects(text: bytes, place: str, what: str, findings: Findings) -> Iterator[tuple[str, Json]]:
+def _objects(text: bytes, place: str, noun: str, findings: Findings) -> Iterator[tuple[str, Json]]:
     try:
         value = decode(text)
     except Unreadable as error:
-        findings.unreadable(f"{what} with {error}", place)
+        findings.unreadable(f"{noun} with {error}", place)
         return
     if isinstance(value, dict):
         yield place, Json(value)
     else:
-        findings.unreadable(f"{what} not a JSON object", place)
+        findings.unreadable(f"{noun} not a JSON object", place)
 
 
 def _opened(path: Path) -> BufferedReader:
@@ -173,10 +173,10 @@ class _Scan:
         elif not keys or opening == b"[":
             self._skip()
         else:
-            while (found := self._next(_KEY))[3] != b"}":
-                if found[2] and found[1] == keys[0]:
-                    yield from self._within(found[2], keys[1:])
-                elif found[2] or found[3]:
+            while (match := self._next(_KEY))[3] != b"}":
+                if match[2] and match[1] == keys[0]:
+                    yield from self._within(match[2], keys[1:])
+                elif match[2] or match[3]:
                     self._skip()
 
     def _items(self) -> Iterator[bytes]:
@@ -199,15 +199,15 @@ class _Scan:
                 raise Unreadable("JSON that is nested too deeply")
 
     def _next(self, pattern: re.Pattern[bytes]) -> re.Match[bytes]:
-        while (found := pattern.match(self._data, self._at)) is None:
+        while (match := pattern.match(self._data, self._at)) is None:
             if len(self._data) >= LONGEST:
                 raise Unreadable("an item of more than 64 MB")
             more = self._file.read(max(_CHUNK, len(self._data)))
             if not more:
                 raise Unreadable("JSON that ends too early")
             self._data += more
-        self._at = found.end()
-        return found
+        self._at = match.end()
+        return match
 
     def _take(self) -> bytes:
         taken, self._data, self._at = self._data[: self._at], self._data[self._at :], 0
@@ -303,8 +303,8 @@ def failure(message: str) -> ImportedFailure:
 def unique(names: Sequence[str]) -> list[str]:
     """The same names, with a number added to repeated ones."""
     counts = Counter[str]()
-    made = []
+    distinct = []
     for name in names:
         counts[name] += 1
-        made.append(name if counts[name] == 1 else f"{name} ({counts[name]})")
-    return made
+        distinct.append(name if counts[name] == 1 else f"{name} ({counts[name]})")
+    return distinct

@@ -108,25 +108,25 @@ class Findings:
         self._counts: dict[tuple[str, str], int] = {}
         self.notes: list[str] = []
 
-    def unreadable(self, what: str, place: str) -> None:
+    def unreadable(self, problem: str, place: str) -> None:
         """Counts part of a file that cannot be read, and so is not in the run: "sample without an id"."""
-        self._add("unreadable", what, place)
+        self._add("unreadable", problem, place)
 
-    def left_out(self, what: str, place: str) -> None:
+    def left_out(self, problem: str, place: str) -> None:
         """Counts something that was read but has no place in a run folder, not even in `detail`."""
-        self._add("left out", what, place)
+        self._add("left out", problem, place)
 
-    def changed(self, what: str, place: str) -> None:
+    def changed(self, problem: str, place: str) -> None:
         """Counts something that the run contains in another form than the file."""
-        self._add("changed", what, place)
+        self._add("changed", problem, place)
 
     def note(self, text: str) -> None:
         """Adds a line about the whole, once."""
         if text not in self.notes:
             self.notes.append(text)
 
-    def _add(self, kind: str, what: str, place: str) -> None:
-        key = kind, what
+    def _add(self, kind: str, problem: str, place: str) -> None:
+        key = kind, problem
         self._counts[key] = self._counts.get(key, 0) + 1
         places = self._places.setdefault(key, [])
         if len(places) < _MOST_PLACES:
@@ -134,8 +134,8 @@ class Findings:
 
     def __iter__(self) -> Iterator[tuple[str, str, int, tuple[str, ...]]]:
         """Yields the kind ("unreadable", "left out", "changed"), what, how often, and the first places."""
-        for (kind, what), count in self._counts.items():
-            yield kind, what, count, tuple(self._places[kind, what])
+        for (kind, problem), count in self._counts.items():
+            yield kind, problem, count, tuple(self._places[kind, problem])
 
 
 class ResultImporter(Protocol):

@@ -43,10 +43,10 @@ class Archive:
         length = os.fstat(file.fileno()).st_size
         file.seek(max(0, length - 0xFFFF - _END.size))
         tail = file.read()
-        found = tail.rfind(b"PK\5\6")
-        if found < 0 or found + _END.size > len(tail):
+        start = tail.rfind(b"PK\5\6")
+        if start < 0 or start + _END.size > len(tail):
             raise BadZip("it is truncated, or not a zip archive: its central directory is missing")
-        if _END.unpack_from(tail, found)[5] > MOST_DIRECTORY:  # each entry becomes an object before they are counted
+        if _END.unpack_from(tail, start)[5] > MOST_DIRECTORY:  # each entry becomes an object before they are counted
             raise BadZip(f"it has more than {count(MOST_ENTRIES)} entries")
         try:
             self._zip = ZipFile(file)

@@ -134,8 +134,8 @@ class _Trials:
         tokens = [self._number(row, name, place) for name in ("input_tokens", "output_tokens")]
         usage = None
         if tokens != [None, None]:
-            whole = [None if count is None else int(count) for count in tokens]
-            usage = Usage(input_tokens=whole[0], output_tokens=whole[1])
+            counts = [None if count is None else int(count) for count in tokens]
+            usage = Usage(input_tokens=counts[0], output_tokens=counts[1])
         reply = None
         if not error and (answer or any(value is not None for value in scores.values())):
             reply = Reply(

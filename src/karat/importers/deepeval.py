@@ -51,9 +51,9 @@ class Deepeval:
 
 class _File:
     def __init__(self, path: Path) -> None:
-        whole = document(path, "testRunData", "testCases")
-        self.path, self._above = path, ("testRunData",) if whole.at("testRunData").raw else ()
-        self.run = whole.at(*self._above) if self._above else document(path, "testCases")
+        root = document(path, "testRunData", "testCases")
+        self.path, self._above = path, ("testRunData",) if root.at("testRunData").raw else ()
+        self.run = root.at(*self._above) if self._above else document(path, "testCases")
         if not isinstance(self.run.raw.get("testCases"), list):
             raise bad_file(path, "holds no test run of DeepEval (want testCases)")
         model = self.run.at("hyperparameters").text("model")

@@ -54,8 +54,8 @@ class Eee:
                 trials=(trial for file in files.values() for trial in file.trials(findings)),
                 conditions={name: condition for file in files.values() for name, condition in file.conditions()},
                 metrics={scorer: tuple(known.values()) for scorer, known in metrics.items()},
-                dataset=next((text for one in first.list("evaluation_results")
-                              if (text := one.at("source_data").text("dataset_name"))), ""),
+                dataset=next((text for result in first.list("evaluation_results")
+                              if (text := result.at("source_data").text("dataset_name"))), ""),
                 created=_time(first.text("evaluation_timestamp")),
                 detail={path.name: file.aggregate.raw.get("source_metadata") for path, file in files.items()},
             )  # fmt: skip
@@ -105,11 +105,11 @@ class _File:
 
     def _trial(self, metrics: dict[str, Json], number: int, place: str, findings: Findings) -> ImportedTrial:
         row = next(iter(metrics.values()))
-        error = next((error for one in metrics.values() if (error := one.text("error"))), None)
+        error = next((error for instance in metrics.values() if (error := instance.text("error"))), None)
         scores: dict[str, dict[str, float | bool | None]] = {}
-        for name, one in metrics.items():
+        for name, instance in metrics.items():
             scorer, metric = self.metrics.get(name) or ("every-eval-ever", Metric(name=_last(name) or "score"))
-            value = one.at("evaluation").number("score")
+            value = instance.at("evaluation").number("score")
             if value is None:
                 findings.unreadable("instance without a score", place)
             scores.setdefault(scorer, {})[metric.name] = value
@@ -130,7 +130,7 @@ class _File:
             detail={
                 "formatted": asked.raw.get("formatted"), "choices": asked.raw.get("choices"),
                 "messages": row.raw.get("messages"), "answer_attribution": row.raw.get("answer_attribution"),
-                "is_correct": {name: one.at("evaluation").raw.get("is_correct") for name, one in metrics.items()},
+                "is_correct": {name: entry.at("evaluation").raw.get("is_correct") for name, entry in metrics.items()},
             },
         )  # fmt: skip
 
@@ -184,7 +184,7 @@ def _reply(row: Json) -> Reply | None:
     results = {
         call: message.text("content") for message in messages for call in _texts(message.raw.get("tool_call_id"))
     }
-    ends = [found for found in row.list("answer_attribution") if found.flag("is_terminal")]
+    ends = [attribution for attribution in row.list("answer_attribution") if attribution.flag("is_terminal")]
     answer = ends[-1].text("extracted_value") if ends else None
     latency = row.at("performance").number("latency_ms", low=0)
     return Reply(

@@ -59,7 +59,7 @@ class LmEval:
             )
             better = files[0].results.at("higher_is_better", task)
             lower = [Metric(name=name, direction="lower") for name in better.raw if better.flag(name) is False]
-            filters = {found for file in files for found in file.filters}
+            filters = {name for file in files for name in file.filters}
             version = files[0].results.text("lm_eval_version")
             yield ImportedRun(
                 name=task,
@@ -85,18 +85,18 @@ class _Samples:
         self.model = self.results.text("model_name", "model_source") or path.stem
         combined = self.results.at("configs", self.task).list("metric_list")
         self.of_all = _OF_ALL | {
-            one.text("metric") or "" for one in combined if one.text("aggregation") not in (None, "mean", "nanmean")
+            item.text("metric") or "" for item in combined if item.text("aggregation") not in (None, "mean", "nanmean")
         }
         keys = self.results.at("results", self.task).raw
         self.filters = {filtered for _, comma, filtered in (key.partition(",") for key in keys) if comma}
 
     def condition(self) -> ImportedCondition:
-        whole = self.results
-        detail = {key: whole.raw.get(key) for key in ("config", "chat_template_sha", "fewshot_as_multiturn")}
+        results = self.results
+        detail = {key: results.raw.get(key) for key in ("config", "chat_template_sha", "fewshot_as_multiturn")}
         return ImportedCondition(
-            model=whole.text("model_name"),
-            system_prompt=whole.text("system_instruction"),
-            detail={**detail, "num_fewshot": whole.at("n-shot").raw.get(self.task)} if whole.raw else {},
+            model=results.text("model_name"),
+            system_prompt=results.text("system_instruction"),
+            detail={**detail, "num_fewshot": results.at("n-shot").raw.get(self.task)} if results.raw else {},
         )
 
 
@@ -174,8 +174,8 @@ def _trial(condition: str, sample: str, row: Json, scores: Sequence[ImportedScor
 def _requests(value: object) -> list[list[object]]:
     """The arguments of each request: an object of objects; before version 0.4.5, a list of lists."""
     requests = list(value.values()) if isinstance(value, dict) else value if isinstance(value, list) else []
-    found = [list(request.values()) if isinstance(request, dict) else request for request in requests]
-    return [one for one in found if isinstance(one, list) and one]
+    arguments = [list(request.values()) if isinstance(request, dict) else request for request in requests]
+    return [values for values in arguments if isinstance(values, list) and values]
 
 
 def _log_likelihood(response: object) -> float | None:

@@ -94,7 +94,7 @@ def _trial(sample: str, condition: str, events: Sequence[Json]) -> ImportedTrial
     for event in events:
         of_type.setdefault(event.text("type") or "", []).append(event.at("data"))
     matches, samplings = of_type.get("match", []), of_type.get("sampling", [])
-    match, sampling = (found[0] if found else Json({}) for found in (matches, samplings))
+    match, sampling = (group[0] if group else Json({}) for group in (matches, samplings))
     scores = [
         ImportedScore(
             scorer="match", repeat=place, values={"accuracy": known.flag("correct")}, detail=known.raw, offline=True

@@ -195,17 +195,17 @@ class _Trials:
     def _score(self, name: str, group: Sequence[Json], place: str) -> ImportedScore:
         """Assertions of one name in one test: all must pass; the score is their weighted mean, as in promptfoo."""
         assertions = [part.at("assertion") for part in group]
-        weights = [1.0 if one.number("weight") is None else one.number("weight", low=0) or 0.0 for one in assertions]
+        weights = [1.0 if part.number("weight") is None else part.number("weight", low=0) or 0.0 for part in assertions]
         weights = weights if sum(weights) else [1.0] * len(group)
         passes = [part.flag("pass") for part in group]
         known = [score for part in group if (score := self._value(part, "score", place)) is not None]
-        whole = len(known) == len(group)
-        mean = exact_sum(score * weight for score, weight in zip(known, weights, strict=whole)) / exact_sum(weights)
+        complete = len(known) == len(group)
+        mean = exact_sum(score * weight for score, weight in zip(known, weights, strict=complete)) / exact_sum(weights)
         judged = [part.at("tokensUsed") for part in group if part.at("tokensUsed").count("total")]
         reasons = "\n".join(reason for part in group if (reason := part.text("reason")))
         return ImportedScore(
             scorer=name,
-            values={"pass": None if None in passes else all(passes), "score": mean if whole else None},
+            values={"pass": None if None in passes else all(passes), "score": mean if complete else None},
             reasons={"pass": reasons} if reasons else {},
             detail={"assertions": [part.raw for part in group]},
             usage=judged[0].usage(input_tokens="prompt", output_tokens="completion") if len(judged) == 1 else None,
@@ -249,5 +249,5 @@ def _golden(assertions: Sequence[Json], variables: Json) -> str | None:
     """What an assertion compares the answer with, with variables filled in."""
     for assertion in assertions:
         if assertion.raw.get("type") in _GOLDEN and (text := assertion.text("value")):
-            return _VARIABLE.sub(lambda found: variables.shown(found[1]) or found[0], text)
+            return _VARIABLE.sub(lambda match: variables.shown(match[1]) or match[0], text)
     return None

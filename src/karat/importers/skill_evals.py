@@ -132,7 +132,7 @@ def _of_benchmark(run: Json, sample: str, condition: str) -> ImportedTrial:
     result = run.at("result")
     seconds = result.number("time_seconds", low=0) or None  # 0 if no time is known
     expectations = run.list("expectations")
-    reasons = [f"{one.raw.get('passed')}: {one.text('text')} ({one.text('evidence')})" for one in expectations]
+    reasons = [f"{item.raw.get('passed')}: {item.text('text')} ({item.text('evidence')})" for item in expectations]
     rate = result.number("pass_rate") if result.count("total") else None  # 0 if nothing was graded
     return ImportedTrial(
         sample=sample,

@@ -408,12 +408,12 @@ class _NotInstalled(Kind):
 def of(name: str) -> type[Kind]:
     """The kind named in a run, never imported from "module:Class"; the defaults if it is not installed."""
     try:
-        found = plugins.find("kinds", name, allow_code=False)
+        kind = plugins.find("kinds", name, allow_code=False)
     except UnknownPlugin:
         return _NotInstalled if name else Kind
     except BadPlugin:
         return Kind if ":" in name else _NotInstalled
-    return completed(found)
+    return completed(kind)
 
 
 def completed(plugin: type[Any]) -> type[Kind]:

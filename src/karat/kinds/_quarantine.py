@@ -25,25 +25,25 @@ def read_quarantine(path: Path, turns: Mapping[str, int]) -> Quarantine:
     Raises BadDataset with every fault: invalid lines, and turns that the dataset does not have.
     """
     rows = read_rows(path)
-    found: dict[str, dict[int | None, tuple[str, ...]]] = {}
+    quarantine: dict[str, dict[int | None, tuple[str, ...]]] = {}
     for number, row in rows.rows:
         wrong = _wrong(row, turns)
         if wrong is not None:
             rows.fault(number, wrong)
             continue
-        reasons, marks = row["reasons"], found.setdefault(str(row["id"]), {})
+        reasons, marks = row["reasons"], quarantine.setdefault(str(row["id"]), {})
         named = (reasons,) if isinstance(reasons, str) else tuple(reasons)
         turn = row.get("turn")
         marks[turn] = tuple(dict.fromkeys([*marks.get(turn, ()), *named]))
     if rows.faults:
         raise BadDataset(str(path), rows.sorted_faults())
-    return found
+    return quarantine
 
 
 def written(doubted: Iterable[Doubted]) -> str:
     """The file's text: one line per turn, `{"id", "turn", "reasons", "evidence"}`."""
     lines = (
-        {"id": found.id, "turn": found.turn, "reasons": found.reasons, "evidence": found.evidence} for found in doubted
+        {"id": doubt.id, "turn": doubt.turn, "reasons": doubt.reasons, "evidence": doubt.evidence} for doubt in doubted
     )
     return "".join(msgspec.json.encode(line).decode() + "\n" for line in lines)
 
@@ -60,7 +60,7 @@ def _wrong(row: Mapping[str, Any], turns: Mapping[str, int]) -> str | None:
     if turn is not None and not 0 <= turn < turns[str(name)]:
         return f"'{name!s:.80}' has no turn {turn}: it has {turns[str(name)]}, counted from 0"
     listed = [reasons] if isinstance(reasons, str) else reasons
-    if not isinstance(listed, list) or not listed or not all(isinstance(one, str) and one for one in listed):
+    if not isinstance(listed, list) or not listed or not all(isinstance(reason, str) and reason for reason in listed):
         return f"'reasons' must be a list of texts, got {shown(reasons)}"
     return None
 

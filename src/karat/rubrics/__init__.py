@@ -96,8 +96,8 @@ class Rubric(msgspec.Struct, frozen=True, kw_only=True):
 
 def names() -> list[str]:
     """The built-in rubrics."""
-    found = (entry.name for entry in resources.files(__name__).iterdir())
-    return sorted(name.removesuffix(".yaml") for name in found if name.endswith(".yaml"))
+    files = (entry.name for entry in resources.files(__name__).iterdir())
+    return sorted(name.removesuffix(".yaml") for name in files if name.endswith(".yaml"))
 
 
 def load(rubric: str | Path, *, folder: Path | None = None) -> Rubric:
@@ -141,7 +141,7 @@ def parse(raw: bytes, *, source: str) -> Rubric:
     scale = _scale(root, required=False)
     metrics = [_metric(root.inner("metrics", name), name, scale) for name in root.keys_of("metrics", required=True)]
     extra = [_extra(root.inner("extra_fields", name), name) for name in root.keys_of("extra_fields")]
-    for name in {metric.name for metric in metrics} & {one.name for one in extra}:
+    for name in {metric.name for metric in metrics} & {field.name for field in extra}:
         root.fault(f"extra_fields.{name}", "is a metric too")
     instructions = root.text("instructions")
     name = root.take("name", str, "a text", default=Path(source).stem)
@@ -354,13 +354,13 @@ def _plain(node: yaml.Node, loader: yaml.SafeLoader, source: str) -> object:
             reason = getattr(error, "reason", error)
             fault = Fault(place="file", message=f"cannot be read: {reason}", line=node.start_mark.line + 1)
             raise BadRubric(source, [fault]) from error
-    found: dict[object, object] = {}
+    mapping: dict[object, object] = {}
     for key_node, value_node in node.value:
         line = key_node.start_mark.line + 1
         if not isinstance(key_node, yaml.ScalarNode):
             raise BadRubric(source, [Fault(place="file", message="a key must be a plain text or number", line=line)])
         key = _plain(key_node, loader, source)
-        if key in found:
+        if key in mapping:
             raise BadRubric(source, [Fault(place=str(key), message="appears twice in the same mapping", line=line)])
-        found[key] = _plain(value_node, loader, source)
-    return found
+        mapping[key] = _plain(value_node, loader, source)
+    return mapping

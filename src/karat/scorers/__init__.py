@@ -193,8 +193,8 @@ def _check_announced(verdict: Verdict, scorer: str, metrics: Mapping[str, Metric
         metric = metrics.get(name)
         if metric is None:
             known = ", ".join(metrics)
-            what = "a bare number" if bare else f"'{name}'{did_you_mean(name, metrics)}"
-            message = f"scorer '{scorer}' announces {known}, but returned {what}"
+            given = "a bare number" if bare else f"'{name}'{did_you_mean(name, metrics)}"
+            message = f"scorer '{scorer}' announces {known}, but returned {given}"
             remedy = "return a mapping of metric to number" if bare else "name it in `metrics` too"
             raise JudgeFault("unannounced_metric", f"{message}: {remedy}", dollars=verdict.dollars, usage=verdict.usage)
         low, high = metric.bounds

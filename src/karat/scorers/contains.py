@@ -51,12 +51,12 @@ class Contains:
         if self._texts:
             return self._holds(self._texts, answer.text)
         (name,) = (metric.name for metric in self.metrics)
-        found = golden_turns(sample, answer)
+        turns = golden_turns(sample, answer)
         if len(sample.turns) < 2:
-            return self._holds([self._plain(found[0][1].golden or "")], answer.text) if found else None
+            return self._holds([self._plain(turns[0][1].golden or "")], answer.text) if turns else None
         verdicts = [
             Verdict(values={name: self._holds([self._plain(turn.golden or "")], text)}, turn=number)
-            for number, turn, text in found
+            for number, turn, text in turns
         ]
         return verdicts or None
 

@@ -99,13 +99,13 @@ class Files:
     def score(self, sample: Sample, answer: Answer) -> Verdict:
         """Raises JudgeFault if there is no workspace, or a schema takes too long."""
         fields = {"sample": sample.id, "metadata": sample.metadata}
-        found: dict[str, str | None] = {}  # expectation → its fault; "": none
+        wrong: dict[str, str | None] = {}  # expectation → its fault; "": none
         with self._workspace_of(answer) as workspace:
             for part in self._parts:
                 if part != "max_changed_lines":
                     paths = self._options.given[part]
                     faults = (self._fault(part, path, workspace, fields) for path in paths)
-                    found[part] = next(filter(None, faults), "")
+                    wrong[part] = next(filter(None, faults), "")
         changes = answer.workspace
         lines = None
         if changes is not None and changes.added_lines is not None and changes.removed_lines is not None:
@@ -113,15 +113,15 @@ class Files:
         most = self._options.max_changed_lines
         if most is not None:
             many = f"{formats.count(lines)} lines were changed, want at most {formats.count(most)}" if lines else ""
-            found["max_changed_lines"] = None if lines is None else many if lines > most else ""
-        values: dict[str, float | bool | None] = {part: None if why is None else not why for part, why in found.items()}
-        reasons = {part: _UNKNOWN if why is None else why for part, why in found.items() if why != ""}
-        whole = False if False in values.values() else None if None in values.values() else True
+            wrong["max_changed_lines"] = None if lines is None else many if lines > most else ""
+        values: dict[str, float | bool | None] = {part: None if why is None else not why for part, why in wrong.items()}
+        reasons = {part: _UNKNOWN if why is None else why for part, why in wrong.items() if why != ""}
+        passed = False if False in values.values() else None if None in values.values() else True
         if len(self._parts) == 1:
             values, reasons = {}, {}
         if self._parts:
-            values[self._name] = whole
-            why = "; ".join(_UNKNOWN if why is None else why for why in found.values() if why != "")
+            values[self._name] = passed
+            why = "; ".join(_UNKNOWN if why is None else why for why in wrong.values() if why != "")
             reasons |= {self._name: why} if why else {}
         if self._options.changed_lines:
             values["changed_lines"] = lines

@@ -524,15 +524,15 @@ def read_object(text: str, rubric: Rubric) -> dict[str, object]:
     if len(text) > _MOST_CHARACTERS:
         raise Unusable("the output is far too long; give the JSON object alone")
     names = {metric.name for metric in rubric.metrics}
-    found: list[JsonObject] = []
+    candidates: list[JsonObject] = []
     for value in _objects(text):
-        if names & set(value) and value not in found:
-            found.append(value)
-    if not found:
+        if names & set(value) and value not in candidates:
+            candidates.append(value)
+    if not candidates:
         raise Unusable("there is no JSON object with the scores in the output; give that object and nothing else")
-    if len(found) > 1:
+    if len(candidates) > 1:
         raise Unusable("there are several JSON objects with scores in the output; give one and nothing else")
-    return found[0]
+    return candidates[0]
 
 
 def is_copy(values: Mapping[str, object], text: str, rubric: Rubric) -> bool:
@@ -658,12 +658,12 @@ def _extra(value: Any, field: ExtraField) -> tuple[bool, Any]:
     return isinstance(value, str), value
 
 
-def _wanted(what: str, values: Mapping[str, object], key: str) -> str:
+def _wanted(description: str, values: Mapping[str, object], key: str) -> str:
     if key not in values:
-        return f"is missing: must be {what}"
+        return f"is missing: must be {description}"
     kinds = ((bool, "true or false"), ((int, float), "another number"), (str, "a text"), (list, "a list"))
     got = next((words for kind, words in kinds if isinstance(values[key], kind)), None)
-    return f"must be {what}, got {got or ('nothing' if values[key] is None else 'an object')}"
+    return f"must be {description}, got {got or ('nothing' if values[key] is None else 'an object')}"
 
 
 PROMPT_VERSION = 1

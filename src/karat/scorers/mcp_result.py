@@ -94,19 +94,19 @@ class McpResult:
             names = [metric.name for metric in self.metrics]
             return Verdict(values=dict.fromkeys(names), reasons=dict.fromkeys(names, "the agent reports no tool call"))
         structured = _loaded(answer.replies[-1].answer) if answer.replies[-1].answer is not None else _ABSENT
-        found: dict[str, tuple[bool | None, str]] = {}
+        outcomes: dict[str, tuple[bool | None, str]] = {}
         for part in self._parts:
             column = self._columns.get(part)
             wanted = self._given[part] if column is None else _loaded(sample.metadata.get(column))
             if wanted is not None and wanted != "":
-                found[part] = self._judged(part, wanted, calls[-1], structured)
-        settled = [value for value, _ in found.values()]
-        whole = None if not settled or None in settled else all(settled)
-        values: dict[str, float | bool | None] = {self._name: False if False in settled else whole}
+                outcomes[part] = self._judged(part, wanted, calls[-1], structured)
+        settled = [value for value, _ in outcomes.values()]
+        passed = None if not settled or None in settled else all(settled)
+        values: dict[str, float | bool | None] = {self._name: False if False in settled else passed}
         if len(self._parts) > 1:
-            values |= {part: found[part][0] if part in found else None for part in self._parts}
-        reasons = {part: reason for part, (_, reason) in found.items() if reason}
-        whole_reason = "; ".join(reasons.values()) or ("" if found else "the sample expects nothing")
+            values |= {part: outcomes[part][0] if part in outcomes else None for part in self._parts}
+        reasons = {part: reason for part, (_, reason) in outcomes.items() if reason}
+        whole_reason = "; ".join(reasons.values()) or ("" if outcomes else "the sample expects nothing")
         reasons = {name: why for name, why in {self._name: whole_reason, **reasons}.items() if why and name in values}
         return Verdict(values=values, reasons=reasons)
 

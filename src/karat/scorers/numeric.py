@@ -194,12 +194,12 @@ def _verdict(number: int, turn: Turn, given: Stated, facts: TurnFacts, earlier: 
     }
     if parse_value(turn.golden) is None:  # none, or text: that is for a judge
         return Verdict(values={**dict.fromkeys((*_MATCHES, *_READINGS)), **operations}, turn=number)
-    found = match(turn.golden, given.answer, declared_unit=given.unit, printed=turn.detail.get("printed"))
-    values: dict[str, float | bool | None] = {name: getattr(found, name) for name in _MATCHES}
+    matches = match(turn.golden, given.answer, declared_unit=given.unit, printed=turn.detail.get("printed"))
+    values: dict[str, float | bool | None] = {name: getattr(matches, name) for name in _MATCHES}
     if turn.detail.get("printed") is None:
         values["printed"] = None
     values |= dict.fromkeys(_READINGS)
-    labels: dict[str, str] = {} if found.unreadable is None else {"unreadable": found.unreadable}
+    labels: dict[str, str] = {} if matches.unreadable is None else {"unreadable": matches.unreadable}
     if given.program is not None and facts.program is not None:
         reasoning = compare_programs(
             facts.program,
@@ -214,7 +214,7 @@ def _verdict(number: int, turn: Turn, given: Stated, facts: TurnFacts, earlier: 
         if reasoning.unreadable:
             labels["program"] = "unreadable"
         detail["reasoning"] = {"step": {name: getattr(reasoning.step, name) for name in _READINGS}}
-    diagnosis = None if found.right else diagnose(facts, earlier.facts)
+    diagnosis = None if matches.right else diagnose(facts, earlier.facts)
     if diagnosis is not None:
         labels["diagnosis"] = diagnosis.label
         detail["evidence"] = diagnosis.evidence

@@ -157,12 +157,12 @@ def _level(share: float) -> int:
 
 
 def _claims(text: str, known: set[str], contradicting: str) -> list[str]:
-    found: dict[str, None] = {}
+    claims: dict[str, None] = {}
     for sentence in _sentences(text):
         own = set(_tokens(sentence))
         if own and not sentence.endswith("?") and 2 * len(own - known) > len(own) and sentence != contradicting:
-            found[sentence if len(sentence) <= _CLAIM_CHARACTERS else sentence[: _CLAIM_CHARACTERS - 1] + "…"] = None
-    return list(found)
+            claims[sentence if len(sentence) <= _CLAIM_CHARACTERS else sentence[: _CLAIM_CHARACTERS - 1] + "…"] = None
+    return list(claims)
 
 
 def _sentences(text: str) -> Iterator[str]:
@@ -175,8 +175,8 @@ def _sentences(text: str) -> Iterator[str]:
 
 def _tokens(text: str) -> list[str]:
     """Words in lower case, numbers by value; for a text without either, its characters."""
-    found = [_normal(match[0]) for match in _TOKEN.finditer(text)]
-    return [token for token in found if token not in _FUNCTION_WORDS] or found or [*text.casefold().replace(" ", "")]
+    tokens = [_normal(match[0]) for match in _TOKEN.finditer(text)]
+    return [token for token in tokens if token not in _FUNCTION_WORDS] or tokens or [*text.casefold().replace(" ", "")]
 
 
 def _normal(token: str) -> str:
@@ -188,9 +188,9 @@ def _normal(token: str) -> str:
     separators = text.count(".") + text.count(",")
     if (separators > 1 and text.count(text[decimal]) > 1) or re.fullmatch(r"-?[1-9]\d{0,2},\d{3}", text):
         decimal = -1  # all of them group thousands
-    whole, part = (text, "") if decimal < 0 else (text[:decimal], text[decimal + 1 :])
-    whole = whole.replace(".", "").replace(",", "").lstrip("0") or "0"
-    return f"{whole}.{part.rstrip('0')}".rstrip(".")
+    integer, part = (text, "") if decimal < 0 else (text[:decimal], text[decimal + 1 :])
+    integer = integer.replace(".", "").replace(",", "").lstrip("0") or "0"
+    return f"{integer}.{part.rstrip('0')}".rstrip(".")
 
 
 def _is_number(token: str) -> bool:

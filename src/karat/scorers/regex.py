@@ -48,11 +48,11 @@ class Regex:
         @field_validator("pattern")
         @classmethod
         def _compiles(cls, pattern: str | list[str]) -> str | list[str]:
-            for one in [pattern] if isinstance(pattern, str) else pattern:
-                if len(one) > 10_000:
-                    raise ValueError(f"must be at most 10,000 characters long, is {len(one)}")
+            for expression in [pattern] if isinstance(pattern, str) else pattern:
+                if len(expression) > 10_000:
+                    raise ValueError(f"must be at most 10,000 characters long, is {len(expression)}")
                 try:
-                    re.compile(one)
+                    re.compile(expression)
                 except (re.error, OverflowError, RecursionError) as error:
                     raise ValueError(f"is not a regular expression: {error}") from error
             if not pattern:
@@ -82,10 +82,10 @@ class Regex:
         if len(text) > self._options.max_characters:
             return None
         if self._child is not None:
-            found = all(self._child.ask(text))
+            matched = all(self._child.ask(text))
         else:
-            found = all(getattr(pattern, self._options.match)(text) is not None for pattern in self._here)
-        return found != self._options.negate
+            matched = all(getattr(pattern, self._options.match)(text) is not None for pattern in self._here)
+        return matched != self._options.negate
 
     def close(self) -> None:
         """End the process that matches, if there is one."""

@@ -62,5 +62,5 @@ def _verdict(sample: Sample, number: int, reply: Reply | None) -> Verdict:
     except ValueError as error:  # fields that no study has
         raise JudgeFault("bad_sample", f"the fields of turn {number} cannot be read: {error}") from error
     asked = sample.detail["fields"][number]
-    parsed = all(name in read.values or bool(one.get("optional")) for name, one in asked.items())
+    parsed = all(name in read.values or bool(field.get("optional")) for name, field in asked.items())
     return Verdict(values={"parsed": parsed}, turn=number, labels=dict(read.kinds), detail={"answers": read.values})

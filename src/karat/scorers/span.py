@@ -70,7 +70,7 @@ class Span:
         given = _squad_words(text[:_LONGEST])
         given = () if given in self._none else given
         texts = [] if turn.detail.get("impossible") else turn.detail.get("answers", [turn.golden])
-        wanted = [words for words in (_squad_words(str(one)) for one in texts) if words] or [()]
+        wanted = [words for words in (_squad_words(str(golden)) for golden in texts) if words] or [()]
         return given in wanted, max(_f1(Counter(given), Counter(words)) for words in wanted)
 
     def _tatqa(self, turn: Turn, text: str, reply: Reply | None) -> tuple[bool, float]:
@@ -85,7 +85,7 @@ class Span:
         words = [_tatqa_words(form) for form in forms]
         exact = wanted in words
         return exact, float(exact) if computed else max(
-            round(_f1(Counter(set(one)), Counter(set(wanted))), 2) for one in words
+            round(_f1(Counter(set(form)), Counter(set(wanted))), 2) for form in words
         )
 
 
@@ -159,20 +159,20 @@ def _prediction(text: str, reply: Reply | None) -> tuple[list[str], str]:
     unit = None
     if reply is not None and reply.answer is not None:
         text, unit = reply.answer[:_LONGEST], reply.unit
-    found = extract(text)
-    if found.how != "json" or found.span is None:
+    extracted = extract(text)
+    if extracted.how != "json" or extracted.span is None:
         return _listed(text.strip()), _named(unit)
     try:
-        given = msgspec.json.decode(text[slice(*found.span)])
+        given = msgspec.json.decode(text[slice(*extracted.span)])
         given = {str(key).lower(): value for key, value in given.items()} if isinstance(given, dict) else {}
     except (msgspec.DecodeError, RecursionError):
-        given = {"answer": found.answer, "unit": found.unit}
+        given = {"answer": extracted.answer, "unit": extracted.unit}
     return _listed(given.get("answer")), _named(given.get("scale", given.get("unit")) or unit)
 
 
 def _listed(answer: object) -> list[str]:
     answers = answer if isinstance(answer, list) else [answer]
-    return [str(one) for one in answers if one is not None and str(one).strip()]
+    return [str(item) for item in answers if item is not None and str(item).strip()]
 
 
 def _named(scale: object) -> str:

@@ -52,12 +52,12 @@ class Tests:
     def __init__(self, options: Options, setting: ScorerSetting) -> None:
         self._options, self._name, self._workspace_of = options, setting.name, setting.workspace_of
         self._files, self.fingerprint = added(setting.folder, options.add)
-        whole = Metric(
+        all_passed = Metric(
             name="all_passed", low=0, high=1, kind="share", description="answers for which every test passed"
         )
         share = Metric(name=self._name, low=0, high=1, description="share of the tests that passed")
         alone = Metric(name=self._name, low=0, high=1, kind="share", description="answers for which the tests passed")
-        self.metrics = (alone,) if options.junit is None else (share, whole)
+        self.metrics = (alone,) if options.junit is None else (share, all_passed)
 
     def score(self, sample: Sample, answer: Answer) -> Verdict:
         """Raises JudgeFault if there is no workspace, or the command cannot be started."""

@@ -117,17 +117,17 @@ class Trajectory:
             else:
                 found_there = sample.metadata.get(column, _actions(part, sample) if column == "actions" else None)
                 expected[part] = _of_column(part, found_there)
-        found = {part: self._judged(part, what, calls) for part, what in expected.items() if what is not None}
-        settled = [value for value, _ in found.values()]
-        whole = None if not settled else False if False in settled else None if None in settled else True
-        values: dict[str, float | bool | None] = {self._name: whole}
-        reasons: dict[str, str] = {part: reason for part, (_, reason) in found.items() if reason}
+        outcomes = {part: self._judged(part, wanted, calls) for part, wanted in expected.items() if wanted is not None}
+        settled = [value for value, _ in outcomes.values()]
+        passed = None if not settled else False if False in settled else None if None in settled else True
+        values: dict[str, float | bool | None] = {self._name: passed}
+        reasons: dict[str, str] = {part: reason for part, (_, reason) in outcomes.items() if reason}
         if because := "; ".join(reasons.values()):
             reasons = {self._name: because, **reasons}
-        elif not found:
+        elif not outcomes:
             reasons = {self._name: "the sample expects nothing"}
         if len(self._parts) > 1:
-            values |= {part: found[part][0] if part in found else None for part in self._parts}
+            values |= {part: outcomes[part][0] if part in outcomes else None for part in self._parts}
             return Verdict(values=values, reasons=reasons)
         return Verdict(values=values, reasons={name: why for name, why in reasons.items() if name == self._name})
 
@@ -159,9 +159,9 @@ class Trajectory:
                 return False, f"{left[0]} was not called{after} ({_listed_calls(calls)})"
         for place, rule in enumerate(expected):
             schema = place if (part not in self._options.columns) else rule.json_schema
-            found = self._one_argued(rule, schema, [call for call in calls if _is(call, rule.tool)])
-            if found[0] is not True:
-                return found
+            outcome = self._one_argued(rule, schema, [call for call in calls if _is(call, rule.tool)])
+            if outcome[0] is not True:
+                return outcome
         return True, ""
 
     def _one_argued(self, rule: _Arguments, schema: Any, calls: Sequence[ToolCall]) -> _Found:

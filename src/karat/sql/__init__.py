@@ -262,7 +262,7 @@ def _asked(question: JsonObject, limits: Limits, place: str, *, times: int = 1) 
     """The child's answer to its one question; `times`: how often the query runs."""
     question |= {"seconds": limits.seconds, "megabytes": limits.megabytes, "rows": limits.rows}
     try:
-        done = subprocess.run(
+        process = subprocess.run(
             _COMMAND,
             input=json.dumps(question).encode("utf-8", "surrogatepass"),
             capture_output=True,
@@ -272,12 +272,12 @@ def _asked(question: JsonObject, limits: Limits, place: str, *, times: int = 1) 
         )
     except subprocess.TimeoutExpired:
         raise BadOption(place, _too_long(limits)) from None
-    if done.returncode == -signal.SIGALRM:
+    if process.returncode == -signal.SIGALRM:
         raise BadOption(place, _too_long(limits))
     try:
-        answer: JsonObject = json.loads(done.stdout)
+        answer: JsonObject = json.loads(process.stdout)
     except ValueError:
-        raise BadOption(place, _ended(done.returncode, done.stderr, limits)) from None
+        raise BadOption(place, _ended(process.returncode, process.stderr, limits)) from None
     if "error" in answer:
         raise BadOption(place, answer["error"])
     return answer

@@ -88,14 +88,14 @@ def _answer(question: JsonObject) -> JsonObject:
 
 def _each(connection: duckdb.DuckDBPyConnection, sql: str, question: JsonObject) -> JsonObject:
     """The rows for each of several contents of the tables. The clock starts anew for each."""
-    found = []
+    results = []
     for fill in question["fills"]:
         signal.setitimer(signal.ITIMER_REAL, question["seconds"])
         for name, columns in fill.items():
             connection.execute(f"DELETE FROM {_quoted(name)}")  # noqa: S608 -- quoted
             _insert(connection, name, question["tables"][name]["types"], columns)
-        found.append(_rows(connection, sql, question["rows"])["columns"])
-    return {"each": found}
+        results.append(_rows(connection, sql, question["rows"])["columns"])
+    return {"each": results}
 
 
 def _check_one_select(connection: duckdb.DuckDBPyConnection, sql: str) -> None:
@@ -140,10 +140,10 @@ def _literal(text: str) -> str:
 
 
 def _rows(connection: duckdb.DuckDBPyConnection, sql: str, most: int) -> JsonObject:
-    found = connection.execute(sql)
-    names = [column[0] for column in found.description or ()]
+    cursor = connection.execute(sql)
+    names = [column[0] for column in cursor.description or ()]
     _check_names(names)
-    rows = found.fetchmany(most + 1)
+    rows = cursor.fetchmany(most + 1)
     if len(rows) > most:
         raise _Refused(f"gives more than {most} rows")
     columns = zip(*rows, strict=True) if rows else [()] * len(names)
@@ -196,11 +196,11 @@ def _stream(question: JsonObject) -> JsonObject:
         signal.setitimer(signal.ITIMER_REAL, question["seconds"])
         most = question["rows"]
         kinds = [_kind(row[1]) for row in described]
-        found = connection.execute(sql)
+        cursor = connection.execute(sql)
         shapers = [_SHAPERS[kind] for kind in kinds]
         _say({"columns": dict(zip((row[0] for row in described), kinds, strict=True))})
         count = 0
-        while rows := found.fetchmany(_ROWS):
+        while rows := cursor.fetchmany(_ROWS):
             count += len(rows)
             if count > most:
                 raise _Refused(f"gives more than {most} rows")
@@ -234,19 +234,19 @@ def _needed(tree: JsonObject, tables: dict[str, dict[str, str]]) -> dict[str, li
     rows = read | {str(node.get("alias") or "").lower() for node in nodes if "class" not in node}
     rows.add("rowid")  # which only a table has
     modifiers = [modifier for node in nodes for modifier in node.get("modifiers") or ()]
-    ordered_by = {id(order["expression"]) for one in modifiers for order in one.get("orders") or ()}
-    whole = tree.get("error", True) or any(str(path[-1]).lower() in rows for path in paths)  # a table's whole row
+    ordered_by = {id(order["expression"]) for modifier in modifiers for order in modifier.get("orders") or ()}
+    entire = tree.get("error", True) or any(str(path[-1]).lower() in rows for path in paths)  # a table's whole row
     for node in nodes:
         part = node.get("class", node.get("type"))
         if part == "STAR" and id(node) in ordered_by and not any(node.get(key) for key in _STAR):
             continue  # ORDER BY ALL means the selected columns
-        whole |= isinstance(part, str) and part not in _NAMING and not part.endswith(("_MODIFIER", "_TYPE_INFO"))
-        whole |= node.get("ref_type") == "NATURAL" or bool(node.get("column_name_alias") or node.get("schema_name"))
+        entire |= isinstance(part, str) and part not in _NAMING and not part.endswith(("_MODIFIER", "_TYPE_INFO"))
+        entire |= node.get("ref_type") == "NATURAL" or bool(node.get("column_name_alias") or node.get("schema_name"))
     # A query that cannot be analysed may read any table; so may `query` and `query_table`, which name one in a text.
     called = {str(node.get("function_name", "")) for node in nodes}
     any_table = tree.get("error", True) or bool(called & {"query", "query_table"})
     return {
-        name: [column for column in types if whole or column.lower() in names]
+        name: [column for column in types if entire or column.lower() in names]
         for name, types in tables.items()
         if any_table or name.lower() in read
     }
@@ -389,7 +389,7 @@ def _changing(connection: duckdb.DuckDBPyConnection, tree: JsonObject) -> list[s
     nodes = list(_walk(tree))
     named = columns | {str(node.get("alias") or "").lower() for node in nodes}
     tables |= {str(node["key"]).lower() for node in nodes if isinstance(node.get("key"), str)}  # of WITH
-    found: dict[str, None] = {}
+    reasons: dict[str, None] = {}
     for node in nodes:
         name = str(node.get("function_name") or "").lower()
         if (
@@ -397,20 +397,20 @@ def _changing(connection: duckdb.DuckDBPyConnection, tree: JsonObject) -> list[s
             or (name == "age" and len(node.get("arguments") or node.get("children") or ()) < 2)
             or (name in macros and _calls(connection, macros.pop(name), unsteady))
         ):
-            found[f"{name}() gives another value each time"] = None
+            reasons[f"{name}() gives another value each time"] = None
         if node.get("type") == "COLUMN_REF" and len(node["column_names"]) == 1:
             word = str(node["column_names"][0]).lower()
             if word in _WORDS - named:
-                found[f"{word} gives another value each time"] = None
+                reasons[f"{word} gives another value each time"] = None
         if isinstance(node.get("sample"), dict) and node["sample"].get("seed") in (-1, None):
-            found["a SAMPLE without REPEATABLE picks other rows each time"] = None
+            reasons["a SAMPLE without REPEATABLE picks other rows each time"] = None
         if node.get("type") == "TABLE_FUNCTION":
             name = str(node["function"].get("function_name") or "").lower()
             if name not in _MADE:
-                found[f"{name}() reads something other than the answers"] = None
+                reasons[f"{name}() reads something other than the answers"] = None
         if node.get("type") == "BASE_TABLE" and str(node["table_name"]).lower() not in tables:
-            found[f"{node['table_name']} is not a table of answers"] = None
-    return list(found)
+            reasons[f"{node['table_name']} is not a table of answers"] = None
+    return list(reasons)
 
 
 def _calls(connection: duckdb.DuckDBPyConnection, definition: str, unsteady: set[str]) -> bool:
@@ -444,18 +444,18 @@ def _united(node: JsonObject, names: list[str] | None) -> Iterator[tuple[str, Js
     after the last one.
     """
     # The select list of each SELECT, in order; those that only remove rows add no column.
-    found = []
+    lists = []
     waiting = [node]
     while waiting:
         here = waiting.pop()
         if here.get("type") == "SELECT_NODE":
-            found.append(here["select_list"])
+            lists.append(here["select_list"])
             continue
         below = [child for child in here.get("children") or (here.get("left"), here.get("right")) if child]
         kind = here.get("setop_type")
         if kind != "UNION_BY_NAME":  # in one, every SELECT names its own columns
             waiting.extend(reversed(below if kind == "UNION" else below[:1]))
-    parts = found
+    parts = lists
     if not parts:
         return
     left = right = names

@@ -209,9 +209,9 @@ class _Filling:
             ("scores", _SCORE_COLUMNS, self._score_columns),
             ("trials", _TRIAL_COLUMNS, self._trial_columns),
         ):
-            if name in needed and known.issuperset(needed[name]) and (found := columns()) is not None:
-                wanted = {column: found[column] for column in needed[name]}
-                self.files[name].add_arrays(wanted, rows=len(found["run"]()[0]))
+            if name in needed and known.issuperset(needed[name]) and (arrays := columns()) is not None:
+                wanted = {column: arrays[column] for column in needed[name]}
+                self.files[name].add_arrays(wanted, rows=len(arrays["run"]()[0]))
                 written.append(name)
         return written
 
@@ -225,8 +225,8 @@ class _Filling:
         parts = [(rows, np.sort(rows.counting()), len(rows.values)) for rows in shown.values()]
         order: NDArray[np.int64] | None = None  # the journal's order, if there are several scorings
 
-        def in_order(found: Iterable[NDArray[Any]]) -> NDArray[Any]:
-            joined = np.concatenate(list(found))
+        def in_order(arrays: Iterable[NDArray[Any]]) -> NDArray[Any]:
+            joined = np.concatenate(list(arrays))
             return joined if order is None else joined[order]
 
         def of_lines(name: str) -> NDArray[Any]:
@@ -252,8 +252,8 @@ class _Filling:
             return in_order(np.tile(np.arange(end - width, end), len(at)) for end, (_, at, width) in columns)
 
         def values() -> NDArray[Any]:
-            found = ([np.frombuffer(column)[at] for column in rows.values.values()] for rows, at, _ in parts)
-            return in_order(np.column_stack(columns).ravel() for columns in found)
+            scores = ([np.frombuffer(column)[at] for column in rows.values.values()] for rows, at, _ in parts)
+            return in_order(np.column_stack(columns).ravel() for columns in scores)
 
         if len(parts) > 1:
             order = np.argsort(of_lines("at"), kind="stable")
@@ -384,9 +384,9 @@ class _Filling:
                 }
 
     def _contexts(self, answer: Answer, *_: object) -> Iterator[Row]:
-        made = list(_calls(answer))
+        all_calls = list(_calls(answer))
         for part, reported in self._offered.get(answer.condition, ()):
-            calls = [succeeded for tool, succeeded in made if tool.uses(part)]
+            calls = [succeeded for tool, succeeded in all_calls if tool.uses(part)]
             used = any(calls) if reported else None
             failed = len(calls) - sum(calls)
             yield {"kind": part.kind, "name": part.name, "used": used, "calls": len(calls), "failed_calls": failed}

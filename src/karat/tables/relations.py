@@ -72,9 +72,9 @@ def relation(run: Runs, name: str, *, scorings: Mapping[str, str] | None = None)
         filled = fill(run, {name: tables[name].types}, folder, scorings=scorings)
         connection = duckdb.connect(str(folder / "tables.duckdb"))
         load(connection, name, tables[name].types, filled[name])
-        found = connection.sql(select)
+        table = connection.sql(select)
         weakref.finalize(connection, undone.pop_all().close)
-    return found
+    return table
 
 
 def _shown(value: Any) -> str:

@@ -74,8 +74,8 @@ def search(query: str, limit: int = 3) -> str:
         "# Rain\n\nRain falls from clouds.",
     ]
     words = query.lower().split()
-    found = [text for text in shelf if any(word in text.lower() for word in words)]
-    return "\n\n".join(found[:limit]) or "nothing found"
+    hits = [text for text in shelf if any(word in text.lower() for word in words)]
+    return "\n\n".join(hits[:limit]) or "nothing found"
 
 
 def echo(text: str) -> str:

@@ -119,8 +119,8 @@ def _static(request: Request) -> Response:
 def _missing(site: Site) -> Callable[[Request, Exception], Response]:
     def answer(request: Request, error: Exception) -> Response:
         status = error.status_code if isinstance(error, HTTPException) else 404
-        what = "There is no such page." if status == 404 else formats.clean(str(getattr(error, "detail", "")))
-        return site.problem(request, status, "No such page" if status == 404 else "Bad request", what)
+        message = "There is no such page." if status == 404 else formats.clean(str(getattr(error, "detail", "")))
+        return site.problem(request, status, "No such page" if status == 404 else "Bad request", message)
 
     return answer
 

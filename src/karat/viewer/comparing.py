@@ -93,7 +93,7 @@ def _texts(runs: tuple[OpenRun, OpenRun], ids: Iterable[str]) -> dict[str, str]:
 def _result(comparison: Comparison) -> Table:
     """One line per pairing: means, difference with its interval, verdict."""
     shares = [pairing for pairing in comparison.pairings if comparison.percent(pairing)]
-    reach = {True: _reach(shares), False: _reach([each for each in comparison.pairings if each not in shares])}
+    reach = {True: _reach(shares), False: _reach([other for other in comparison.pairings if other not in shares])}
     rows = []
     for pairing in comparison.pairings:
         difference, percent = pairing.difference, comparison.percent(pairing)
@@ -133,7 +133,7 @@ def _result(comparison: Comparison) -> Table:
 def _reach(pairings: Sequence[Pairing]) -> float:
     """How far the scale of differences reaches on either side of 0."""
     estimates = [pairing.difference.estimate for pairing in pairings]
-    ends = [abs(end) for each in estimates for end in (each.value, each.low, each.high) if end is not None]
+    ends = [abs(end) for effect in estimates for end in (effect.value, effect.low, effect.high) if end is not None]
     return max([end for end in ends if math.isfinite(end)], default=0.0) or 1.0
 
 
@@ -196,16 +196,16 @@ def flips_page(site: Site, request: Request) -> Response:
         # Always in the same order, so that two requests cannot wait for each other.
         pages = {name: stack.enter_context(run.page()) for name, run in sorted({r.name: r for r in runs}.items())}
         sides = (pages[first.name].questions, pages[second.name].questions)
-        column = next((each for each in sides[0].columns if each.key == metric), None)
+        column = next((candidate for candidate in sides[0].columns if candidate.key == metric), None)
         known = all(metric in side.values and name in side.conditions for side, name in zip(sides, (a, b), strict=True))
         if column is None or not known:
             message = "One of the runs has no such condition or metric."
             return site.problem(request, 404, "Nothing to compare", message)
         lower, unit = column.direction == "lower", unit_of(first, pages[first.name])
-        found = Flips(sides, (a, b), metric=metric)
-        rows = [_row(*row, column, runs) for row in found.page(number, order=order, lower=lower)]
-        total = found.up + found.down
-        gained, lost = (found.down, found.up) if lower else (found.up, found.down)
+        flips = Flips(sides, (a, b), metric=metric)
+        rows = [_row(*row, column, runs) for row in flips.page(number, order=order, lower=lower)]
+        total = flips.up + flips.down
+        gained, lost = (flips.down, flips.up) if lower else (flips.up, flips.down)
         counted = f"{formats.count(gained)} gained, {formats.count(lost)} lost" if total else f"No {unit} differs."
     names = (first.run.info.name, second.run.info.name)
     return site.page(
@@ -215,7 +215,7 @@ def flips_page(site: Site, request: Request) -> Response:
         metric=column,
         unit=unit,
         by_turn=kinds.of(first.run.info.kind).by_turn,
-        sides=[a, b] if first is second else [f"{name}: {each}" for name, each in zip(names, (a, b), strict=True)],
+        sides=[a, b] if first is second else [f"{name}: {side}" for name, side in zip(names, (a, b), strict=True)],
         counted=counted,
         table=Table(
             caption=f"{unit.capitalize()}s that differ",

@@ -92,8 +92,8 @@ class Library:
         Results that take too long are computed by one background thread, and shown when the page is reloaded.
         """
         waiting = "being computed: reload the page"
-        done = {name: (job.result()[0] if job.done() else waiting) for name, job in self._computed(names).items()}
-        return {name: done.get(name, "") for name in names}
+        sentences = {name: (job.result()[0] if job.done() else waiting) for name, job in self._computed(names).items()}
+        return {name: sentences.get(name, "") for name in names}
 
     def history_of(self, name: str) -> tuple[list[Summary], int]:
         """Summaries, without questions, of all runs of this run's experiment; and how many are not ready yet.
@@ -169,14 +169,14 @@ class Library:
         try:
             with os.scandir(self.root) as entries:
                 # A link may point outside the folder.
-                found = [
+                folders = [
                     entry.name
                     for entry in entries
                     if entry.is_dir(follow_symlinks=False)
                     and entry.name.isprintable()
                     and _stamp(Path(entry.path, "run.json"))
                 ]
-                return sorted(found, reverse=True)
+                return sorted(folders, reverse=True)
         except OSError as error:
             raise BadRun(str(self.root), f"cannot be read: {error.strerror}") from error
 
@@ -207,10 +207,10 @@ class Library:
         stamp = _stamp(run.journal)
         if (known := self._statuses.get(name)) is not None and known[0] == stamp and not _held(run):
             return known[1]
-        found = _status(run)
-        if found != "running":
-            self._statuses[name] = stamp, found
-        return found
+        status = _status(run)
+        if status != "running":
+            self._statuses[name] = stamp, status
+        return status
 
     def _info(self, name: str) -> RunInfo | str:
         file = self.root / name / "run.json"

@@ -147,10 +147,10 @@ class _Sum:
 
     def _make(self, run: RunFolder) -> Summary:
         begun = time.monotonic()
-        found = summed(run)
+        summary = summed(run)
         self._ended = time.monotonic()
         self._took = self._ended - begun
-        return found
+        return summary
 
     def fresh(self) -> bool:
         """Whether, for a large run, a new one now would mean spending over a tenth of the time on summaries."""

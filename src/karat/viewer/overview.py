@@ -154,12 +154,12 @@ def _doors(opened: OpenRun, summary: Summary) -> list[tuple[str, str, str]]:
         return address("runs", opened.name, "samples", **query)
 
     failed = summary.total.ledger.failed
-    found = [(f"All {unit}s", listed(), formats.count(summary.samples))]
-    found += [("Worst first", listed(sort="worst"), "")] if summary.metrics else []
-    found += [("Largest gaps", listed(sort="gap"), "")] if summary.metrics and len(summary.conditions) > 1 else []
-    found += [("Failures", listed(failure="any"), formats.plural(failed, "trial"))] if failed else []
+    doors = [(f"All {unit}s", listed(), formats.count(summary.samples))]
+    doors += [("Worst first", listed(sort="worst"), "")] if summary.metrics else []
+    doors += [("Largest gaps", listed(sort="gap"), "")] if summary.metrics and len(summary.conditions) > 1 else []
+    doors += [("Failures", listed(failure="any"), formats.plural(failed, "trial"))] if failed else []
     several = len(summary.conditions) > 1 and summary.metrics
-    found += [("Compare conditions", address("compare", run=opened.name), "")] if several else []
-    found += [("History", address("history", run=opened.name), "over runs")] if summary.metrics else []
-    found += [("Reviews", address("runs", opened.name, "reviews"), "")]
-    return found
+    doors += [("Compare conditions", address("compare", run=opened.name), "")] if several else []
+    doors += [("History", address("history", run=opened.name), "over runs")] if summary.metrics else []
+    doors += [("Reviews", address("runs", opened.name, "reviews"), "")]
+    return doors

@@ -275,10 +275,10 @@ class Questions:
         """Cell → where its last failure starts, and its group's code; without failures that a retry fixed."""
         index = self.index
         last = {cell: (at, code) for at, cell, code in index.failures if cell >= 0}
-        found = {cell: failure for cell, failure in last.items() if not index.answered[cell]}
+        failures = {cell: failure for cell, failure in last.items() if not index.answered[cell]}
         later: dict[int, dict[str, int]] = {}  # for answered trials: scorer → its last row
         unscored = {code for code, group in self._groups.items() if group.stage == "score"}
-        suspects = {cell for cell, (_, code) in last.items() if cell not in found and code in unscored}
+        suspects = {cell for cell, (_, code) in last.items() if cell not in failures and code in unscored}
         for scorer, rows in self.scores.items() if suspects else ():
             for cell, at in zip(rows.cells, rows.at, strict=True):
                 if cell in suspects:
@@ -288,8 +288,8 @@ class Questions:
             failed, rows_at = self._groups[code].scorer, later.get(cell, {})
             newest = max(rows_at.values(), default=-1) if failed is None else rows_at.get(failed, -1)
             if newest < at:
-                found[cell] = last[cell]
-        return found
+                failures[cell] = last[cell]
+        return failures
 
     @cached_property
     def _failed_trials(self) -> Counter[int]:
@@ -378,14 +378,14 @@ class Questions:
         self, word: str, lines: BinaryIO | None, beginning: bytes, decode: Callable[[bytes], _Line], end: float
     ) -> Iterator[tuple[int, _Line]]:
         """Place and content of the lines of a file that contain a word. Raises TooSlow at `end`."""
-        sought, rest, place = word.encode(), b"", 0
+        sought, partial, place = word.encode(), b"", 0
         with lines or BytesIO() as file:
             while block := file.read(_BLOCK):
-                block = rest + block
-                whole = block.rfind(b"\n") + 1
-                lowered = block[:whole].lower()
+                block = partial + block
+                length = block.rfind(b"\n") + 1
+                lowered = block[:length].lower()
                 at = lowered.find(sought)
-                while 0 <= at < whole:
+                while 0 <= at < length:
                     if time.thread_time() > end:
                         raise TooSlow
                     start, after = block.rfind(b"\n", 0, at) + 1, block.find(b"\n", at)
@@ -393,7 +393,7 @@ class Questions:
                         with suppress(msgspec.DecodeError, UnicodeError, RecursionError):
                             yield place + start, decode(block[start:after])
                     at = lowered.find(sought, after + 1)
-                rest, place = block[whole:], place + whole
+                partial, place = block[length:], place + length
 
 
 class Flips:

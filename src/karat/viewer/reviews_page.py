@@ -63,10 +63,10 @@ def reviews_page(site: Site, request: Request, opened: OpenRun) -> Response:
         rows = [_listed(at, label, compared, opened, page) for at, label in enumerate(newest[:_LISTED])]
     claims = [verdict for label in newest for verdict in label.claims.values()]
     # If the kind's turns have fields, all fields together come before each single one.
-    fields = [msgspec.structs.replace(each, what="every field", words=False)
-              for each in compared.word_pairs if isinstance(each.person, tuple)]  # fmt: skip
+    fields = [msgspec.structs.replace(pair, what="every field", words=False)
+              for pair in compared.word_pairs if isinstance(pair.person, tuple)]  # fmt: skip
     order = {"right or wrong": 0, "every field": 1}
-    in_words = sorted([*fields, *compared.word_pairs], key=lambda each: (order.get(each.what, 2), each.what, each.who))
+    in_words = sorted([*fields, *compared.word_pairs], key=lambda pair: (order.get(pair.what, 2), pair.what, pair.who))
     return site.page(
         request,
         "reviews.html.j2",
@@ -102,11 +102,11 @@ def _compared(labels: Sequence[Label], page: Page) -> _Compared:
         else:
             turns += 1
             scores, part = page.texts.scores_of(place.cell, label.turn), page.questions.listing.parts.get(place.row, "")
-            for each in views.judgements(label, scores, part, page.right):
-                compared.texts[at].append((each.words, each.differs))
-                if each.what:
+            for pair in views.judgements(label, scores, part, page.right):
+                compared.texts[at].append((pair.words, pair.differs))
+                if pair.what:
                     compared.word_pairs.append(
-                        WordPair(what=each.what, who=label.who, person=each.person, karat=each.karat, cluster=place.row)
+                        WordPair(what=pair.what, who=label.who, person=pair.person, karat=pair.karat, cluster=place.row)
                     )
     return compared
 
@@ -230,7 +230,7 @@ def _of_turn(review: Review, trial: TrialRecord, page: Page) -> Label:
         raise ValueError(f"a verdict is one of {', '.join(get_args(Judged))}, and the turn needs a golden answer")
     if review.diagnosis and (review.diagnosis not in MEANINGS or review.verdict != "wrong"):
         raise ValueError("a diagnosis must be one of karat's, and the turn must be wrong")
-    readings = {place: (each.value, each.kind) for place, each in review.readings.items()}
+    readings = {place: (reading.value, reading.kind) for place, reading in review.readings.items()}
     answers, unread = page.questions.views.check_readings(sample, turn, trial.scores, readings)
     return Label(
         at="",

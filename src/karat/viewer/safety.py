@@ -126,22 +126,22 @@ class Door:
         if given is None or not hmac.compare_digest(given.encode(), self._token.encode()):
             return None
         self._token = None
-        rest = urlencode([(name, value) for name, value in query if name != "token"])
+        parameters = urlencode([(name, value) for name, value in query if name != "token"])
         path = "/" + quote(scope["path"].lstrip("/\\"))  # `//host` would redirect to another site
-        return f"{path}?{rest}" if rest else path
+        return f"{path}?{parameters}" if parameters else path
 
     def _set_cookie(self) -> bytes:
         return f"{self.cookie}={self._session}; HttpOnly; SameSite=Strict; Path=/".encode()
 
     def _unknown(self, scope: Scope) -> tuple[int, str] | None:
         """Why the sender is not admitted; None if the cookie and, for writes, the header are right."""
-        held = [
+        cookies = [
             value.strip()
             for header in _header(scope, b"cookie")
             for name, _, value in (pair.partition("=") for pair in header.split(";"))
             if name.strip() == self.cookie
         ]
-        if not any(hmac.compare_digest(value.encode(), self._session.encode()) for value in held):
+        if not any(hmac.compare_digest(value.encode(), self._session.encode()) for value in cookies):
             return 403, (
                 "This browser has no access. Open the address that `karat view` printed; it works once. "
                 "If it has been used already, start `karat view` again."

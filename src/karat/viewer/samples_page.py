@@ -225,14 +225,14 @@ def _beside(opened: OpenRun, page: Page, wanted: Filter, at: int, view: str) -> 
 
 
 def _sorts(opened: OpenRun, page: Page) -> list[tuple[str, str]]:
-    found = [("position", "as in the dataset")]
+    sorts = [("position", "as in the dataset")]
     if page.questions.columns:
-        found += [("worst", "worst first")]
-        found += [("gap", "largest gap between conditions")] if len(page.questions.conditions) > 1 else []
+        sorts += [("worst", "worst first")]
+        sorts += [("gap", "largest gap between conditions")] if len(page.questions.conditions) > 1 else []
         several = opened.run.info.plan.repetitions > 1
-        found += [("variance", "most varied repetitions")] if several else []
-        found += [("best", "best first")]
-    return found
+        sorts += [("variance", "most varied repetitions")] if several else []
+        sorts += [("best", "best first")]
+    return sorts
 
 
 def _row(row: Listed, questions: Questions, column: MetricInfo | None) -> dict[str, Any]:

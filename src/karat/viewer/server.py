@@ -107,14 +107,14 @@ _EVERYWHERE = {"", "0.0.0.0", "::"}  # noqa: S104 - recognised, not listened at
 
 def _listener(host: str, port: int) -> socket.socket:
     try:
-        family, _, _, _, found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
-        return socket.create_server(found[:2], family=family)
+        family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
+        return socket.create_server(address[:2], family=family)
     except OSError as error:
-        what = f"{host} port {port}" if port else host
+        place = f"{host} port {port}" if port else host
         option = "--port" if port else "--host"
         # `create_server` adds the address to the text, as a Python tuple; an unknown name has no errno.
         why = os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror or str(error)
-        raise BadOption(option, f"cannot listen at {what}: {why}") from error
+        raise BadOption(option, f"cannot listen at {place}: {why}") from error
 
 
 def _run(server: uvicorn.Server, listener: socket.socket) -> None:

@@ -41,27 +41,27 @@ def compared(a: RunFolder, b: RunFolder, condition_a: str | None, condition_b: s
 
 def _apart(kind: type[_Result], *arguments: str | Path) -> _Result:
     command = [sys.executable, "-m", "karat.viewer.summing", *(str(argument) for argument in arguments)]
-    done = subprocess.run(command, capture_output=True, check=False, stdin=subprocess.DEVNULL)
-    if done.returncode:
-        stderr = done.stderr.decode("utf-8", "replace")[-2000:].strip()
-        raise (OperatorError if done.returncode == OperatorError.exit_code else KaratError)(stderr or "it was ended")
-    return from_json(done.stdout, kind)
+    process = subprocess.run(command, capture_output=True, check=False, stdin=subprocess.DEVNULL)
+    if process.returncode:
+        stderr = process.stderr.decode("utf-8", "replace")[-2000:].strip()
+        raise (OperatorError if process.returncode == OperatorError.exit_code else KaratError)(stderr or "it was ended")
+    return from_json(process.stdout, kind)
 
 
 def main(arguments: list[str]) -> int:
     """0, or an exit code with a sentence on standard error."""
     try:
         runs = [RunFolder.open(path) for path in arguments[:2]]
-        found: Summary | Comparison
+        result: Summary | Comparison
         if len(runs) == 1:
-            found = summarize_cached(runs[0])
+            result = summarize_cached(runs[0])
         else:
             a, b = (name or None for name in arguments[2:4])
-            found = compare(runs[0], runs[1], condition_a=a, condition_b=b)
+            result = compare(runs[0], runs[1], condition_a=a, condition_b=b)
     except KaratError as error:
         sys.stderr.write(str(error))
         return error.exit_code
-    sys.stdout.buffer.write(msgspec.json.encode(found))
+    sys.stdout.buffer.write(msgspec.json.encode(result))
     return 0
 
 

@@ -25,7 +25,7 @@ def difference(golden: str, answer: str) -> tuple[list[tuple[str, str]], str]:
     old, new = _WORDS.findall(golden[: 20 * MOST_WORDS]), _WORDS.findall(answer[: 20 * MOST_WORDS])
     # autojunk skips words that are frequent in a long text: without it, some texts would take minutes.
     matcher = SequenceMatcher(None, old[:MOST_WORDS], new[:MOST_WORDS])
-    found: list[tuple[str, str]] = []
+    pieces: list[tuple[str, str]] = []
     gone, come = "", ""
     ends = min(len(old), MOST_WORDS), min(len(new), MOST_WORDS)
     a = b = 0
@@ -37,7 +37,7 @@ def difference(golden: str, answer: str) -> tuple[list[tuple[str, str]], str]:
         if block.size and (gone or come) and len(same.split()) < _RUN and (a, b) != ends:
             gone, come = gone + same, come + same  # single words in common mean nothing
             continue
-        found += [(kind, words) for kind, words in (("del", gone), ("ins", come), ("same", same)) if words]
+        pieces += [(kind, words) for kind, words in (("del", gone), ("ins", come), ("same", same)) if words]
         gone = come = ""
     left = max(len(old), len(new)) > MOST_WORDS or max(len(golden), len(answer)) > 20 * MOST_WORDS
-    return found, f"Compared: the first {formats.count(MOST_WORDS)} words and signs of each." if left else ""
+    return pieces, f"Compared: the first {formats.count(MOST_WORDS)} words and signs of each." if left else ""

@@ -63,12 +63,12 @@ class Texts:
         step = len(index.conditions) * index.repetitions
         cells = [cell for cell in range(row * step, (row + 1) * step) if index.answered[cell] or cell in failures]
         cells.sort(key=lambda cell: index.place(cell)[:0:-1])
-        found: list[TrialRecord] = []
+        trials: list[TrialRecord] = []
         for cell in cells[first : first + _MOST_TRIALS]:
-            if found and self._left < 0:
+            if trials and self._left < 0:
                 break
-            found.append(self._trial(cell))
-        return found, len(cells)
+            trials.append(self._trial(cell))
+        return trials, len(cells)
 
     def trial(self, name: str) -> TrialRecord | None:
         """One trial by its id, if it has an answer. Raises Moved."""

@@ -67,7 +67,7 @@ def trial_view(trial: TrialRecord, page: TrialContext) -> dict[str, Any]:
         "besides": _besides(trial),
         "workspace": _workspace(trial, page.folder),
         "spent": _spent(trial),
-        "attempts": [{"what": f"{one.kind} ({one.cls})", "message": one.message} for one in trial.attempts],
+        "attempts": [{"what": f"{error.kind} ({error.cls})", "message": error.message} for error in trial.attempts],
         "notes": [label for label in labels if label.note][-_MOST_NOTES:],
         # A conversation's number is a mean over its turns, which nobody would give as one score.
         "ask": [] if page.by_turn else [_question(column, own) for column in page.columns][:20],
@@ -170,22 +170,22 @@ def _elicited(question: Elicited) -> str:
 
 def _reasons(scores: Sequence[Score]) -> list[tuple[str, str]]:
     several = len({score.judge for score in scores}) > 1, len({score.repeat for score in scores}) > 1
-    found = []
+    reasons = []
     for score in scores:
         by = [score.judge or "judge"] if several[0] else []
         by += [f"repeat {score.repeat + 1}"] if several[1] else []
         by += [f"turn {score.turn + 1}"] if score.turn is not None else []
         mark = f" ({', '.join(by)})" if by else ""
-        found += [(f"{metric}{mark}", reason) for metric, reason in score.reasons.items()]
-    return found[:100]
+        reasons += [(f"{metric}{mark}", reason) for metric, reason in score.reasons.items()]
+    return reasons[:100]
 
 
 def _besides(trial: TrialRecord) -> str:
     """Data that the tool behind an imported run recorded for the trial and its scores, as JSON; may be empty."""
     if trial.answer is None or not trial.answer.detail:
         return ""
-    found = {"answer": trial.answer.detail, **{score.scorer: score.detail for score in trial.scores if score.detail}}
-    return json.dumps(found, ensure_ascii=False, indent=1)
+    details = {"answer": trial.answer.detail, **{score.scorer: score.detail for score in trial.scores if score.detail}}
+    return json.dumps(details, ensure_ascii=False, indent=1)
 
 
 def _workspace(trial: TrialRecord, run: Path) -> dict[str, str] | None:

@@ -45,8 +45,8 @@ class Site:
         """A page. `content`: data for its template. `folder`: a kind's own templates, named `kind/…`."""
         if folder not in self._environments:
             more = {} if folder is None else {"kind": folder}
-            made = self._environments[folder] = environment(view=_HERE / "templates", **more)
-            made.globals.update(address=address, assets=assets(), version=__version__)
+            templates = self._environments[folder] = environment(view=_HERE / "templates", **more)
+            templates.globals.update(address=address, assets=assets(), version=__version__)
         common = {
             "csrf": request.scope.get("karat.csrf", ""),
             "reviewer": self.reviewer,
@@ -124,10 +124,10 @@ def assets() -> dict[str, Asset]:
         "viewer.js": (_HERE / "static" / "viewer.js").read_text(encoding="utf-8"),
     }
     types = {"css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8"}
-    made = {}
+    named = {}
     for name, text in texts.items():
         body = text.encode()
         mark = hashlib.sha256(body).hexdigest()[:16]
         if body:
-            made[name] = Asset(name=name, type=types[name.rpartition(".")[2]], body=body, mark=mark)
-    return made
+            named[name] = Asset(name=name, type=types[name.rpartition(".")[2]], body=body, mark=mark)
+    return named

@@ -68,14 +68,14 @@ def command(  # noqa: PLR0913 - an argument for each option
     summary = api.summarize(folder)
     if labels is not None:
         output.say(*_keep(folder, summary, labels, who))
-    found = calibrated(
+    calibration = calibrated(
         folder, summary, draw=draw, target="answers" if target == "answers" else "questions", half_width=width
     )
-    document = calibrated_document(found, name=f"{summary.name} {summary.run}: judge and people")
+    document = calibrated_document(calibration, name=f"{summary.name} {summary.run}: judge and people")
     if markdown is not None:
         save({markdown.name: render_markdown(document)}, markdown)
     text = render_terminal(document)
-    output.result(text, {"format": OUTPUT_FORMAT, "run": summary.run, **msgspec.to_builtins(found)})
+    output.result(text, {"format": OUTPUT_FORMAT, "run": summary.run, **msgspec.to_builtins(calibration)})
     return Exit.DONE
 
 
@@ -96,10 +96,10 @@ def _keep(run: RunFolder, summary: Summary, labels: Path, who: str | None) -> li
         raise BadOption("--who", "say who filled in the sheet")
     kept = read_calibrations(run)
     scores, left_out = read_sheet(labels, kept, summary.metrics, who=name)
-    before = [kept.scores.get(one.draw, {}).get(one.trial, {}).get(name, {}) for one in scores]
-    new = [one for one, old in zip(scores, before, strict=True) if {**old, **one.scores} != old]
-    changed = sum(bool(old) and {**one.scores, **old} != {**old, **one.scores}
-                  for one, old in zip(scores, before, strict=True))  # fmt: skip
+    before = [kept.scores.get(row.draw, {}).get(row.trial, {}).get(name, {}) for row in scores]
+    new = [row for row, old in zip(scores, before, strict=True) if {**old, **row.scores} != old]
+    changed = sum(bool(old) and {**row.scores, **old} != {**old, **row.scores}
+                  for row, old in zip(scores, before, strict=True))  # fmt: skip
     if new:
         add_calibration(run, new)
     lines = [

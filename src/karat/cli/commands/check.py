@@ -41,11 +41,11 @@ def command(source: options.File, chosen: options.Chosen, no_start: bool, result
             return _dataset(kind, target, source, chosen, output)
     start = output.say if not no_start else None
     with aside():
-        found = check(source.load(), selection=chosen.as_selection(), results=results, start=start)
-    output.result(str(found), found)
-    output.say(*(f"warning: {text}" for text in found.warnings))
-    output.complain(*found.problems)
-    return Exit.DONE if found.ready else Exit.CHANGE_SOMETHING
+        checked = check(source.load(), selection=chosen.as_selection(), results=results, start=start)
+    output.result(str(checked), checked)
+    output.say(*(f"warning: {text}" for text in checked.warnings))
+    output.complain(*checked.problems)
+    return Exit.DONE if checked.ready else Exit.CHANGE_SOMETHING
 
 
 def _dataset(kind: Any, path: Path, source: options.File, chosen: options.Chosen, output: Output) -> Exit:
@@ -59,12 +59,12 @@ def _dataset(kind: Any, path: Path, source: options.File, chosen: options.Chosen
         if value:
             raise BadOption(flag, f"is for an experiment file; this is a {kind.noun}")
     with aside():
-        found = plugins.build(kind, dataset_options(kind, source.settings), folder=Path.cwd()).check(path)
-    if found.studies or output.as_json:
-        output.result(str(found), found)
-    if found.faults:
-        faults = [Fault(place=fault.place, message=fault.message, line=fault.line) for fault in found.faults]
-        raise BadDataset(found.path, faults)
-    output.say(*(f"warning: {text}" for text in found.warnings))
-    output.complain(*found.problems)
-    return Exit.DONE if found.ready else Exit.CHANGE_SOMETHING
+        checked = plugins.build(kind, dataset_options(kind, source.settings), folder=Path.cwd()).check(path)
+    if checked.studies or output.as_json:
+        output.result(str(checked), checked)
+    if checked.faults:
+        faults = [Fault(place=fault.place, message=fault.message, line=fault.line) for fault in checked.faults]
+        raise BadDataset(checked.path, faults)
+    output.say(*(f"warning: {text}" for text in checked.warnings))
+    output.complain(*checked.problems)
+    return Exit.DONE if checked.ready else Exit.CHANGE_SOMETHING

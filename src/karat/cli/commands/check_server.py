@@ -57,10 +57,10 @@ def command(  # noqa: PLR0913 - an argument for each option
     from karat.document.gated import checks_junit
     from karat.exports import save
 
-    found = check_servers(
+    checked = check_servers(
         file, server, url=url, command=ctx.meta[_COMMAND], calls=calls, seconds=seconds, env_file=env_file
     )
     if junit is not None:
-        save({junit.name: checks_junit(found.servers)}, junit)
-    output.result(str(found), found)
-    return Exit.GATE_MISSED if any(report.failed for report in found.servers) else Exit.DONE
+        save({junit.name: checks_junit(checked.servers)}, junit)
+    output.result(str(checked), checked)
+    return Exit.GATE_MISSED if any(report.failed for report in checked.servers) else Exit.DONE

@@ -60,7 +60,7 @@ def command(
     run_a, condition_a = _split(first, results=results)
     run_b, condition_b = _split(second, results=results, otherwise=run_a)
     with aside():
-        found = compare(
+        comparison = compare(
             run_a,
             run_b,
             condition_a=condition_a,
@@ -69,7 +69,7 @@ def command(
             allow_code=shown.code,
             right=shown.right,
         )
-    output.result(str(found), found.to_builtins())
+    output.result(str(comparison), comparison.to_builtins())
     return Exit.DONE
 
 
@@ -89,9 +89,9 @@ def _ranked(texts: Sequence[str], metric: str | None, shown: options.Shown, *, r
             run, condition = _split(text, results=results, otherwise=run)
             summary = api.summarize(run, scorings=shown.scorings, allow_code=shown.code, right=shown.right)
             sides.append((summary, condition))
-        made = leaderboard(sides, metric=metric)
-    text = render_terminal(leaderboard_document(made))
-    output.result(text, {"format": OUTPUT_FORMAT, **msgspec.to_builtins(made)})
+        ranking = leaderboard(sides, metric=metric)
+    text = render_terminal(leaderboard_document(ranking))
+    output.result(text, {"format": OUTPUT_FORMAT, **msgspec.to_builtins(ranking)})
     return Exit.DONE
 
 

@@ -32,7 +32,7 @@ def command(runs: tuple[str, ...], undo: bool, results: Path, output: Output) ->
     from karat.journal import RunLock
     from karat.journal.compressed import compress_journal, expand_journal
 
-    done, lines, failed = [], [], []
+    rewritten, lines, failed = [], [], []
     for path in [path for run in runs for path in api.folders(run, results=results)]:
         try:
             run = api.open(path)
@@ -46,11 +46,11 @@ def command(runs: tuple[str, ...], undo: bool, results: Path, output: Output) ->
             failed.append(str(error))
             continue
         after = _bytes(run.journal)
-        done.append({"run": str(path), "file": run.journal.name, "bytes_before": before, "bytes": after})
+        rewritten.append({"run": str(path), "file": run.journal.name, "bytes_before": before, "bytes": after})
         sizes = " to ".join(f"{formats.number(size / _MEGABYTE)} MB" for size in (before, after))
         lines.append(formats.clean(f"{path}: {run.journal.name}, {sizes if before != after else 'as it was'}\n"))
     output.say(*(f"warning: {problem}" for problem in failed))
-    output.result("".join(lines), {"runs": done, "problems": failed})
+    output.result("".join(lines), {"runs": rewritten, "problems": failed})
     return Exit.CHANGE_SOMETHING if failed else Exit.DONE
 
 

@@ -66,7 +66,7 @@ def command(  # noqa: PLR0913 - an argument for each option
 
     given: list[tuple[Bound, tuple[str, ...]]] = [("min", least), ("max", most), ("max_drop", drop)]
     low, high, drops = (
-        {one.name: one.value for one in (parse_threshold(text, bound) for text in texts)} for bound, texts in given
+        {rule.name: rule.value for rule in (parse_threshold(text, bound) for text in texts)} for bound, texts in given
     )
     decided = api.gate(run, min=low, max=high, max_drop=drops, baseline=baseline, results=results, corrected=corrected)
     document = gated.gate_document(decided)

@@ -56,9 +56,9 @@ def command(
             summaries.append(api.summarize(api.open(path)))
         except BadRun as error:  # one run that cannot be read hides no other
             output.complain(f"left out: {error}")
-    made = history(summaries, name=name, metric=metric, condition=condition)
+    timeline = history(summaries, name=name, metric=metric, condition=condition)
     if chart is not None:
-        save({chart.name: svg(history_chart(made))}, chart)
-    text = render_terminal(history_document(made))
-    output.result(text, {"format": OUTPUT_FORMAT, **msgspec.to_builtins(made)})
+        save({chart.name: svg(history_chart(timeline))}, chart)
+    text = render_terminal(history_document(timeline))
+    output.result(text, {"format": OUTPUT_FORMAT, **msgspec.to_builtins(timeline)})
     return Exit.DONE

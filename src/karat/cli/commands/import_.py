@@ -70,8 +70,8 @@ def command(
         return Exit.DONE
     if len(paths) > 1 or columns:
         raise BadOption(*(("PATH", "one folder at a time, for drafts") if len(paths) > 1 else ("--map", "is for csv")))
-    found = importing.import_(kind, paths[0], out=out, force=force, settings=settings)
-    output.result(str(found), found)
-    if len(found.drafts) == 1:
-        output.say("", "Next:", f"  {typed('check', found.drafts[0].folder)}")
+    imported = importing.import_(kind, paths[0], out=out, force=force, settings=settings)
+    output.result(str(imported), imported)
+    if len(imported.drafts) == 1:
+        output.say("", "Next:", f"  {typed('check', imported.drafts[0].folder)}")
     return Exit.DONE

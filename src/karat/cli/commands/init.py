@@ -26,9 +26,9 @@ def command(kind: str, folder: Path | None, output: Output) -> Exit:
     """
     from karat.cli.scaffold import scaffold
 
-    made = scaffold(kind, folder or Path(kind))
-    output.result("\n".join(made.files), made)
-    file = str(Path(made.folder) / "experiment.yaml")
+    scaffolded = scaffold(kind, folder or Path(kind))
+    output.result("\n".join(scaffolded.files), scaffolded)
+    file = str(Path(scaffolded.folder) / "experiment.yaml")
     commands = [typed("check", file), typed("run", file)]
     output.say("", "Next:", *(f"  {line}" for line in commands))
     return Exit.DONE

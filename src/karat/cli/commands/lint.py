@@ -23,9 +23,9 @@ def command(linting: options.Linting, output: Output) -> Exit:
     """
     from karat.cli.linting import lint, write_quarantine
 
-    found = lint(linting)
-    output.result(str(found), found)
+    report = lint(linting)
+    output.result(str(report), report)
     if linting.quarantine is not None:
-        output.say(write_quarantine(found, linting.quarantine))
-    output.complain(*found.faults)
-    return Exit.DONE if not found.faults else Exit.CHANGE_SOMETHING
+        output.say(write_quarantine(report, linting.quarantine))
+    output.complain(*report.faults)
+    return Exit.DONE if not report.faults else Exit.CHANGE_SOMETHING

@@ -34,6 +34,6 @@ def command(
     """
     from karat.cli.logging_in import log_in
 
-    done = log_in(file, server, browser=not no_browser, port=port, seconds=seconds, env_file=env_file, show=output.say)
-    output.result(str(done), done)
+    login = log_in(file, server, browser=not no_browser, port=port, seconds=seconds, env_file=env_file, show=output.say)
+    output.result(str(login), login)
     return Exit.DONE

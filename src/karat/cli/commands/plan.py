@@ -103,14 +103,14 @@ def command(  # noqa: PLR0913 - an argument for each option
         if given:
             raise BadOption(given[0], "is only for a plan without RUN; the run already defines it")
         pilot, title, percent = _from_run(run, metric, pair, results)
-    made = plan(
+    planned = plan(
         pilot, delta=difference, power=power, alpha=alpha, questions=questions, repetitions=repetitions or REPETITIONS
     )
-    document = plan_document(made, title=title, percent=percent)
+    document = plan_document(planned, title=title, percent=percent)
     if chart is not None:
-        save({chart.name: svg(plan_chart(made, percent=percent))}, chart)
+        save({chart.name: svg(plan_chart(planned, percent=percent))}, chart)
     text = render_terminal(document)
-    output.result(text, {"format": OUTPUT_FORMAT, "title": title, **msgspec.to_builtins(made)})
+    output.result(text, {"format": OUTPUT_FORMAT, "title": title, **msgspec.to_builtins(planned)})
     return Exit.DONE
 
 

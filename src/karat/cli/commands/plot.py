@@ -54,11 +54,11 @@ def command(
 
     opened = api.open(run, results=results)
     with aside():
-        found = charts(api.summarize(opened, **shown.chosen()))
+        figures = charts(api.summarize(opened, **shown.chosen()))
     folder = out or Path(f"{opened.path.resolve().name}-charts")
-    drawn = draw(found, folder, forms, dark=dark, output=output)
+    drawn = draw(figures, folder, forms, dark=dark, output=output)
     output.result(str(drawn), drawn)
-    if not found:
+    if not figures:
         output.say("nothing was scored, so there are no charts")
     if opened.info.rehearsed:
         output.say(f"warning: {REHEARSED}")

@@ -44,6 +44,6 @@ def command(
         list_tables(opened, output)
         return Exit.DONE
     output.say(f"queried {folders[0]}" if len(folders) == 1 else f"queried {len(folders)} runs in {run}")
-    if any(one.info.rehearsed for one in opened):
+    if any(folder.info.rehearsed for folder in opened):
         output.say(f"warning: {REHEARSED}")
     return Exit.DONE

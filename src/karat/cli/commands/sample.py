@@ -71,7 +71,7 @@ def command(
         f"Fill in the columns, then: {typed('calibrate', shown_path(folder.path), str(place))}",
     )
     if output.as_json:
-        found = {"draw": draw.id, "drawn": len(draw.drawn), "answers": answers, "strata": len(draw.strata)}
+        counts = {"draw": draw.id, "drawn": len(draw.drawn), "answers": answers, "strata": len(draw.strata)}
         shown = {"sheet": str(out)} if out is not None else {"text": sheet}
-        output.result("", {"format": OUTPUT_FORMAT, **found, "metrics": [info.key for info in chosen], **shown})
+        output.result("", {"format": OUTPUT_FORMAT, **counts, "metrics": [info.key for info in chosen], **shown})
     return Exit.DONE

@@ -33,14 +33,14 @@ class _Score(click.Command):
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         rows, commands = _kinds()
-        held = [f"{_ANSWERS}: one answer per row", *(f"{name}: {text}" for name, text in rows.items())]
-        held += [f"{name}: {command.short_help}" for name, command in commands.items()]
+        contents = [f"{_ANSWERS}: one answer per row", *(f"{name}: {text}" for name, text in rows.items())]
+        contents += [f"{name}: {command.short_help}" for name, command in commands.items()]
         kind = click.Option(
             ["--kind"],
             type=click.Choice([_ANSWERS, *rows, *commands]),
             default=_ANSWERS,
             show_default=True,
-            help=f"What the file holds. {'. '.join(held)}.",
+            help=f"What the file holds. {'. '.join(contents)}.",
         )
         own = super().get_params(ctx)
         at = [param.name for param in own].index("results")

@@ -26,6 +26,6 @@ def command(runs: tuple[str, ...], results: Path, output: Output) -> Exit:
     """
     from karat.cli.verifying import check
 
-    found = check(runs, results)
-    output.result(str(found), found)
-    return Exit.DONE if found.ok else Exit.CHANGE_SOMETHING
+    checked = check(runs, results)
+    output.result(str(checked), checked)
+    return Exit.DONE if checked.ok else Exit.CHANGE_SOMETHING

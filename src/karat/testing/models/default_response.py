@@ -36,10 +36,10 @@ def default_response(request: Request) -> ScriptedResponse:
     """
     output = _output_tool(request)
     results = _results(request)
-    found = None if results else _search_tool(request, but=output)
+    search = None if results else _search_tool(request, but=output)
     calls = [] if results else _skill(request)
-    if found is not None:
-        tool, name = found
+    if search is not None:
+        tool, name = search
         calls.append(ToolUse(name=tool.name, arguments=_arguments(tool, request, query=name)))
     if calls:
         return ScriptedResponse(tool_calls=tuple(calls))
@@ -93,7 +93,7 @@ def _search_tool(request: Request, *, but: OfferedTool | None) -> tuple[OfferedT
 
 def _query_name(schema: JsonObject) -> str:
     properties = schema.get("properties") or {}
-    texts = [name for name, one in properties.items() if isinstance(one, Mapping) and one.get("type") == "string"]
+    texts = [name for name, field in properties.items() if isinstance(field, Mapping) and field.get("type") == "string"]
     known = [name for name in _QUERY_NAMES if name in texts]
     required = [name for name in schema.get("required") or [] if name in texts]
     if any(map(_RUN.search, required)):
@@ -104,18 +104,18 @@ def _query_name(schema: JsonObject) -> str:
 
 def _arguments(tool: OfferedTool, request: Request, *, query: str) -> dict[str, object]:
     properties = tool.schema.get("properties") or {}
-    made = {
+    arguments = {
         name: value_of(properties.get(name, {}), f"{request.digest}.{name}", root=tool.schema)
         for name in tool.schema.get("required") or []
     }
-    return {**made, query: request.question}
+    return {**arguments, query: request.question}
 
 
 def _schema_in(text: str) -> dict[str, object] | None:
     """The JSON schema in a prompt, where pydantic-ai puts it for models without structured output."""
-    for found in re.finditer(r"schema[^{]{0,80}(\{)", text, re.IGNORECASE):
+    for match in re.finditer(r"schema[^{]{0,80}(\{)", text, re.IGNORECASE):
         try:
-            value, _ = json.JSONDecoder().raw_decode(text, found.start(1))
+            value, _ = json.JSONDecoder().raw_decode(text, match.start(1))
         except ValueError:
             continue
         if isinstance(value, dict) and ("properties" in value or "$ref" in value):
@@ -177,8 +177,8 @@ def _resolved(schema: Mapping[str, Any], root: Mapping[str, Any]) -> JsonObject:
         if choices is None:
             break
         chosen = next((choice for choice in choices if choice.get("type") != "null"), choices[0])
-        rest = {key: value for key, value in schema.items() if key not in ("anyOf", "oneOf", "allOf")}
-        schema = {**rest, **chosen}
+        others = {key: value for key, value in schema.items() if key not in ("anyOf", "oneOf", "allOf")}
+        schema = {**others, **chosen}
     return dict(schema)
 
 
@@ -246,13 +246,13 @@ def _answer(wanted: str, dice: random.Random) -> str:
 
 def _span(wanted: str) -> tuple[float, float] | None:
     """The range of a number, as far as the form states it; None if it does not ask for a number."""
-    found = next((hit.groupdict() for pattern in (_FROM_TO, _LEAST, _MOST) if (hit := pattern.search(wanted))), None)
-    if found is None:
+    limits = next((hit.groupdict() for pattern in (_FROM_TO, _LEAST, _MOST) if (hit := pattern.search(wanted))), None)
+    if limits is None:
         return (1.0, _SPAN) if re.search(r"\bnumber\b", wanted) else None
-    if "low" not in found:
-        return float(found["high"]) - _SPAN, float(found["high"])
-    low = float(found["low"])
-    return low, float(found["high"]) if "high" in found else low + _SPAN
+    if "low" not in limits:
+        return float(limits["high"]) - _SPAN, float(limits["high"])
+    low = float(limits["low"])
+    return low, float(limits["high"]) if "high" in limits else low + _SPAN
 
 
 def _between(low: float, high: float, dice: random.Random) -> str:

@@ -68,13 +68,13 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     @property
     def tool_results(self) -> tuple[str, ...]:
         """The results of tools since the last user message."""
-        found = []
+        results = []
         for message in reversed(self.messages):
             if message.role == "user":
                 break
             if message.role == "tool":
-                found.append(message.text)
-        return tuple(reversed(found))
+                results.append(message.text)
+        return tuple(reversed(results))
 
     def offered(self, name: str) -> OfferedTool | None:
         """The tool with this name, or whose prefixed name (`mcp__docs__search`, `docs_search`) ends with it."""
@@ -148,28 +148,28 @@ def _refuse_loose_ends(messages: Iterable[Message]) -> None:
                 raise BadRequest(f"messages: a tool call has no result: {', '.join(open_calls)}")
             open_calls = dict.fromkeys(message.tool_call_ids)
             continue
-        for one in message.tool_call_ids:
-            if one not in open_calls:
-                raise BadRequest(f"messages: a result answers no tool call right before it: {one}")
-            del open_calls[one]
+        for call in message.tool_call_ids:
+            if call not in open_calls:
+                raise BadRequest(f"messages: a result answers no tool call right before it: {call}")
+            del open_calls[call]
     if open_calls:
         raise BadRequest(f"messages: a tool call has no result: {', '.join(open_calls)}")
 
 
 def _chat(body: JsonObject) -> JsonObject:
     messages, system = [], []
-    for one in _listed(body, "messages"):
-        if one["role"] in ("system", "developer"):
-            system.append(_text(one["content"]))
-        elif one["role"] == "tool":
-            messages.append(Message(role="tool", text=_text(one["content"]), tool_call_ids=(one["tool_call_id"],)))
-        elif one["role"] == "assistant":
-            listed = one.get("tool_calls") or []
+    for entry in _listed(body, "messages"):
+        if entry["role"] in ("system", "developer"):
+            system.append(_text(entry["content"]))
+        elif entry["role"] == "tool":
+            messages.append(Message(role="tool", text=_text(entry["content"]), tool_call_ids=(entry["tool_call_id"],)))
+        elif entry["role"] == "assistant":
+            listed = entry.get("tool_calls") or []
             calls, ids = tuple(_function(call)["name"] for call in listed), tuple(call["id"] for call in listed)
-            text = _text(one.get("content"))
+            text = _text(entry.get("content"))
             messages.append(Message(role="assistant", text=text, tool_calls=calls, tool_call_ids=ids))
         else:
-            messages.append(Message(role="user", text=_text(one["content"])))
+            messages.append(Message(role="user", text=_text(entry["content"])))
     tools = [_offered(_function(tool), "parameters") for tool in body.get("tools") or []]
     asked = body.get("response_format") or {}
     return {
@@ -185,21 +185,21 @@ def _responses(body: JsonObject) -> JsonObject:
     given = body.get("input")
     items = [{"role": "user", "content": given}] if isinstance(given, str) else _listed(body, "input")
     messages, system = [], [body.get("instructions") or ""]
-    for one in items:
-        kind, role = one.get("type", "message"), one.get("role")
+    for item in items:
+        kind, role = item.get("type", "message"), item.get("role")
         if kind == "function_call_output":
-            messages.append(Message(role="tool", text=_text(one["output"]), tool_call_ids=(one["call_id"],)))
+            messages.append(Message(role="tool", text=_text(item["output"]), tool_call_ids=(item["call_id"],)))
         elif role in ("system", "developer"):
-            system.append(_text(one["content"]))
+            system.append(_text(item["content"]))
         elif role == "user":
-            messages.append(Message(role="user", text=_text(one["content"])))
+            messages.append(Message(role="user", text=_text(item["content"])))
         else:
             # One response of the model is several items here: its thoughts, its text, its calls.
             before = messages.pop() if messages and messages[-1].role == "assistant" else Message(role="assistant")
-            text = before.text + (_text(one["content"]) if kind == "message" else "")
+            text = before.text + (_text(item["content"]) if kind == "message" else "")
             calls, ids = before.tool_calls, before.tool_call_ids
             if kind == "function_call":
-                calls, ids = (*calls, one["name"]), (*ids, one["call_id"])
+                calls, ids = (*calls, item["name"]), (*ids, item["call_id"])
             messages.append(Message(role="assistant", text=text, tool_calls=calls, tool_call_ids=ids))
     tools = [_offered(tool, "parameters") for tool in body.get("tools") or [] if tool.get("type") == "function"]
     asked = (body.get("text") or {}).get("format") or {}
@@ -215,12 +215,12 @@ def _responses(body: JsonObject) -> JsonObject:
 def _messages(body: JsonObject) -> JsonObject:
     messages: list[Message] = []
     asides = []
-    for one in _listed(body, "messages"):
-        blocks = [{"type": "text", "text": one["content"]}] if isinstance(one["content"], str) else one["content"]
-        if one["role"] == "system":
+    for entry in _listed(body, "messages"):
+        blocks = [{"type": "text", "text": entry["content"]}] if isinstance(entry["content"], str) else entry["content"]
+        if entry["role"] == "system":
             asides.append(_text(blocks))
             continue
-        if one["role"] == "assistant":
+        if entry["role"] == "assistant":
             listed = [block for block in blocks if block["type"] == "tool_use"]
             calls, ids = tuple(block["name"] for block in listed), tuple(block["id"] for block in listed)
             messages.append(Message(role="assistant", text=_text(blocks), tool_calls=calls, tool_call_ids=ids))
@@ -253,11 +253,11 @@ def _gemini(body: JsonObject) -> JsonObject:
     messages: list[Message] = []
     called: Counter[str] = Counter()  # ids are optional: the n-th result of a tool belongs to its n-th call
     returned: Counter[str] = Counter()
-    for one in _listed(body, "contents"):
-        text = "".join(part["text"] for part in one["parts"] if "text" in part and not part.get("thought"))
-        calls = [part["functionCall"]["name"] for part in one["parts"] if "functionCall" in part]
-        results = [part["functionResponse"] for part in one["parts"] if "functionResponse" in part]
-        if one.get("role") == "model":
+    for content in _listed(body, "contents"):
+        text = "".join(part["text"] for part in content["parts"] if "text" in part and not part.get("thought"))
+        calls = [part["functionCall"]["name"] for part in content["parts"] if "functionCall" in part]
+        results = [part["functionResponse"] for part in content["parts"] if "functionResponse" in part]
+        if content.get("role") == "model":
             ids = tuple(_numbered(name, called) for name in calls)
             messages.append(Message(role="assistant", text=text, tool_calls=tuple(calls), tool_call_ids=ids))
             continue
@@ -296,10 +296,10 @@ _READ = {
 
 
 def _listed(body: JsonObject, name: str) -> Iterable[JsonObject]:
-    found = body.get(name)
-    if not isinstance(found, list) or not found:
+    items = body.get(name)
+    if not isinstance(items, list) or not items:
         raise BadRequest(f"{name}: a non-empty list is required")
-    return found
+    return items
 
 
 def _text(content: Any) -> str:
@@ -314,8 +314,8 @@ def _unreminded(text: str) -> str:
 
 
 def _function(tool: Mapping[str, Any]) -> Mapping[str, Any]:
-    found = tool.get("function") or tool.get("custom") or {}
-    return found if isinstance(found, Mapping) else {}
+    function = tool.get("function") or tool.get("custom") or {}
+    return function if isinstance(function, Mapping) else {}
 
 
 def _offered(tool: Mapping[str, Any], schema: str) -> OfferedTool:

@@ -190,8 +190,8 @@ class ScriptPlayer:
 def _filled(response: ScriptedResponse, request: Request) -> ScriptedResponse:
     """The response with its templates filled in, and its tool calls under the offered names."""
     if response.improvise:
-        made = default_response(request)
-        return response.model_copy(update={"text": made.text, "tool_calls": made.tool_calls})
+        improvised = default_response(request)
+        return response.model_copy(update={"text": improvised.text, "tool_calls": improvised.tool_calls})
     calls = []
     for call in response.tool_calls:
         tool = request.offered(call.name)

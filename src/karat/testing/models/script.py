@@ -130,7 +130,7 @@ class Rule(BaseModel):
     @classmethod
     def _text_is_a_response(cls, value: object) -> object:
         listed = value if isinstance(value, list | tuple) else [value]
-        return tuple({"text": one} if isinstance(one, str) else one for one in listed)
+        return tuple({"text": item} if isinstance(item, str) else item for item in listed)
 
 
 class Script(BaseModel):
@@ -177,7 +177,7 @@ def read_script(source: Script | Sequence[object] | Mapping[str, object] | Path 
 def filled(value: object, request: Request) -> object:
     """The value with the templates in its texts filled in; the inserted texts are not searched for templates."""
     if isinstance(value, str):
-        return _SLOT.sub(lambda found: _put(found[1], request), value) if "{{" in value else value
+        return _SLOT.sub(lambda match: _put(match[1], request), value) if "{{" in value else value
     if isinstance(value, Mapping):
         return {key: filled(item, request) for key, item in value.items()}
     return [filled(item, request) for item in value] if isinstance(value, list | tuple) else value

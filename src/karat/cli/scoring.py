@@ -207,12 +207,12 @@ def execution_of(run: RunFolder) -> Execution:
 
     nested: dict[str, Any] = {}
     for key, choice in run.info.experiment.items():
-        section, *rest = key.split(".")
+        section, *parts = key.split(".")
         here: Any = nested
-        for part in rest[:-1] if section == "execution" else ():
+        for part in parts[:-1] if section == "execution" else ():
             here = here.setdefault(part, {}) if isinstance(here, dict) else None
-        if section == "execution" and rest and isinstance(here, dict):
-            here[rest[-1]] = choice.value
+        if section == "execution" and parts and isinstance(here, dict):
+            here[parts[-1]] = choice.value
     try:
         return Execution.model_validate(nested)
     except ValidationError as error:

@@ -82,8 +82,8 @@ def trials_of(reading: Reading) -> dict[str, str]:
 
 def appended_only(before: bytes, after: bytes) -> list[str]:
     """Nothing that was in the journal may change or vanish."""
-    whole = before[: before.rfind(b"\n") + 1]
-    return [] if after.startswith(whole) else ["what was in the journal has changed"]
+    complete = before[: before.rfind(b"\n") + 1]
+    return [] if after.startswith(complete) else ["what was in the journal has changed"]
 
 
 def acknowledged(events: Iterable[Entry], reading: Reading) -> list[str]:
@@ -182,12 +182,12 @@ def totals(reading: Reading) -> dict[str, Any]:
     return rows
 
 
-def equal(found: dict[str, Any], reference: dict[str, Any]) -> list[str]:
+def equal(faulty: dict[str, Any], reference: dict[str, Any]) -> list[str]:
     """Compares the totals of a run with those of the same run without faults."""
-    complaints = [f"{key}: not in the run" for key in reference.keys() - found.keys()]
-    complaints += [f"{key}: only in the run with faults" for key in found.keys() - reference.keys()]
-    for key in sorted(found.keys() & reference.keys()):
-        ours, theirs = found[key], reference[key]
+    complaints = [f"{key}: not in the run" for key in reference.keys() - faulty.keys()]
+    complaints += [f"{key}: only in the run with faults" for key in faulty.keys() - reference.keys()]
+    for key in sorted(faulty.keys() & reference.keys()):
+        ours, theirs = faulty[key], reference[key]
         if isinstance(ours, dict) and ours["asks"]:
             ours, theirs = ours["values"], theirs["values"]
         if ours != theirs:
@@ -263,7 +263,7 @@ def _left(folder: Path, marker: str, connections: Any, temporary: bool) -> list[
 
 def processes(folder: Path, marker: str) -> list[tuple[int, str]]:
     """Processes that have the marker in their environment, or work in the folder or name it."""
-    found = []
+    running = []
     for name in filter(str.isdigit, os.listdir("/proc")):
         if int(name) == os.getpid():
             continue
@@ -276,5 +276,5 @@ def processes(folder: Path, marker: str) -> list[tuple[int, str]]:
         except (OSError, ProcessLookupError):
             continue  # it has ended
         if marker.encode() in environment or str(folder).encode() in line or here.startswith(str(folder)):
-            found.append((int(name), line.replace(b"\0", b" ").decode("utf-8", "replace")[:200]))
-    return found
+            running.append((int(name), line.replace(b"\0", b" ").decode("utf-8", "replace")[:200]))
+    return running

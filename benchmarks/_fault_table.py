@@ -81,6 +81,6 @@ class Table:
         """Prints the survived runs by fault."""
         section = self.section()
         print()
-        for name, made, survived in [section["columns"], *section["rows"]]:
-            print(f"{name:44} {made:>5} {survived:>9}")
+        for name, injected, survived in [section["columns"], *section["rows"]]:
+            print(f"{name:44} {injected:>5} {survived:>9}")
         print(*section["notes"], *section["verdicts"], sep="\n")

@@ -277,8 +277,8 @@ class LoopbackServer(threading.Thread):
     async def _model(self, connection: Connection, call: HttpRequest, body: dict[str, Any]) -> None:
         request = read_request("chat", number=0, path=call.path, headers=call.headers, body=body)
         if request.model == "judge":
-            found = re.findall(r"\((\w+\|\w+\|\d+\|\d+)\)", request.question)
-            at, key = "judge", found[-1]
+            keys = re.findall(r"\((\w+\|\w+\|\d+\|\d+)\)", request.question)
+            at, key = "judge", keys[-1]
             fault = ledger.asked(at, key, self._folder)
             values = value_of(request.tools[0].schema, key)
             if fault == "out_of_range":

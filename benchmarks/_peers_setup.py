@@ -83,10 +83,10 @@ def install(name: str) -> Installed:
     elif name.startswith("karat"):
         _quietly(python, "-m", "pip", "install", "--quiet", "--force-reinstall", "--no-deps", str(ROOT))
     text = subprocess.run([python, "-c", CONTENTS], check=True, stdout=subprocess.PIPE, text=True).stdout
-    found, megabytes = json.loads(text)
+    packages, megabytes = json.loads(text)
     project = name.removesuffix("-chat").replace("karat", "karat-eval")
-    normal = {key.replace("_", "-").lower(): version for key, version in found.items()}
-    return Installed(normal[project], len(found), megabytes)
+    normal = {key.replace("_", "-").lower(): version for key, version in packages.items()}
+    return Installed(normal[project], len(packages), megabytes)
 
 
 def _quietly(*argv: str) -> None:
@@ -131,10 +131,10 @@ print(json.dumps({"code": code, "cpu": used.ru_utime + used.ru_stime, "seconds":
 def measured(argv: Sequence[str], *, folder: Path, env: Mapping[str, str]) -> Used:
     """Runs one process in a folder. Exits if it fails."""
     wrapped = [sys.executable, "-I", "-S", "-c", MEASURE, *argv]
-    done = subprocess.run(wrapped, cwd=folder, env=env, capture_output=True, check=True)
-    figures = json.loads(done.stdout)
+    process = subprocess.run(wrapped, cwd=folder, env=env, capture_output=True, check=True)
+    figures = json.loads(process.stdout)
     if code := figures.pop("code"):
-        raise SystemExit(f"{done.stderr.decode(errors='replace')[-3000:]}\n{' '.join(argv)}: exit {code}")
+        raise SystemExit(f"{process.stderr.decode(errors='replace')[-3000:]}\n{' '.join(argv)}: exit {code}")
     return Used(**figures)
 
 

@@ -45,9 +45,9 @@ def add_option(parser: argparse.ArgumentParser) -> None:
 
 def parser(about: str | None) -> argparse.ArgumentParser:
     """A benchmark's command line, with `--json`. `about`: its docstring, whose first line is shown."""
-    made = argparse.ArgumentParser(description=(about or "").partition("\n")[0])
-    add_option(made)
-    return made
+    options = argparse.ArgumentParser(description=(about or "").partition("\n")[0])
+    add_option(options)
+    return options
 
 
 def write(path: Path | None, *sections: Section) -> None:
@@ -55,14 +55,14 @@ def write(path: Path | None, *sections: Section) -> None:
     if path is None:
         return
     arguments = [Path(word).name if word.startswith("/") else word for word in sys.argv[1:]]
-    made = {
+    origin = {
         "date": datetime.now(UTC).strftime("%Y-%m-%d"),
         "machine": machine(),
         "karat": importlib.metadata.version("karat-eval"),
         "command": " ".join(["python", f"benchmarks/{Path(sys.argv[0]).name}", *arguments]),
     }
     path.parent.mkdir(parents=True, exist_ok=True)
-    text = json.dumps([{**section, **made} for section in sections], indent=1, ensure_ascii=False)
+    text = json.dumps([{**section, **origin} for section in sections], indent=1, ensure_ascii=False)
     path.write_text(text + "\n", encoding="utf-8")
     if path.resolve().parent == MEASURED:
         PAGE.write_text(page(), encoding="utf-8")
@@ -100,16 +100,16 @@ def page() -> str:
 
 def markdown(section: Section) -> str:
     """One section of the page."""
-    made = [section.get("date", "no date"), section.get("machine", "unknown machine")]
-    made += [f"karat {section['karat']}"] if "karat" in section else []
-    made += [f"{name} {version}" for name, version in section.get("versions", {}).items()]
+    facts = [section.get("date", "no date"), section.get("machine", "unknown machine")]
+    facts += [f"karat {section['karat']}"] if "karat" in section else []
+    facts += [f"{name} {version}" for name, version in section.get("versions", {}).items()]
     lines = [f"## {section['title']}", ""]
     lines += [section["about"], ""] if section.get("about") else []
     lines += [_row(section["columns"]), "|---" + "|--:" * (len(section["columns"]) - 1) + "|"]
     lines += map(_row, section["rows"])
     for key in ("verdicts", "notes"):
         lines += ["", *(f"* {line}" for line in section[key])] if section.get(key) else []
-    lines += ["", f"{', '.join(made)}." + (f" `{section['command']}`" if "command" in section else "")]
+    lines += ["", f"{', '.join(facts)}." + (f" `{section['command']}`" if "command" in section else "")]
     return "\n".join(lines) + "\n"
 
 

@@ -70,25 +70,25 @@ def beside_pingouin(limits: Limits, t: Any, n1: Any, n2: Any, ours: float) -> No
     from pingouin import bayesfactor_ttest
 
     sizes = list(zip(t[:FEW].tolist(), n1[:FEW].tolist(), n2[:FEW].tolist(), strict=True))
-    theirs = limits.timed(lambda: [log_of(bayesfactor_ttest, *each) for each in sizes]) * MANY / FEW
+    theirs = limits.timed(lambda: [log_of(bayesfactor_ttest, *size) for size in sizes]) * MANY / FEW
     verdict = limits.check("pingouin's time against ours", theirs / ours, "≥", 80, "×")
     limits.row("pingouin, scaled to 1,000,000", theirs, note=f"{theirs / ours:,.0f} × ours, {verdict}")
     if not VECTORS.is_file():
         print("no ../shared/data: accuracy is not compared")
         return
-    rows = [one for one in json.loads(VECTORS.read_text()) if one["quantity"] == "ln_bf10_jzs_ttest"]
-    rows = [one for one in rows if one["inputs"]["alternative"] == "two-sided" and one["rel_tol"] <= 1e-11]
+    rows = [row for row in json.loads(VECTORS.read_text()) if row["quantity"] == "ln_bf10_jzs_ttest"]
+    rows = [row for row in rows if row["inputs"]["alternative"] == "two-sided" and row["rel_tol"] <= 1e-11]
     worst = {"karat": 0.0, "pingouin": 0.0}
     failed = dict.fromkeys(worst, 0)
-    for one in rows:
-        given = one["inputs"]
-        found = {
+    for row in rows:
+        given = row["inputs"]
+        values = {
             "karat": log_bf10_ttest(given["t"], given["n1"], given["n2"] or None, rscale=given["rscale"]),
             "pingouin": log_of(bayesfactor_ttest, given["t"], given["n1"], given["n2"] or None, r=given["rscale"]),
         }
-        for name, value in found.items():
+        for name, value in values.items():
             if math.isfinite(value):
-                worst[name] = max(worst[name], abs(value - one["expected"]))
+                worst[name] = max(worst[name], abs(value - row["expected"]))
             else:
                 failed[name] += 1
     for name, error in worst.items():
@@ -99,10 +99,10 @@ def beside_pingouin(limits: Limits, t: Any, n1: Any, n2: Any, ours: float) -> No
 def log_of(function: Callable[..., Any], *arguments: Any, **options: Any) -> float:
     """Ln of a Bayes factor; NaN if there is none: pingouin divides by 0 if the evidence is strong."""
     try:
-        found = float(function(*arguments, **options))
+        factor = float(function(*arguments, **options))
     except ArithmeticError:
         return math.nan
-    return math.log(found) if found > 0 and math.isfinite(found) else math.nan
+    return math.log(factor) if factor > 0 and math.isfinite(factor) else math.nan
 
 
 def study_tests(rng: np.random.Generator) -> list[StudyTest]:

@@ -71,16 +71,16 @@ def main() -> None:
 def report(rounds: dict[str, list[dict[str, float]]], trials: int, file: Path | None) -> None:
     """Prints the table and the verdicts."""
     limits = Limits()
-    least = {name: min(found, key=lambda one: one["cpu"]) for name, found in rounds.items() if found}
+    least = {name: min(runs, key=lambda run: run["cpu"]) for name, runs in rounds.items() if runs}
     print(f"{trials:,} trials, {AT_ONCE} at a time, one tool call each")
     print(f"{'':14} {'CPU ms/trial':>12} {'trials/s':>9} {'MB then':>8} {'MB end':>8}")
-    for name, one in least.items():
-        limits.note(f"{name}: processor time a trial", 1000 * one["cpu"] / trials, "ms")
+    for name, run in least.items():
+        limits.note(f"{name}: processor time a trial", 1000 * run["cpu"] / trials, "ms")
         row = (
-            f"{1000 * one['cpu'] / trials:12.2f} {trials / one['seconds']:9.1f} {one['middle']:8.1f} {one['end']:8.1f}"
+            f"{1000 * run['cpu'] / trials:12.2f} {trials / run['seconds']:9.1f} {run['middle']:8.1f} {run['end']:8.1f}"
         )
         print(f"{name:14} {row}")
-    ratio = {name: least["karat"]["cpu"] / found["cpu"] for name, found in least.items()}
+    ratio = {name: least["karat"]["cpu"] / run["cpu"] for name, run in least.items()}
     verdict = limits.check("karat's CPU time against the bare requests", ratio["requests"], "≤", 1.2, "×")
     print(f"karat takes {ratio['requests']:.2f} × the CPU time of the bare requests ({verdict})")
     if "Agent" in ratio:
@@ -113,9 +113,9 @@ def one_round(name: str, url: str, trials: int) -> dict[str, float]:
     """Runs all trials in a process of its own."""
     argv = [sys.executable, __file__, "--ask", name, "--url", url, "--trials", str(trials)]
     environment = {**os.environ, "OPENAI_API_KEY": "none", "PYTHONWARNINGS": "ignore"}
-    done = subprocess.run(argv, env=environment, capture_output=True, text=True, check=True)
-    found: dict[str, float] = json.loads(done.stdout)
-    return found
+    process = subprocess.run(argv, env=environment, capture_output=True, text=True, check=True)
+    figures: dict[str, float] = json.loads(process.stdout)
+    return figures
 
 
 Tick = Callable[[], None]
@@ -204,9 +204,9 @@ async def by_requests(url: str, trials: int, tick: Tick) -> None:
         listed = (await client.list_tools()).tools
         offered = [
             ToolDefinition(
-                name=one.name, description=one.description, parameters_json_schema=one.input_schema, strict=False
+                name=tool.name, description=tool.description, parameters_json_schema=tool.input_schema, strict=False
             )
-            for one in listed
+            for tool in listed
         ]
         parameters = ModelRequestParameters(function_tools=offered)
 

@@ -74,8 +74,8 @@ def winner(path: Path) -> str | None:
 def promised(pilot: Path) -> int:
     """The number of questions that `karat plan` asks for, with one repetition each."""
     command = [sys.executable, "-m", "karat", "plan", str(pilot), "--metric", "equals", "--difference", str(EFFECT)]
-    done = subprocess.run([*command, "--json"], capture_output=True, check=True)
-    return next(row["questions"] for row in json.loads(done.stdout)["needed"] if row["repetitions"] == 1)
+    process = subprocess.run([*command, "--json"], capture_output=True, check=True)
+    return next(row["questions"] for row in json.loads(process.stdout)["needed"] if row["repetitions"] == 1)
 
 
 def simulated(rng: np.random.Generator, questions: int, better: float) -> float:
@@ -121,12 +121,12 @@ def main() -> None:
         print(
             f"{exact} questions, by the true variances: found in {power:.3f}", limits.check("power", power, "≥", 0.77)
         )
-        found = [winner(real(helped, "good", folder, questions=questions)) for _ in range(whole)]
+        wins = [winner(real(helped, "good", folder, questions=questions)) for _ in range(whole)]
         print(
-            f"{whole} whole runs of {questions} questions: `with` wins in {found.count('with')}, `without` in", end=" "
+            f"{whole} whole runs of {questions} questions: `with` wins in {wins.count('with')}, `without` in", end=" "
         )
-        print(found.count("without"), limits.check("false winners", found.count("without"), "≤", 0))
-        limits.note("`with` wins", found.count("with"), f"of {whole}")
+        print(wins.count("without"), limits.check("false winners", wins.count("without"), "≤", 0))
+        limits.note("`with` wins", wins.count("with"), f"of {whole}")
     about = f"Real Claude Code, scripted model: {SIMULATED:,} simulated runs, {runs} whole A/A runs, {whole} others."
     results.write(options.json, limits.section("Skills of Claude Code as a factor", about))
     limits.exit()

@@ -163,42 +163,42 @@ def world(rng: np.random.Generator, *, studies: int = 12, findings: int = 4) -> 
 
 
 def simulate(
-    what: str, *, runs: int, replicates: int = 400, studies: int = 12, seed: int = 1, times: int = 4
+    name: str, *, runs: int, replicates: int = 400, studies: int = 12, seed: int = 1, times: int = 4
 ) -> tuple[float, int]:
     """The share of intervals that cover their estimand, and the number of intervals.
 
     `times`: how many experiments give the expectation for each that has an interval.
     """
     rng = np.random.default_rng(seed)
-    if what == "PAS of one test":
-        held = one_test(rng, runs)
-    elif what == "ECS for new studies":
-        held = new_studies(rng, runs)
-    elif what.endswith("drawn"):
-        group = 8 if "groups" in what else 1
-        held = populations(rng, runs, replicates, ecs=what.startswith("ECS"), studies=studies, times=times, group=group)
+    if name == "PAS of one test":
+        hits = one_test(rng, runs)
+    elif name == "ECS for new studies":
+        hits = new_studies(rng, runs)
+    elif name.endswith("drawn"):
+        group = 8 if "groups" in name else 1
+        hits = populations(rng, runs, replicates, ecs=name.startswith("ECS"), studies=studies, times=times, group=group)
     else:
-        held = fixed_studies(rng, runs, replicates, ecs=what.startswith("ECS"), studies=studies, times=times)
-    return float(np.mean(held)), len(held)
+        hits = fixed_studies(rng, runs, replicates, ecs=name.startswith("ECS"), studies=studies, times=times)
+    return float(np.mean(hits)), len(hits)
 
 
 def fixed_studies(
     rng: np.random.Generator, runs: int, replicates: int, *, ecs: bool, studies: int, times: int
 ) -> list[bool]:
-    held: list[bool] = []
-    each = min(50, max(1, runs // 4))  # many worlds: a single one may be lucky
-    while len(held) < runs:
+    hits: list[bool] = []
+    intervals = min(50, max(1, runs // 4))  # many worlds: a single one may be lucky
+    while len(hits) < runs:
         place = world(rng, studies=studies)
-        found, spans = [], []
-        for run in range(times * each):  # all for the expectation, some with intervals
+        scores, spans = [], []
+        for run in range(times * intervals):  # all for the expectation, some with intervals
             agreement = score_tests(place.run(rng))
-            found.append(agreement.benchmark.ecs.value if ecs else agreement.benchmark.pas)
-            if run < each:
+            scores.append(agreement.benchmark.ecs.value if ecs else agreement.benchmark.pas)
+            if run < intervals:
                 sure = score_uncertainty(agreement, rng=rng, replicates=replicates)
                 spans.append((sure.ecs_fixed if ecs else sure.pas)["benchmark", ""])
-        expected = float(np.mean(found))
-        held += [span.low <= expected <= span.high for span in spans]
-    return held
+        expected = float(np.mean(scores))
+        hits += [span.low <= expected <= span.high for span in spans]
+    return hits
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -213,10 +213,10 @@ class Population:
     def run(self, rng: np.random.Generator, name: str) -> tuple[list[StudyTest], list[TestRows]]:
         """An experiment: its tests, and the rows behind them."""
         rows = asked(rng, self.people, self.effects, group=self.group)
-        sides = [side_of(one) for one in rows]
+        sides = [side_of(row) for row in rows]
         tests = [
-            StudyTest(study=name, finding=f"F{at}", test="T", kind=one.kind, human=human, agent=side)
-            for at, (one, human, side) in enumerate(zip(rows, self.human, sides, strict=True))
+            StudyTest(study=name, finding=f"F{at}", test="T", kind=row.kind, human=human, agent=side)
+            for at, (row, human, side) in enumerate(zip(rows, self.human, sides, strict=True))
         ]
         return tests, rows
 
@@ -226,7 +226,7 @@ def population(rng: np.random.Generator, *, group: int) -> Population:
     people = int(rng.integers(20, 100)) if group == 1 else 5 * group
     human = np.append(rng.normal(0.4, 0.4, 3) + rng.normal(0, 0.3), rng.uniform(-0.2, 0.6))
     agent = np.append(0.7 * human[:3] + rng.normal(0.2, 0.35, 3), rng.uniform(-0.2, 0.6))
-    sides = tuple(side_of(one) for one in asked(rng, people, human, group=1))
+    sides = tuple(side_of(row) for row in asked(rng, people, human, group=1))
     return Population(people=people, effects=agent, human=sides, group=group)
 
 
@@ -238,7 +238,7 @@ def asked(rng: np.random.Generator, people: int, effects: np.ndarray, *, group: 
     if group > 1:  # a tenth of the variance is the group's
         shared = rng.standard_normal((2, units.max() + 1))[:, units]
         own, other = (
-            math.sqrt(0.9) * one + math.sqrt(0.1) * both for one, both in zip((own, other), shared, strict=True)
+            math.sqrt(0.9) * single + math.sqrt(0.1) * both for single, both in zip((own, other), shared, strict=True)
         )
     x = own + effects[0] * (arm == 0)
     y = rho * own + math.sqrt(1 - rho * rho) * other + effects[1] * (arm == 0)
@@ -266,22 +266,22 @@ def side_of(rows: TestRows) -> Side:
 def populations(
     rng: np.random.Generator, runs: int, replicates: int, *, ecs: bool, studies: int, times: int, group: int
 ) -> list[bool]:
-    held: list[bool] = []
-    each = min(50, max(1, runs // 4))
-    while len(held) < runs:
+    hits: list[bool] = []
+    intervals = min(50, max(1, runs // 4))
+    while len(hits) < runs:
         place = [population(rng, group=group) for _ in range(studies)]
-        found, spans = [], []
-        for run in range(times * each):
-            made = [one.run(rng, f"s{at}") for at, one in enumerate(place)]
-            agreement = score_tests([test for tests, _ in made for test in tests])
-            found.append(agreement.benchmark.ecs.value if ecs else agreement.benchmark.pas)
-            if run < each:
-                draws = join_draws([drawn(rows, agreement, rng, replicates) for _, rows in made])
+        scores, spans = [], []
+        for run in range(times * intervals):
+            experiments = [study.run(rng, f"s{at}") for at, study in enumerate(place)]
+            agreement = score_tests([test for tests, _ in experiments for test in tests])
+            scores.append(agreement.benchmark.ecs.value if ecs else agreement.benchmark.pas)
+            if run < intervals:
+                draws = join_draws([drawn(rows, agreement, rng, replicates) for _, rows in experiments])
                 sure = score_uncertainty(agreement, rng=rng, draws=draws)
                 spans.append((sure.ecs_fixed if ecs else sure.pas)["benchmark", ""])
-        expected = float(np.mean(found))
-        held += [span.low <= expected <= span.high for span in spans]
-    return held
+        expected = float(np.mean(scores))
+        hits += [span.low <= expected <= span.high for span in spans]
+    return hits
 
 
 def drawn(rows: list[TestRows], agreement: Agreement, rng: np.random.Generator, replicates: int) -> Draws:
@@ -290,30 +290,30 @@ def drawn(rows: list[TestRows], agreement: Agreement, rng: np.random.Generator, 
     strata = np.repeat([0, 1], units // 2)
     weights = np.concatenate(list(multiplicities(strata, rng=rng, replicates=replicates)))
     method = {score.test.kind: score.method for score in agreement.tests}
-    found = [replicate_test(one, weights, method=method[one.kind]) for one in rows]
-    return Draws(log_bf=np.stack([one.log_bf for one in found], 1), d=np.stack([one.d for one in found], 1))
+    tests = [replicate_test(row, weights, method=method[row.kind]) for row in rows]
+    return Draws(log_bf=np.stack([test.log_bf for test in tests], 1), d=np.stack([test.d for test in tests], 1))
 
 
 def one_test(rng: np.random.Generator, runs: int) -> list[bool]:
-    held: list[bool] = []
-    while len(held) < runs:
+    hits: list[bool] = []
+    while len(hits) < runs:
         place = world(rng, studies=1, findings=1)
         test = place.tests[0]
         truth = score_test(replace(test, agent=exact(test.kind, test.agent, float(place.effects[0])))).pas
         for _ in range(5):
             span = pas_interval_of_test(score_test(place.run(rng)[0]))
-            held.append(span.low <= truth <= span.high)
-    return held
+            hits.append(span.low <= truth <= span.high)
+    return hits
 
 
 def new_studies(rng: np.random.Generator, runs: int) -> list[bool]:
     truth = weighted_ccc(*ecs_sample(np.random.default_rng(99), 60_000)[:2]).value
-    held: list[bool] = []
+    hits: list[bool] = []
     for _ in range(runs):
         human, agent, studies = ecs_sample(rng, 12)
         span = ecs_interval(human, agent, studies, list(range(len(studies))))
-        held.append(span.low <= truth <= span.high)
-    return held
+        hits.append(span.low <= truth <= span.high)
+    return hits
 
 
 def ecs_sample(rng: np.random.Generator, studies: int) -> tuple[np.ndarray, np.ndarray, list[int]]:
@@ -338,63 +338,63 @@ class Shipped:
         members: dict[int, list[Response]] = {}
         for row in self.copy:
             members.setdefault(units.participants[row.participant], []).append(row)
-        found: list[Response] = []
+        responses: list[Response] = []
         for stratum in np.unique(units.strata):
             inside = np.flatnonzero(units.strata == stratum)
             for number, unit in enumerate(rng.choice(inside, inside.size).tolist()):
                 mark = f"#{stratum}.{number}"
-                found += [
+                responses += [
                     replace(row, participant=row.participant + mark, group=row.group and row.group + mark)
                     for row in members[unit]
                 ]
-        return found
+        return responses
 
     def scored(self, rng: np.random.Generator, count: int) -> Iterator[tuple[Agreement, StudyRun]]:
         """Draws and scores experiments, 50 at a time."""
         for at in range(0, count, 50):
             experiments = [self.drawn(rng) for _ in range(min(50, count - at))]
-            made = study_experiments(self.study, experiments, reducer=None, refused=None, arms=list(self.study.arms))
-            for responses, one in zip(experiments, made, strict=True):
-                agreement = score_tests(one.tests, min_coverage=0.0)
-                yield agreement, StudyRun(responses=responses, data=one.data or {}, scores=agreement.tests)
+            scored = study_experiments(self.study, experiments, reducer=None, refused=None, arms=list(self.study.arms))
+            for responses, experiment in zip(experiments, scored, strict=True):
+                agreement = score_tests(experiment.tests, min_coverage=0.0)
+                yield agreement, StudyRun(responses=responses, data=experiment.data or {}, scores=agreement.tests)
 
     def intervals(self, draws: int, *, seed: int = 1, replicates: int = 500) -> dict[str, tuple[float, list[Spread]]]:
         """For PAS and ECS: the estimand, and the interval of each draw that has one."""
         rng, name = np.random.default_rng(seed), self.study.study
         pas, ecs = zip(*((a.studies[0].pas, a.studies[0].ecs.value) for a, _ in self.scored(rng, 1_000)), strict=True)
         truths = {"PAS": pas, "ECS": ecs}
-        found: dict[str, list[Spread]] = {"PAS": [], "ECS": []}
+        spreads: dict[str, list[Spread]] = {"PAS": [], "ECS": []}
         for agreement, run in self.scored(rng, draws):
             resampled = study_draws(self.study, [run], rng=rng, replicates=replicates)[0].draws
             sure = score_uncertainty(agreement, rng=rng, draws=resampled)
-            for what, spread in (("PAS", sure.pas["study", name]), ("ECS", sure.ecs_fixed["study", name])):
+            for estimand, spread in (("PAS", sure.pas["study", name]), ("ECS", sure.ecs_fixed["study", name])):
                 if math.isfinite(spread.low):
-                    found[what].append(spread)
-        known = {what: [one for one in each if math.isfinite(one)] for what, each in truths.items()}
-        return {what: (float(np.mean(known[what])) if known[what] else math.nan, found[what]) for what in found}
+                    spreads[estimand].append(spread)
+        known = {kind: [value for value in values if math.isfinite(value)] for kind, values in truths.items()}
+        return {kind: (float(np.mean(known[kind])) if known[kind] else math.nan, spreads[kind]) for kind in spreads}
 
 
 def shipped(limits: Limits, draws: int, names: list[str]) -> None:
     """Prints a line for PAS and one for ECS per study."""
     for name in names or sorted(shipped_studies()):
         study = read_study(shipped_studies()[name].parent)
-        for what, (truth, spans) in Shipped(study=study, copy=answer_copy(study)).intervals(draws).items():
-            held = sum(one.low <= truth <= one.high for one in spans) / len(spans) if spans else math.nan
-            width = float(np.mean([one.high - one.low for one in spans])) if spans else math.nan
-            if (name, what) in EXCEPTIONS:
-                verdict = f"exception: {EXCEPTIONS[name, what]}"
+        for estimand, (truth, spans) in Shipped(study=study, copy=answer_copy(study)).intervals(draws).items():
+            covered = sum(span.low <= truth <= span.high for span in spans) / len(spans) if spans else math.nan
+            width = float(np.mean([span.high - span.low for span in spans])) if spans else math.nan
+            if (name, estimand) in EXCEPTIONS:
+                verdict = f"exception: {EXCEPTIONS[name, estimand]}"
                 if spans:  # coverage must not be too low
-                    verdict = f"{limits.check(f'{what} of {name}', held, '≥', STUDY_BAND[0])}, {verdict}"
+                    verdict = f"{limits.check(f'{estimand} of {name}', covered, '≥', STUDY_BAND[0])}, {verdict}"
             else:
-                verdict = within(limits, f"{what} of {name}", held, *STUDY_BAND)
-            figures = f"{truth:6.3f} {held:6.1%} of {len(spans):3} intervals, mean width {width:.2f}"
-            print(f"{name:18} {what} {figures}  {verdict}", flush=True)
+                verdict = within(limits, f"{estimand} of {name}", covered, *STUDY_BAND)
+            figures = f"{truth:6.3f} {covered:6.1%} of {len(spans):3} intervals, mean width {width:.2f}"
+            print(f"{name:18} {estimand} {figures}  {verdict}", flush=True)
 
 
 def within(limits: Limits, title: str, share: float, low: float, high: float) -> str:
     """`ok`, or the missed limit."""
     verdicts = [limits.check(title, share, "≥", low), limits.check(title, share, "≤", high)]
-    return next((one for one in verdicts if "MISSED" in one), "ok")
+    return next((verdict for verdict in verdicts if "MISSED" in verdict), "ok")
 
 
 def main() -> None:
@@ -409,10 +409,10 @@ def main() -> None:
     only = first == "shipped"
     if not only:
         runs = int(first)
-        for what, low, high in BANDS:
-            share, count = simulate(what, runs=runs)
-            verdict = within(limits, what, share, low, high)
-            print(f"{what:24} {share:6.1%} of {count:5}, wanted {low:.0%}–{high:.0%} {verdict:7} {ESTIMANDS[what]}")
+        for name, low, high in BANDS:
+            share, count = simulate(name, runs=runs)
+            verdict = within(limits, name, share, low, high)
+            print(f"{name:24} {share:6.1%} of {count:5}, wanted {low:.0%}–{high:.0%} {verdict:7} {ESTIMANDS[name]}")
     shipped(limits, int(more[0]) if only and more else 200, more[1:] if only else [])
     about = "Shares of intervals that hold their estimand: by simulation, and for draws of people's own copy."
     results.write(options.json, limits.section("Coverage of intervals of PAS and ECS", about))

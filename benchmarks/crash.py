@@ -68,10 +68,10 @@ def main() -> None:
         lay_out(folder, options.trials, options.turns)
         started = time.perf_counter()
         undisturbed = figures(run(folder, folder / "undisturbed"))
-        whole = time.perf_counter() - started
-        print(f"undisturbed: {options.trials} trials of {options.turns} turns in {whole:.1f} s")
+        total = time.perf_counter() - started
+        print(f"undisturbed: {options.trials} trials of {options.turns} turns in {total:.1f} s")
         for number in range(options.rounds):
-            moment = dice.uniform(0.02, 0.98) * whole
+            moment = dice.uniform(0.02, 0.98) * total
             kept = one_round(folder, number, moment, undisturbed, options.trials)
             print(
                 f"round {number + 1:2}: killed after {moment:5.1f} s with {kept:5} turns on disk; resumed, equal",
@@ -125,7 +125,7 @@ def one_round(folder: Path, number: int, moment: float, undisturbed: Any, trials
         assert not durable & set(asked), "what was on disk was asked for again"
         assert max(asked.values(), default=1) == 1
         assert len(durable) + len(asked) == len(told(finished)), "something was asked for that is not there"
-    answers = Counter(one["trial"] for one in events(finished, "answer"))
+    answers = Counter(event["trial"] for event in events(finished, "answer"))
     assert len(answers) == trials, f"{len(answers)} answers of {trials}"
     assert set(answers.values()) == {1}
     assert figures(finished) == undisturbed, "the summary differs from the undisturbed run's"
@@ -151,8 +151,8 @@ def told(run: Path) -> set[Key]:
         trial.id: (trial.sample.id, trial.condition.name, trial.repetition)
         for trial in plan.plan(experiment, experiment.load_dataset())
     }
-    turns = {(one["trial"], one["turn"]) for one in events(run, "reply")}
-    turns |= {(one["trial"], turn) for one in events(run, "answer") for turn in range(len(one["replies"]))}
+    turns = {(event["trial"], event["turn"]) for event in events(run, "reply")}
+    turns |= {(event["trial"], turn) for event in events(run, "answer") for turn in range(len(event["replies"]))}
     return {(*trials[trial], turn) for trial, turn in turns}
 
 
@@ -182,9 +182,9 @@ def figures(run: Path) -> Any:
     from karat import analysis as summary
     from karat import journal
 
-    found = summary.summarize(journal.RunFolder.open(run))
-    ledgers = {name: account.ledger for name, account in found.accounts.items()}
-    return ledgers, found.headline, found.results, found.differences, found.table_of_samples, found.duplicates
+    result = summary.summarize(journal.RunFolder.open(run))
+    ledgers = {name: account.ledger for name, account in result.accounts.items()}
+    return ledgers, result.headline, result.results, result.differences, result.table_of_samples, result.duplicates
 
 
 if __name__ == "__main__":

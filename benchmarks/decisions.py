@@ -47,12 +47,12 @@ def differences(rng: np.random.Generator, name: str, n: int, repetitions: int, s
     """Differences of question means between two equal conditions, plus `shift`."""
     size = (n, repetitions)
     if name == "1-5":
-        one, other = (rng.choice([1, 2, 3, 4, 5], p=SKEWED, size=size).mean(1) for _ in range(2))
+        first, other = (rng.choice([1, 2, 3, 4, 5], p=SKEWED, size=size).mean(1) for _ in range(2))
     elif name == "0/1":
-        one, other = (rng.binomial(1, 0.3, size).mean(1) for _ in range(2))
+        first, other = (rng.binomial(1, 0.3, size).mean(1) for _ in range(2))
     else:
         raise ValueError(name)
-    return other - one + shift
+    return other - first + shift
 
 
 def decide(d: Floats, scale: float, batch: int = 5, margin: float | None = None) -> tuple[str | None, int, bool]:
@@ -69,10 +69,10 @@ def stopping(rng: np.random.Generator, experiments: int) -> Iterator[tuple[str, 
     for n in (50, 100, 200):
         for name, scale in (("1-5", 4.0), ("0/1", 1.0)):
             for k in (1, 3):
-                made = [decide(differences(rng, name, n, k), scale) for _ in range(experiments)]
-                false = np.mean([verdict is not None for verdict, _, _ in made])
+                decisions = [decide(differences(rng, name, n, k), scale) for _ in range(experiments)]
+                false = np.mean([verdict is not None for verdict, _, _ in decisions])
                 yield f"stop, nothing differs, {name}, N = {n}, k = {k}: decided", false, FALSE
-                yield "  its interval holds the truth", np.mean([holds for _, _, holds in made]), "0.95 to 0.999"
+                yield "  its interval holds the truth", np.mean([holds for _, _, holds in decisions]), "0.95 to 0.999"
     for n in (100, 200):
         for share, loss in ((0.08, 3.0), (0.03, 4.0)):
             rows = [
@@ -213,24 +213,24 @@ def repeats(rng: np.random.Generator, experiments: int) -> Iterator[tuple[str, f
                 (chance.new_questions, verdicts[2] == verdicts[0], chance.same_questions, verdicts[1] == verdicts[0])
             )
         table = np.array(rows, dtype=float)
-        for what, predicted, same in (("new questions", table[:, 0], table[:, 1]), ("same", table[:, 2], table[:, 3])):
+        for kind, predicted, same in (("new questions", table[:, 0], table[:, 1]), ("same", table[:, 2], table[:, 3])):
             if spread:
                 parts = np.array_split(np.argsort(predicted), 10)
                 off = max(abs(predicted[part].mean() - same[part].mean()) for part in parts)
-                yield f"same verdict, {name}, {what}: worst decile is off by", off, "at most 0.05 and 2 errors"
+                yield f"same verdict, {name}, {kind}: worst decile is off by", off, "at most 0.05 and 2 errors"
             else:
-                yield f"same verdict, {name}, {what}: predicted", predicted.mean(), f"true: {same.mean():.3f}"
+                yield f"same verdict, {name}, {kind}: predicted", predicted.mean(), f"true: {same.mean():.3f}"
 
 
 def plans(rng: np.random.Generator, experiments: int) -> Iterator[tuple[str, float, str]]:
     """Power of planned experiments, and recovery of known variance components."""
     for n, k in ((50, 1), (100, 3), (200, 5)):
         delta = minimum_detectable_effect(n, 0.25, 0.5, k).value
-        found = []
+        significant = []
         for _ in range(4 * experiments):
             d = delta + rng.normal(0, 0.5, n) + rng.normal(0, math.sqrt(0.5 * 2 / k), n)
-            found.append(stats.ttest_1samp(d, 0).pvalue < 0.05)
-        yield f"plan, n = {n}, k = {k}: power", float(np.mean(found)), "0.77 to 0.83"
+            significant.append(stats.ttest_1samp(d, 0).pvalue < 0.05)
+        yield f"plan, n = {n}, k = {k}: power", float(np.mean(significant)), "0.77 to 0.83"
     parts = []
     for _ in range(max(experiments // 10, 10)):
         question = np.repeat(np.arange(100), 6)
@@ -256,7 +256,7 @@ def labels(rng: np.random.Generator, experiments: int) -> Iterator[tuple[str, fl
         for shift in (0.0, 0.3)
     ]
     for count in (50, 100, 200):
-        held: dict[tuple[str, str], list[bool]] = {}
+        covered: dict[tuple[str, str], list[bool]] = {}
         width: dict[tuple[str, str], list[float]] = {}
         for _ in range(max(experiments // 2, 50)):
             quality = rng.normal(3.4, 0.7, 300)[questions] + np.where(first, 0.0, 0.3)
@@ -266,7 +266,7 @@ def labels(rng: np.random.Generator, experiments: int) -> Iterator[tuple[str, fl
             strata, human = np.array(draw.strata), np.full(1800, np.nan)
             human[list(draw.rows)] = truth[list(draw.rows)]
             for target in ("questions", "answers"):
-                made = {
+                intervals = {
                     "mean": stratified_mean(human[first], strata[first], questions[first], target=target),
                     "difference": stratified_difference(
                         human, strata, questions, groups=groups, a="a", b="b", target=target
@@ -276,10 +276,10 @@ def labels(rng: np.random.Generator, experiments: int) -> Iterator[tuple[str, fl
                 expected = {"mean": ends[0], "difference": ends[1] - ends[0]}
                 if target == "answers":
                     expected = {"mean": mean, "difference": truth[~first].mean() - mean}
-                for name, found in made.items():
-                    held.setdefault((name, target), []).append(found.low <= expected[name] <= found.high)
-                    width.setdefault((name, target), []).append((found.high - found.low) / 2)
-        for (name, target), held_it in held.items():
+                for name, interval in intervals.items():
+                    covered.setdefault((name, target), []).append(interval.low <= expected[name] <= interval.high)
+                    width.setdefault((name, target), []).append((interval.high - interval.low) / 2)
+        for (name, target), held_it in covered.items():
             share = float(np.mean(held_it))
             yield f"labels, {count}: the {name} of {target} is in its interval", share, "0.93 to 0.97"
             known = "at most 0.19, 0.13, 0.09" if (name, target) == ("mean", "answers") else ""
@@ -297,11 +297,11 @@ def corrected_gates(rng: np.random.Generator, experiments: int) -> Iterator[tupl
             draw = draw_for_labels(judge, [0] * 300, 50, rng=rng)
             human = np.full(300, np.nan)
             human[list(draw.rows)] = truth[list(draw.rows)]
-            found = stratified_mean(human, draw.strata, np.repeat(np.arange(100), 3))
-            bounds = corrected_bounds(found.value, found.se, found.df, labels=len(draw.rows), scale=(1, 5))
+            mean = stratified_mean(human, draw.strata, np.repeat(np.arange(100), 3))
+            bounds = corrected_bounds(mean.value, mean.se, mean.df, labels=len(draw.rows), scale=(1, 5))
             passed += bounds.low >= threshold
             failed += bounds.high < threshold
-            plain += found.value - stats.t.ppf(0.95, found.df) * found.se >= threshold
+            plain += mean.value - stats.t.ppf(0.95, mean.df) * mean.se >= threshold
         yield f"gate, corrected, {best:.0%} give 5, others {worst:g}: falsely passed", passed / experiments, FALSE
         yield "  falsely failed", failed / experiments, FALSE
         yield "  falsely passed without the pseudo-label", plain / experiments, ""
@@ -315,12 +315,12 @@ def history(rng: np.random.Generator, experiments: int) -> Iterator[tuple[str, f
     ):
         alarms = np.mean([cusum_alarm(series()).index is not None for _ in range(experiments)])
         yield f"history, no change, {name}: alarms", float(alarms), FALSE
-    found = []
+    indices = []
     for _ in range(experiments):
         x = rng.standard_normal(100)
         x[60:] += 1
-        found.append(cusum_alarm(x).index)
-    late = [index - 59 for index in found if index is not None and index >= 60]
+        indices.append(cusum_alarm(x).index)
+    late = [index - 59 for index in indices if index is not None and index >= 60]
     yield "history, one sd at run 60: found", len(late) / experiments, "about 0.95"
     yield "  median delay in runs", float(np.median(late)), "15"
 
@@ -337,14 +337,14 @@ def runs(rng: np.random.Generator, experiments: int) -> Iterator[tuple[str, floa
     for n, saved in ((100, 0.3), (200, 0.4)):
         for name, low in (("1-5", 1.0), ("0/1", 0.0)):
             for k in (1, 3):
-                what = f"{name}, N = {n}, k = {k}"
+                setting = f"{name}, N = {n}, k = {k}"
                 delta = minimum_detectable_effect(n, float(differences(rng, name, 20_000, k).std()) ** 2).value
                 metric = Metric(name="m", low=low, high=(1.0 if low == 0 else 5.0) + delta)
                 null, once, twice = (
                     [rule_of(differences(rng, name, n, k, times * delta), metric) for _ in range(count)]
                     for times, count in ((0, experiments), (1, experiments // 2), (2, experiments // 2))
                 )
-                yield f"run, nothing differs, {what}: decided", _verdicts(null, "better", "worse"), FALSE
+                yield f"run, nothing differs, {setting}: decided", _verdicts(null, "better", "worse"), FALSE
                 yield "  the detectable difference: decided", _verdicts(once, "better"), "at least 0.65"
                 yield "  trials saved at twice that", 1 - np.mean([used for _, used in twice]) / n, f"at least {saved}"
     three = [three_alike(rng, 100) for _ in range(experiments)]
@@ -372,26 +372,26 @@ def horizon(n: int, others: tuple[str, ...]) -> Horizon:
     )
 
 
-def _verdicts(made: list[tuple[str | None, int]], *names: str) -> float:
-    return float(np.mean([verdict in names for verdict, _ in made]))
+def _verdicts(decisions: list[tuple[str | None, int]], *names: str) -> float:
+    return float(np.mean([verdict in names for verdict, _ in decisions]))
 
 
 def pairwise(rng: np.random.Generator, experiments: int) -> Iterator[tuple[str, float, str]]:
     """Equal conditions with judges that go by order: how often a condition is called better."""
     for bias, ties in ((1.0, 0.0), (0.8, 0.0), (0.8, 0.3), (0.0, 0.3)):
-        what = f"pairs, {bias:.0%} go to the answer shown first, {ties:.0%} of the others ties"
+        setting = f"pairs, {bias:.0%} go to the answer shown first, {ties:.0%} of the others ties"
         for n, k in ((20, 1), (50, 1), (50, 3), (200, 1)):
-            made = [judged_pairs(rng, n, k, bias=bias, ties=ties) for _ in range(experiments)]
-            yield f"{what}, n = {n}, k = {k}: a winner", _winners(made), FALSE
+            outcomes = [judged_pairs(rng, n, k, bias=bias, ties=ties) for _ in range(experiments)]
+            yield f"{setting}, n = {n}, k = {k}: a winner", _winners(outcomes), FALSE
             if k == 1:
-                passed = _gate_verdicts([_run([one[:, 1, 0]], scale=(0, 1)) for one in made], "min", 0.5 + 1e-9)
+                passed = _gate_verdicts([_run([pairs[:, 1, 0]], scale=(0, 1)) for pairs in outcomes], "min", 0.5 + 1e-9)
                 yield "  passed a threshold just above 0.5", passed.count("passed") / experiments, FALSE
-    made = [judged_pairs(rng, 50, 1, bias=0.8, ties=0.3, others=3) for _ in range(experiments)]
-    yield "pairs, three conditions against an equal baseline, n = 50: a winner", _winners(made), FALSE
+    outcomes = [judged_pairs(rng, 50, 1, bias=0.8, ties=0.3, others=3) for _ in range(experiments)]
+    yield "pairs, three conditions against an equal baseline, n = 50: a winner", _winners(outcomes), FALSE
     for n in (50, 100, 200):
-        made = [judged_pairs(rng, n, 1, bias=0.5, ties=0.2, better=0.8) for _ in range(experiments)]
-        truth = float(np.mean([one[:, 1].mean() for one in made]))
-        yield f"pairs, a preference of {truth:.2f} under a bias of 50%, n = {n}: shown", _winners(made), ""
+        outcomes = [judged_pairs(rng, n, 1, bias=0.5, ties=0.2, better=0.8) for _ in range(experiments)]
+        truth = float(np.mean([pairs[:, 1].mean() for pairs in outcomes]))
+        yield f"pairs, a preference of {truth:.2f} under a bias of 50%, n = {n}: shown", _winners(outcomes), ""
 
 
 def judged_pairs(
@@ -411,17 +411,17 @@ def judged_pairs(
     return np.concatenate([np.full((n, 1, k), 0.5), (orders[0] + orders[1]) / 2], axis=1)
 
 
-def _winners(made: list[Floats]) -> float:
+def _winners(outcomes: list[Floats]) -> float:
     """The share of experiments in which a condition is called better, by the code behind every report."""
     metric = msgspec.structs.replace(
         TEMPLATE.metrics[0], key="preference", low=0.0, high=1.0, kind="number", direction="higher"
     )
-    names = [f"c{number}" for number in range(made[0].shape[1])]
+    names = [f"c{number}" for number in range(outcomes[0].shape[1])]
     none = np.empty(0), np.empty(0, dtype=np.int64)
     return float(
         np.mean([
             any(pair.winner for pair in compared([Grid(metric, values, none, {})], names, level=0.95))
-            for values in made
+            for values in outcomes
         ])
     )  # fmt: skip
 
@@ -442,9 +442,9 @@ def main() -> None:
     for part in PARTS:
         if options.parts and part.__name__ not in options.parts:
             continue
-        for what, figure, held_against in part(np.random.default_rng(20261122), options.experiments):
-            print(f"{what:78} {figure:8.3f}   {held_against}", flush=True)
-            rows.append([what, float(figure), held_against])
+        for title, figure, held_against in part(np.random.default_rng(20261122), options.experiments):
+            print(f"{title:78} {figure:8.3f}   {held_against}", flush=True)
+            rows.append([title, float(figure), held_against])
     about = f"Shares of {options.experiments:,} simulated experiments whose truth is known."
     columns = ["", "measured", "held against"]
     results.write(options.json, {"title": "Rules for decisions", "about": about, "columns": columns, "rows": rows})

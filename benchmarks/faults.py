@@ -205,14 +205,14 @@ class Case:
         phase.killed += killed
         self.killed |= killed
         self._shown += process.acknowledged()
-        found = checks.words(code, process.errors, codes=codes)
-        found += checks.leftovers(
+        complaints = checks.words(code, process.errors, codes=codes)
+        complaints += checks.leftovers(
             self.folder, self.marker, connections=lambda: self.server.connections, temporary=not self.killed
         )
         after = self.journal()
         reading = checks.read_journal(after, torn=killed)
-        found += reading.complaints + checks.appended_only(phase.before.whole, after)
-        for complaint in found:
+        complaints += reading.complaints + checks.appended_only(phase.before.whole, after)
+        for complaint in complaints:
             self.complain(complaint)
         return code
 
@@ -242,16 +242,16 @@ class Case:
             return
         journal = (run / "journal.jsonl").read_bytes()
         final, book = checks.read_journal(journal, torn=False), ledger.entries(self.folder)
-        found = final.complaints + checks.acknowledged(self._shown, final)
-        found += checks.as_delivered(final, book) + checks.once(final)
+        complaints = final.complaints + checks.acknowledged(self._shown, final)
+        complaints += checks.as_delivered(final, book) + checks.once(final)
         turns = not (self.world.workspace and self.world.kind == "conversation")
         for phase in self.phases:
-            found += checks.not_again(book, phase.before, final, phase.name, turns=turns)
-            found += checks.not_too_often(book, final, phase.name, killed=phase.killed)
+            complaints += checks.not_again(book, phase.before, final, phase.name, turns=turns)
+            complaints += checks.not_too_often(book, final, phase.name, killed=phase.killed)
         if self.world.workspace:
-            found += checks.archives(run, final)
+            complaints += checks.archives(run, final)
         if reference is not None:
-            found += checks.equal(checks.totals(final), reference.totals)
+            complaints += checks.equal(checks.totals(final), reference.totals)
             summary = Summary.of(run)
             if summary.numbers != reference.summary.numbers:
                 both = zip(summary.numbers, reference.summary.numbers, strict=False)
@@ -259,17 +259,17 @@ class Case:
                 ours, theirs = (
                     text[max(0, at - 200) : at + 200] for text in (summary.numbers, reference.summary.numbers)
                 )
-                found.append(f"the summary differs: {ours} instead of {theirs}")
-            found += self._costs(summary, reference.summary, book, exact=turns and not checks.paid_again(final))
-        for complaint in found:
+                complaints.append(f"the summary differs: {ours} instead of {theirs}")
+            complaints += self._costs(summary, reference.summary, book, exact=turns and not checks.paid_again(final))
+        for complaint in complaints:
             self.complain(complaint)
 
     def _costs(self, ours: Summary, theirs: Summary, book: list[dict[str, Any]], *, exact: bool) -> Iterator[str]:
         """Checks reported costs: at least those of the run without faults, at most what was delivered."""
         delivered = checks.spent(book, ("agent", "step")), checks.spent(book, ("judge",))
-        for who, found, least, most in zip(("agents", "judges"), ours.dollars, theirs.dollars, delivered, strict=True):
-            if not least - 1e-9 <= found <= (least if exact else most) + 1e-9:
-                yield f"{who} cost {found}, without faults {least}, by the ledger {most}"
+        for who, paid, least, most in zip(("agents", "judges"), ours.dollars, theirs.dollars, delivered, strict=True):
+            if not least - 1e-9 <= paid <= (least if exact else most) + 1e-9:
+                yield f"{who} cost {paid}, without faults {least}, by the ledger {most}"
 
 
 @dataclass(frozen=True)
@@ -284,12 +284,12 @@ class Summary:
         import karat
         from karat.journal import RunFolder
 
-        whole = karat.summarize(RunFolder.open(run))
-        ledgers = {name: account.ledger for name, account in whole.accounts.items()}
-        numbers = (ledgers, whole.headline, whole.results, whole.differences, whole.table_of_samples, whole.duplicates)
+        facts = karat.summarize(RunFolder.open(run))
+        ledgers = {name: account.ledger for name, account in facts.accounts.items()}
+        numbers = (ledgers, facts.headline, facts.results, facts.differences, facts.table_of_samples, facts.duplicates)
         # Because of the fault, answers may take several attempts, and failed calls have no known price.
         shown = re.sub(r"(first_attempt|retried)=Group\([^)]*\)|cost=[\w.]+", "", repr(numbers))
-        return cls(shown, (whole.total.cost.agent.known, whole.total.cost.judge.known))
+        return cls(shown, (facts.total.cost.agent.known, facts.total.cost.judge.known))
 
 
 @dataclass(frozen=True)
@@ -713,9 +713,9 @@ class Campaign:
                     case.hold_against(case.run, None)
                     if case.complaints or case.run is None:
                         raise RuntimeError(f"the run without faults ({world}) has failed: {case.complaints}")
-                    whole = checks.read_journal(case.journal(), torn=False)
-                    keys = tuple(checks.answered(whole))
-                    self._references[world] = Reference(keys, checks.totals(whole), Summary.of(case.run))
+                    journal = checks.read_journal(case.journal(), torn=False)
+                    keys = tuple(checks.answered(journal))
+                    self._references[world] = Reference(keys, checks.totals(journal), Summary.of(case.run))
             return self._references[world]
 
 

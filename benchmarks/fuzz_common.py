@@ -152,7 +152,7 @@ def _yaml_value(loader: yaml.SafeLoader, node: yaml.Node, count: list[int], abov
         return [_yaml_value(loader, child, count, above) for child in node.value]
     if isinstance(node, yaml.MappingNode):
         merged: dict[str, Any] = {}
-        found: dict[str, Any] = {}
+        values: dict[str, Any] = {}
         for key, child in node.value:
             if not isinstance(key, yaml.ScalarNode):
                 raise Refused("a key that is no text")
@@ -160,11 +160,11 @@ def _yaml_value(loader: yaml.SafeLoader, node: yaml.Node, count: list[int], abov
             if key.tag == "tag:yaml.org,2002:merge":
                 for source in value if isinstance(value, list) else [value]:
                     merged = {**source, **merged}
-            elif key.value in found:
+            elif key.value in values:
                 raise Refused(f"{key.value} is there twice")
             else:
-                found[key.value] = value
-        return {**merged, **found}
+                values[key.value] = value
+        return {**merged, **values}
     makers = {"null": lambda _: None, "bool": loader.construct_yaml_bool, "int": loader.construct_yaml_int}
     makers["float"] = loader.construct_yaml_float
     makers |= dict.fromkeys(("str", "timestamp", "value", "merge"), lambda scalar: scalar.value)
@@ -185,9 +185,9 @@ def same(ours: Any, theirs: Any) -> bool:
     return type(ours) is type(theirs) and ours == theirs
 
 
-def differ(what: str, ours: Any, theirs: Any) -> None:
+def differ(place: str, ours: Any, theirs: Any) -> None:
     if not same(ours, theirs):
-        raise Wrong("wrong", f"{what}: karat has {str(ours)[:300]!r}, the other reader {str(theirs)[:300]!r}")
+        raise Wrong("wrong", f"{place}: karat has {str(ours)[:300]!r}, the other reader {str(theirs)[:300]!r}")
 
 
 def independent(read: Callable[[], Any]) -> Any:
@@ -262,9 +262,9 @@ def damaged_lines(before: bytes, after: bytes) -> int:
     return sum(line not in known for line in after.split(b"\n")[:-1])
 
 
-def difference(found: Any, before: Any, place: str = "") -> str:
-    if isinstance(found, dict) and isinstance(before, dict):
+def difference(value: Any, before: Any, place: str = "") -> str:
+    if isinstance(value, dict) and isinstance(before, dict):
         for key in before:
-            if found.get(key) != before[key]:
-                return difference(found.get(key), before[key], f"{place}.{key}")
-    return f"{place} is {str(found)[:100]}, was {str(before)[:100]}"
+            if value.get(key) != before[key]:
+                return difference(value.get(key), before[key], f"{place}.{key}")
+    return f"{place} is {str(value)[:100]}, was {str(before)[:100]}"

@@ -160,9 +160,9 @@ def dataset(seed: Seed, data: bytes) -> str:
 
 
 def conversations() -> Iterator[Seed]:
-    whole = json.loads((EXAMPLES / "convfinqa" / "conversations.json").read_bytes())
-    yield Seed("conversations.json", json.dumps({"dev": whole["dev"][:3]}).encode())
-    yield Seed("conversations.jsonl", b"".join(json.dumps(row).encode() + b"\n" for row in whole["dev"][4:6]))
+    document = json.loads((EXAMPLES / "convfinqa" / "conversations.json").read_bytes())
+    yield Seed("conversations.json", json.dumps({"dev": document["dev"][:3]}).encode())
+    yield Seed("conversations.jsonl", b"".join(json.dumps(row).encode() + b"\n" for row in document["dev"][4:6]))
 
 
 def conversation(seed: Seed, data: bytes) -> str:
@@ -251,13 +251,13 @@ def experiment(seed: Seed, data: bytes) -> str:
     differ("tree", plain(document.root), theirs)
     if code:
         return "error"
-    found, execution = json.loads(out), theirs.get("execution") or {}
+    plan, execution = json.loads(out), theirs.get("execution") or {}
     for key, shown in SETTINGS.items():
         if execution.get(key) is not None:
-            differ(key, float(found[shown]), float(execution[key]))
+            differ(key, float(plan[shown]), float(execution[key]))
     if isinstance(theirs.get("name"), str):  # for a number, its text as written
-        differ("name", found["name"], theirs["name"])
-    differ("conditions", sorted(one["name"] for one in found["conditions"]), sorted(theirs["conditions"]))
+        differ("name", plan["name"], theirs["name"])
+    differ("conditions", sorted(condition["name"] for condition in plan["conditions"]), sorted(theirs["conditions"]))
     return "right"
 
 
@@ -366,9 +366,9 @@ def cases(total: int, kinds: Iterable[str]) -> list[Case]:
         small = {seed.name: len(seed.data) if len(seed.data) <= SMALL else 0 for seed in seeds}
         cut = [Case(kind, seed, number) for seed in seeds for number in range(small[seed.name])]
         chosen += cut if len(cut) <= count // 2 else random.Random(kind).sample(cut, count // 2)
-        each = math.ceil((count - min(len(cut), count // 2)) / (sum(map(weight, seeds)) or 1))
+        share = math.ceil((count - min(len(cut), count // 2)) / (sum(map(weight, seeds)) or 1))
         for seed in seeds:
-            chosen += [Case(kind, seed, small[seed.name] + number) for number in range(math.ceil(each * weight(seed)))]
+            chosen += [Case(kind, seed, small[seed.name] + number) for number in range(math.ceil(share * weight(seed)))]
     random.Random(0).shuffle(chosen)
     return chosen
 
@@ -386,17 +386,17 @@ def bytes_of(case: Case) -> tuple[str, bytes]:
 
 def carry_out(case: Case, *, whole: bool = False) -> tuple[str, str]:
     """The outcome and its description. `whole`: for the seed unchanged."""
-    what, data = ("whole", case.seed.data) if whole else bytes_of(case)
+    mutation, data = ("whole", case.seed.data) if whole else bytes_of(case)
     with tempfile.TemporaryDirectory(prefix="karat-fuzz-", ignore_cleanup_errors=True) as folder, chdir(folder):
         try:
-            return KINDS[case.kind].target(case.seed, data), what
+            return KINDS[case.kind].target(case.seed, data), mutation
         except Wrong as wrong:
-            return wrong.args[0], f"{what}: {wrong.args[1]}"
+            return wrong.args[0], f"{mutation}: {wrong.args[1]}"
         except Exception as error:  # noqa: BLE001 -- from karat's functions, or from the other reader
             import traceback
 
             where = traceback.extract_tb(error.__traceback__)[-1]
-            return "fault", f"{what}: {type(error).__name__}: {str(error)[:300]} ({where.filename}:{where.lineno})"
+            return "fault", f"{mutation}: {type(error).__name__}: {str(error)[:300]} ({where.filename}:{where.lineno})"
 
 
 def work(todo: Sequence[Case], log_path: Path) -> None:
@@ -454,7 +454,7 @@ class Tally:
 
     def bad(self) -> list[str]:
         """The findings, those that can occur in every kind first."""
-        return [*BAD, *sorted({found["outcome"] for found in self.findings} - {*BAD})]
+        return [*BAD, *sorted({finding["outcome"] for finding in self.findings} - {*BAD})]
 
 
 GOOD = ("error", "right", "unverified")
@@ -514,12 +514,12 @@ class Worker:
             file.seek(self._read)
             text = file.read()
         for line in text[: text.rfind(b"\n") + 1].splitlines():
-            event, number, *rest = line.decode().split("\t")
+            event, number, *columns = line.decode().split("\t")
             if event == "S":
                 self._begun = int(number) + 1
             else:
                 self._ended = int(number) + 1
-                tally.add(self._queue[self._first + int(number)], rest[0], float(rest[1]), json.loads(rest[2]))
+                tally.add(self._queue[self._first + int(number)], columns[0], float(columns[1]), json.loads(columns[2]))
         self._read += text.rfind(b"\n") + 1
 
 
@@ -548,32 +548,32 @@ def section(tally: Tally, planned: int) -> dict[str, Any]:
             rows.append(row)
     sums = [sum(row[place] for row in rows) for place in range(1, len(rows[0]) - 2)] if rows else []
     slowest = max(tally.slowest.values(), default=(0.0, "–"))
-    cases, found = len(tally.done), len(tally.findings)
-    verdict = f"{cases:,} mutations, {planned:,} wanted; {found} findings"
+    cases, findings = len(tally.done), len(tally.findings)
+    verdict = f"{cases:,} mutations, {planned:,} wanted; {findings} findings"
     return {
         "title": "Mutated files",
         "about": "Each mutated file goes through the command that reads it. Right: as a second reader has it. "
         "Unverified: accepted, and there is no second reader.",
         "columns": ["file", "mutations", *GOOD, *(BAD.get(name, name) for name in bad), "s", "slowest, s", "case"],
         "rows": [*rows, ["all", *sums, *slowest]],
-        "verdicts": [f"no finding: {'reached' if not found and cases >= planned else 'MISSED'} ({verdict})"],
-        "notes": [f"{found['outcome']}: {found['case']}: {found['detail'][:300]}" for found in tally.findings[:50]],
+        "verdicts": [f"no finding: {'reached' if not findings and cases >= planned else 'MISSED'} ({verdict})"],
+        "notes": [f"{entry['outcome']}: {entry['case']}: {entry['detail'][:300]}" for entry in tally.findings[:50]],
     }
 
 
-def show(found: dict[str, Any]) -> None:
-    for row in [found["columns"], *found["rows"]]:
+def show(report: dict[str, Any]) -> None:
+    for row in [report["columns"], *report["rows"]]:
         cells = [f"{cell:.2f}" if isinstance(cell, float) else f"{cell:,}" if isinstance(cell, int) else cell
                  for cell in row]  # fmt: skip
         print(f"{cells[0]:14}" + "".join(f"{cell:>{max(10, len(name) + 2)}}" for name, cell in
-              zip(found["columns"][1:], cells[1:], strict=True)))  # fmt: skip
-    print(*found["verdicts"], sep="\n")
+              zip(report["columns"][1:], cells[1:], strict=True)))  # fmt: skip
+    print(*report["verdicts"], sep="\n")
 
 
 def once_again(name: str, keep: Path | None) -> None:
     """Runs one case in this process."""
-    kind, _, rest = name.partition(":")
-    seed_name, _, number = rest.rpartition("#")
+    kind, _, seeded = name.partition(":")
+    seed_name, _, number = seeded.rpartition("#")
     case = next(Case(kind, seed, int(number)) for seed in KINDS[kind].seeds() if seed.name == seed_name)
     if keep:
         keep.write_bytes(bytes_of(case)[1])
@@ -607,11 +607,11 @@ def main() -> None:
         report_of(name)
     left = [case for case in todo if case.id not in tally.done]
     campaign(left, chosen.workers, tally, lambda: results.write(chosen.json, section(tally, wanted)))
-    found = section(tally, wanted)
-    show(found)
-    results.write(chosen.json, found)
+    report = section(tally, wanted)
+    show(report)
+    results.write(chosen.json, report)
     if tally.findings or len(tally.done) < wanted:
-        sys.exit(found["verdicts"][0])
+        sys.exit(report["verdicts"][0])
 
 
 if __name__ == "__main__":

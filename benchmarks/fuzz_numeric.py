@@ -49,7 +49,7 @@ def main() -> None:
     texts = [text(draw) for _ in range(MANY)]
     print(f"{MANY:,} texts, the longest of {max(map(len, texts)):,} characters: no exception in")
     for name, reader in READERS.items():
-        slowest = max(1000 * seconds(lambda each=each, reader=reader: reader(each)) for each in texts)
+        slowest = max(1000 * seconds(lambda each=item, reader=reader: reader(each)) for item in texts)
         verdict = limits.check(f"{name}, slowest", limits.scaled(slowest, clock=time.process_time), "≤", 50, "ms")
         print(f"  {name:20} slowest {slowest:8.2f} ms  {verdict}")
     many = match_many(texts, texts[1:] + texts[:1], declared_unit=texts, printed=texts)
@@ -73,8 +73,8 @@ def text(draw: random.Random) -> str:
 
 
 def differs(texts: list[str], many: dict[str, object], at: int) -> bool:
-    one = match(texts[at], texts[(at + 1) % MANY], declared_unit=texts[at], printed=texts[at])
-    return any(getattr(one, name) != column[at] for name, column in many.items())  # type: ignore[index]  # arrays
+    matches = match(texts[at], texts[(at + 1) % MANY], declared_unit=texts[at], printed=texts[at])
+    return any(getattr(matches, name) != column[at] for name, column in many.items())  # type: ignore[index]  # arrays
 
 
 def growth(reader: Reader, piece: str) -> tuple[float, str]:

@@ -61,11 +61,11 @@ def main() -> None:
     start = time.perf_counter()
     drawn(given(st.tuples(anything(), anything()))(lambda pair: meet(*pair)))()
     print(f"{many:,} programs in {time.perf_counter() - start:.0f} s, and {len(worst())} by hand")
-    for one in worst():
-        for other in (one, "add(1, 2)"):
-            meet(one, other)
-    for name, (took, what) in slowest.items():
-        print(f"{name:28} slowest {took * 1e3:7.2f} ms   {what!r}")
+    for program in worst():
+        for other in (program, "add(1, 2)"):
+            meet(program, other)
+    for name, (took, slow) in slowest.items():
+        print(f"{name:28} slowest {took * 1e3:7.2f} ms   {slow!r}")
     rows = [[name, took * 1e3] for name, (took, _) in slowest.items()]
     about = f"{many:,} random programs, no exception; limit: {LONGEST * 1e3:.0f} ms."
     section = {"title": "Any text as a program", "about": about, "columns": ["", "slowest, ms"], "rows": rows}

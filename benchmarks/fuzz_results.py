@@ -46,16 +46,16 @@ def answer(seed: Seed, data: bytes) -> str:
     code, _ = run("score", seed.name, *columns, "--scorer", "equals", "--json", names=[seed.name])
     if code == 2:
         return "error"
-    (made,) = Path("results").iterdir()
-    samples = {(row := json.loads(line))["id"]: row for line in (made / "samples.jsonl").open("rb")}
-    events = [json.loads(line) for line in (made / "journal.jsonl").open("rb")]
+    (folder,) = Path("results").iterdir()
+    samples = {(row := json.loads(line))["id"]: row for line in (folder / "samples.jsonl").open("rb")}
+    events = [json.loads(line) for line in (folder / "journal.jsonl").open("rb")]
     given = {event["trial"]: event for event in events if event["event"] == "answer"}
     ours = []
     for event in events:
         if event["event"] == "score" and "equals" in event["values"]:
-            one = given[event["trial"]]
-            turn = samples[one["sample"]]["turns"][0]
-            ours.append([turn["question"], turn.get("golden"), one["replies"][0]["text"], event["values"]["equals"]])
+            record = given[event["trial"]]
+            turn = samples[record["sample"]]["turns"][0]
+            ours.append([turn["question"], turn.get("golden"), record["replies"][0]["text"], event["values"]["equals"]])
     theirs = independent(lambda: rows_of(path, data))
     wanted = [[row["Q"], row["G"], row["A"]] for row in theirs]
     if [row[:3] for row in ours] != wanted:
@@ -110,13 +110,13 @@ def log(seed: Seed, data: bytes) -> str:
     known: set[float] = {0.0, 1.0, 0.5}  # right, wrong, half right: words
     for path in folder.iterdir():
         known |= set(numbers_in(path))
-    for found in json.loads(out)["runs"]:
-        for line in (Path(found["folder"]) / "journal.jsonl").open("rb") if tool not in DERIVED else ():
+    for imported in json.loads(out)["runs"]:
+        for line in (Path(imported["folder"]) / "journal.jsonl").open("rb") if tool not in DERIVED else ():
             event = json.loads(line)
             for value in event["values"].values() if event["event"] == "score" else ():
                 if value is not None and float(value) not in known:
                     raise Wrong("wrong", f"the score {value!r} is in none of the files")
-        run("report", found["folder"], "--to", "json", names=[found["folder"]])
+        run("report", imported["folder"], "--to", "json", names=[imported["folder"]])
     return "unverified"
 
 

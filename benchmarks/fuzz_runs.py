@@ -65,19 +65,19 @@ def run_folder(seed: Seed, data: bytes) -> str:
     Path("run", file).write_bytes(data)
     code, out = run("report", "run", "--to", "json", names=["run"])
     verified, _ = run("verify", "run", "--json", names=["run"])
-    whole = damaged_lines(seed.data, data) == 0
-    if file.endswith(".jsonl") and has_checksums(name) and not whole and verified == 0:
+    undamaged = damaged_lines(seed.data, data) == 0
+    if file.endswith(".jsonl") and has_checksums(name) and not undamaged and verified == 0:
         raise Wrong("wrong", "`karat verify` finds nothing wrong")
     if code:
         return "error"
-    found, before = json.loads(out), report_of(name)
-    if found == before:
+    report, before = json.loads(out), report_of(name)
+    if report == before:
         return "right"
     if not has_checksums(name):
         return "unverified"
-    if file != "journal.jsonl" or not whole:
-        raise Wrong("wrong", f"another report, and no error: {difference(found, before)}")
-    compare_with_lines(found, data)
+    if file != "journal.jsonl" or not undamaged:
+        raise Wrong("wrong", f"another report, and no error: {difference(report, before)}")
+    compare_with_lines(report, data)
     return "right"
 
 
@@ -176,8 +176,8 @@ def packed(data: bytes, frame: int) -> bytes:
 def compressed(seed: Seed, data: bytes) -> str:
     """`karat report` and `karat verify` of a compressed journal: as for what zstd decompresses, or an error."""
     name, frame = seed.about
-    plain, whole = (data, packed(data, frame)) if frame else (unpacked(data), data)
-    code, report, verified = read_as("journal.jsonl.zst", whole, name)
+    plain, content = (data, packed(data, frame)) if frame else (unpacked(data), data)
+    code, report, verified = read_as("journal.jsonl.zst", content, name)
     if plain is None:
         if code == 0 or verified == 0:
             raise Wrong("wrong", f"zstd cannot read the journal; report ends with {code}, verify with {verified}")

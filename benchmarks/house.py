@@ -62,7 +62,7 @@ def _names_kind(node: ast.AST) -> bool:
 
 def value_classes(tree: ast.Module) -> Counter[str]:
     """Classes by the library that makes them value classes."""
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for node in ast.walk(tree):
         if isinstance(node, ast.ClassDef):
             marks = [*node.bases, *node.decorator_list]
@@ -70,8 +70,8 @@ def value_classes(tree: ast.Module) -> Counter[str]:
                 name = mark.func if isinstance(mark, ast.Call) else mark
                 last = name.attr if isinstance(name, ast.Attribute) else getattr(name, "id", "")
                 if last in VALUES:
-                    found[VALUES[last]] += 1
-    return found
+                    counts[VALUES[last]] += 1
+    return counts
 
 
 def reads_journal(tree: ast.Module) -> bool:
@@ -97,14 +97,14 @@ def main() -> None:
     parser.add_argument("checkout", type=Path, nargs="?", default=Path(__file__).resolve().parents[1])
     options = parser.parse_args()
     root = options.checkout
-    found = list(modules(root))
-    lines = {path: text.count("\n") for path, _, text in found}
+    sources = list(modules(root))
+    lines = {path: text.count("\n") for path, _, text in sources}
     outside = sum(count for path, count in lines.items() if path.parts[0] not in CORES)
-    once, functions = map(sum, zip(*(private_named_once(tree) for _, tree, _ in found), strict=True))
+    once, functions = map(sum, zip(*(private_named_once(tree) for _, tree, _ in sources), strict=True))
     # In the pure modules, `study` is the study of a test.
-    kinds = {path: kind_comparisons(tree) for path, tree, _ in found if path.parts[0] not in ("kinds", *CORES)}
-    values = sum((value_classes(tree) for _, tree, _ in found), Counter())
-    readers = [path for path, tree, _ in found if path.parts[0] not in ("index", "journal") and reads_journal(tree)]
+    kinds = {path: kind_comparisons(tree) for path, tree, _ in sources if path.parts[0] not in ("kinds", *CORES)}
+    values = sum((value_classes(tree) for _, tree, _ in sources), Counter())
+    readers = [path for path, tree, _ in sources if path.parts[0] not in ("index", "journal") and reads_journal(tree)]
     pages = list((root / "docs").rglob("*.md"))
     words = sum(len(re.findall(r"\S+", page.read_text(encoding="utf-8"))) for page in pages)
     decisions = sum(page.parent.name == "decisions" and not page.name.startswith("0000") for page in pages)
@@ -119,7 +119,7 @@ def main() -> None:
             "0",
         ),
         ("classes of values", ", ".join(f"{name} {n}" for name, n in values.most_common()), "msgspec, pydantic"),
-        ("`Any`", f"{sum(uses_of_any(tree) for _, tree, _ in found):,}", "500"),
+        ("`Any`", f"{sum(uses_of_any(tree) for _, tree, _ in sources):,}", "500"),
         ("words of docs", f"{words:,}", "55,000"),
         ("decisions", f"{decisions}", "15"),
     ]

@@ -48,8 +48,8 @@ print(json.dumps({"seconds": used.ru_utime + used.ru_stime, "megabytes": size}))
 
 
 def measured(python: str, *arguments: str) -> dict[str, float]:
-    done = subprocess.run([python, "-c", MEASURE, *arguments], check=True, stdout=subprocess.PIPE)
-    return json.loads(done.stdout)
+    process = subprocess.run([python, "-c", MEASURE, *arguments], check=True, stdout=subprocess.PIPE)
+    return json.loads(process.stdout)
 
 
 def repeated(path: Path, *, samples: int = 0, size: int = 0) -> int:

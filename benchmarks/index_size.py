@@ -100,8 +100,8 @@ def main() -> None:
 
 def measure(command: list[str]) -> tuple[float, float, float]:
     """Seconds, processor seconds and peak megabytes of a command with its children."""
-    done = subprocess.run([sys.executable, "-c", RUN, *command], stdout=subprocess.PIPE, text=True, check=True)
-    seconds, processor, peak = json.loads(done.stdout)
+    process = subprocess.run([sys.executable, "-c", RUN, *command], stdout=subprocess.PIPE, text=True, check=True)
+    seconds, processor, peak = json.loads(process.stdout)
     return seconds, processor, peak
 
 

@@ -43,11 +43,11 @@ def main() -> None:
     agents = options.agents
     print(f"{f'called above chance, of {agents}':26} {SORTS[0]:>18} {SORTS[1]:>15}  above random answers alone  copy")
     for name in options.studies or sorted(shipped_studies()):
-        found = study_of(name, agents=agents)
-        shares = [found[sort] / agents for sort in SORTS]
+        counts = study_of(name, agents=agents)
+        shares = [counts[sort] / agents for sort in SORTS]
         verdict = limits.check(name, max(shares), "≤", WANTED)
-        print(f"{name:26} {shares[0]:18.0%} {shares[1]:15.0%}  {found['first'] / agents:26.0%}  "
-              f"{'yes' if found['copy'] else 'no':4}  {verdict}", flush=True)  # fmt: skip
+        print(f"{name:26} {shares[0]:18.0%} {shares[1]:15.0%}  {counts['first'] / agents:26.0%}  "
+              f"{'yes' if counts['copy'] else 'no':4}  {verdict}", flush=True)  # fmt: skip
     about = f"The larger share of {agents} agents of each of two sorts that is called above chance."
     results.write(options.json, limits.section("Agents that know nothing", about))
     limits.exit()
@@ -68,18 +68,18 @@ def study_of(name: str, *, agents: int, seed: int = 1) -> dict[str, int]:
         ]
 
     def scored(experiments: list[list[Any]]) -> list[tuple[Agreement, StudyRun]]:
-        made = study_experiments(study, experiments, reducer=None, refused=None, arms=list(study.arms))
-        agreements = [score_tests(one.tests) for one in made]
+        scores = study_experiments(study, experiments, reducer=None, refused=None, arms=list(study.arms))
+        agreements = [score_tests(result.tests) for result in scores]
         return [
-            (agreement, StudyRun(responses=responses, data=one.data or {}, scores=agreement.tests))
-            for agreement, responses, one in zip(agreements, experiments, made, strict=True)
+            (agreement, StudyRun(responses=responses, data=result.data or {}, scores=agreement.tests))
+            for agreement, responses, result in zip(agreements, experiments, scores, strict=True)
         ]
 
-    floors = scored([answered(one) for one in guessers_of(seed, repetitions=REPETITIONS, one_answer=ONE_ANSWER)])
+    floors = scored([answered(guess) for guess in guessers_of(seed, repetitions=REPETITIONS, one_answer=ONE_ANSWER)])
     every = guessers_of(-seed, repetitions=agents, one_answer=agents)  # not the draws of the floors
     named = {("copy", 0): answer_copy(study)}
-    named |= {(SORTS[1], at): answered(one) for at, one in enumerate(every[:agents])}
-    named |= {(SORTS[0], at): answered(one) for at, one in enumerate(every[agents:])}
+    named |= {(SORTS[1], at): answered(guess) for at, guess in enumerate(every[:agents])}
+    named |= {(SORTS[0], at): answered(guess) for at, guess in enumerate(every[agents:])}
     counted = {"copy": 0, "first": 0, **dict.fromkeys(SORTS, 0)}
     conditions, opposed = {}, {}
     for key, (agreement, run) in zip(named, scored(list(named.values())), strict=True):
@@ -97,8 +97,8 @@ def study_of(name: str, *, agents: int, seed: int = 1) -> dict[str, int]:
     )  # fmt: skip
     run_of_all: Any = SimpleNamespace(floor=random, floor_one_answer=one_answer)
     for key in named:
-        one: Any = SimpleNamespace(condition=str(key), findings=opposed[str(key)])
-        counted[key[0]] += above_chance(one, run_of_all)
+        experiment: Any = SimpleNamespace(condition=str(key), findings=opposed[str(key)])
+        counted[key[0]] += above_chance(experiment, run_of_all)
         more = random.of(str(key))
         counted["first"] += key[0] == SORTS[0] and more is not None and (more.pas.low or 0.0) > 0
     return counted

@@ -86,8 +86,8 @@ def _work_seconds(clock: Clock) -> float:
 def _one_work(clock: Clock) -> float:
     start = clock()
     rows = [{"id": number, "text": f"row {number}", "value": number / 7} for number in range(22_000)]
-    found = json.loads(json.dumps(rows))
-    total = sum(len(row["text"]) * row["value"] for row in found)
+    decoded = json.loads(json.dumps(rows))
+    total = sum(len(row["text"]) * row["value"] for row in decoded)
     array = np.sort(np.sin(np.arange(700_000) * total))
     assert np.isfinite(np.exp(array).sum())
     return clock() - start

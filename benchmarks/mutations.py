@@ -44,12 +44,12 @@ def mutated(name: str, data: bytes, number: int) -> tuple[str, bytes]:
     if number < len(data) <= SMALL:
         return "truncated", data[:number]
     draw = random.Random(f"{name}#{number}")
-    done, result = [], data
+    mutators, result = [], data
     for _ in range(1 if draw.random() < 0.7 else draw.randint(2, 4)):
         mutator = draw.choices(list(MUTATORS), weights=MUTATORS.values())[0]
-        done.append(mutator.__name__)
+        mutators.append(mutator.__name__)
         result = mutator(result, draw)
-    return "+".join(done), result
+    return "+".join(mutators), result
 
 
 def bit(data: bytes, draw: random.Random) -> bytes:
@@ -85,29 +85,29 @@ def repeated(data: bytes, draw: random.Random) -> bytes:
 
 
 def hostile_value(data: bytes, draw: random.Random) -> bytes:
-    found = list(SCALAR.finditer(data))
+    matches = list(SCALAR.finditer(data))
     new = draw.choice(draw.choice([NUMBERS, WORDS])).encode("utf-8", "surrogatepass")
-    if not found:
+    if not matches:
         return data + new
-    start, end = draw.choice(found).span(1)
+    start, end = draw.choice(matches).span(1)
     quoted = data[start : start + 1] == b'"' and draw.random() < 0.5
     return data[:start] + (b'"%b"' % new if quoted else new) + data[end:]
 
 
 def swapped_values(data: bytes, draw: random.Random) -> bytes:
-    found = list(SCALAR.finditer(data))
-    if len(found) < 2:
+    matches = list(SCALAR.finditer(data))
+    if len(matches) < 2:
         return data
-    first, second = sorted(draw.sample(found, 2), key=lambda match: match.start())
+    first, second = sorted(draw.sample(matches, 2), key=lambda match: match.start())
     between = data[first.end(1) : second.start(1)]
     return data[: first.start(1)] + second[1] + between + first[1] + data[second.end(1) :]
 
 
 def doubled_key(data: bytes, draw: random.Random) -> bytes:
-    found = list(KEYED.finditer(data))
-    if not found:
+    matches = list(KEYED.finditer(data))
+    if not matches:
         return data
-    match = draw.choice(found)
+    match = draw.choice(matches)
     value = draw.choice([*NUMBERS[:12], '"other"', "null"]).encode()
     separator = b", " if match[1].startswith(b'"') else b"\n"
     return data[: match.end()] + separator + match[1] + match[2] + value + data[match.end() :]

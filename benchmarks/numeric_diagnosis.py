@@ -64,19 +64,19 @@ def answered() -> list[list[dict[str, Any]]]:
     """The turns of each conversation, with the input of a scorer."""
     said = {}
     for line in (DATA / "predictions_sonnet.jsonl").read_text(encoding="utf-8").splitlines():
-        found = json.loads(line)
-        said[found["record_id"], found["turn_idx"]] = found
+        prediction = json.loads(line)
+        said[prediction["record_id"], prediction["turn_idx"]] = prediction
     conversations = []
-    for each in json.loads((DATA / "dev.json").read_text(encoding="utf-8"))["dev"]:
-        doc, dialogue = each["doc"], each["dialogue"]
+    for conversation in json.loads((DATA / "dev.json").read_text(encoding="utf-8"))["dev"]:
+        doc, dialogue = conversation["doc"], conversation["dialogue"]
         conversations.append(
             [
                 {
                     "expected": dialogue["executed_answers"][at],
                     "printed": dialogue["conv_answers"][at],
                     "program": program,
-                    "actual": said[each["id"], at]["predicted_answer"],
-                    "unit": said[each["id"], at]["predicted_unit"],
+                    "actual": said[conversation["id"], at]["predicted_answer"],
+                    "unit": said[conversation["id"], at]["predicted_unit"],
                     "doc": doc,
                 }
                 for at, program in enumerate(dialogue["turn_program"])
@@ -118,13 +118,13 @@ def reasoning(rows: list[list[dict[str, Any]]]) -> None:
 
 
 def diagnoses(rows: list[list[dict[str, Any]]]) -> Counter[str]:
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for turns in rows:
         conversation = facts(turns)
         for at, turn in enumerate(conversation):
             diagnosis = diagnose(turn, conversation[:at])
-            found[diagnosis.label if diagnosis else "right"] += 1
-    return found
+            counts[diagnosis.label if diagnosis else "right"] += 1
+    return counts
 
 
 def counterfactual(rows: list[list[dict[str, Any]]]) -> None:
@@ -147,11 +147,11 @@ def whole(rows: list[list[dict[str, Any]]]) -> None:
 
 def with_programs() -> list[list[dict[str, Any]]]:
     """The turns with a program, by conversation."""
-    found: dict[str, dict[int, dict[str, Any]]] = defaultdict(dict)
-    for each in json.loads((DATA / "predictions_programs.json").read_text(encoding="utf-8"))["results"]:
-        conversation, _, turn = each["question_id"].rpartition("-")
-        found[conversation][int(turn)] = each
-    return [[turns[at] for at in sorted(turns)] for turns in found.values()]
+    predictions: dict[str, dict[int, dict[str, Any]]] = defaultdict(dict)
+    for result in json.loads((DATA / "predictions_programs.json").read_text(encoding="utf-8"))["results"]:
+        conversation, _, turn = result["question_id"].rpartition("-")
+        predictions[conversation][int(turn)] = result
+    return [[turns[at] for at in sorted(turns)] for turns in predictions.values()]
 
 
 def compared(conversations: list[list[dict[str, Any]]]) -> Counter[tuple[bool, bool, bool]]:
@@ -162,9 +162,9 @@ def compared(conversations: list[list[dict[str, Any]]]) -> Counter[tuple[bool, b
         for turn in turns:
             gold, answer = turn["expected_program"], turn["expected_answer"]
             stated = turn["predicted_answer"]
-            found = compare_programs(gold, turn["predicted_program"], earlier=earlier, expected=answer, stated=stated)
-            assert found.step is not None
-            verdicts[turn["program_correct"], bool(found.program_match), bool(found.step.program_match)] += 1
+            result = compare_programs(gold, turn["predicted_program"], earlier=earlier, expected=answer, stated=stated)
+            assert result.step is not None
+            verdicts[turn["program_correct"], bool(result.program_match), bool(result.step.program_match)] += 1
             earlier.append((gold, answer, stated))
     return verdicts
 
@@ -178,9 +178,9 @@ def facts_of_the_data(rows: list[list[dict[str, Any]]]) -> None:
         + ", ".join(f"{n} {x}" for x, n in labels.most_common())
     )
     conversations = [facts(turns) for turns in rows]
-    each = [(turn, whole[:at]) for whole in conversations for at, turn in enumerate(whole)]
-    carried = sum(would_be_right(*one) for one in each)
-    print(f"right {1 - wrong / len(each):.1%}; had earlier turns been right {carried / len(each):.1%}")
+    pairs = [(turn, conversation[:at]) for conversation in conversations for at, turn in enumerate(conversation)]
+    carried = sum(would_be_right(*pair) for pair in pairs)
+    print(f"right {1 - wrong / len(pairs):.1%}; had earlier turns been right {carried / len(pairs):.1%}")
     by_chance: Counter[str] = Counter()
     pool = [turn["actual"] for turns in rows for turn in turns]
     rng = np.random.default_rng(1)

@@ -34,23 +34,23 @@ def main() -> None:
     if not DATA.is_dir():
         print("no ../shared/data/convfinqa: nothing to measure")
         return
-    dialogues = [one["dialogue"] for one in json.loads((DATA / "dev.json").read_text())["dev"]]
+    dialogues = [record["dialogue"] for record in json.loads((DATA / "dev.json").read_text())["dev"]]
     programs = [program for dialogue in dialogues for program in dialogue["turn_program"]]
     predicted = json.loads((DATA / "predictions_programs.json").read_text())["results"]
-    pairs = [(one["expected_program"], one["predicted_program"]) for one in predicted]
+    pairs = [(record["expected_program"], record["predicted_program"]) for record in predicted]
     parsed = [parse_program(program) for program in programs]
     limits = Limits()
     official = f"official: {OFFICIAL_EXECUTION} ms"
     row(limits, "parse_program", programs, parse_program)
     row(limits, "execute, from text", programs, execute, official)
     row(limits, "execute, parsed before", parsed, execute, official)
-    row(limits, "execute, official rules", programs, lambda one: execute(one, rounding="official"), official)
+    row(limits, "execute, official rules", programs, lambda program: execute(program, rounding="official"), official)
     official = f"official: {OFFICIAL_EQUIVALENCE[0]:,.0f} to {OFFICIAL_EQUIVALENCE[1]:,.0f} ms"
     compared: dict[str, tuple[list[Any], Callable[[Any], object]]] = {
         "equivalent, golden with model's": (pairs, lambda pair: equivalent(*pair)),
         "equivalent, official rules": (pairs, lambda pair: equivalent(*pair, official=True)),
-        "equivalent, golden with itself": (programs, lambda one: equivalent(one, one)),
-        "equivalent, with its history": (list(turns(dialogues)), lambda one: equivalent(*one[:2], history=one[2])),
+        "equivalent, golden with itself": (programs, lambda program: equivalent(program, program)),
+        "equivalent, with its history": (list(turns(dialogues)), lambda item: equivalent(*item[:2], history=item[2])),
     }
     for title, (items, call) in compared.items():
         row(limits, title, items, call, official, most=0.2)
@@ -82,7 +82,7 @@ def row(
             call(item)
             times.append(time.perf_counter() - start)
         passes.append((statistics.median(times), sum(times) / len(times)))
-    median, mean = min(one[0] for one in passes), min(one[1] for one in passes)
+    median, mean = min(result[0] for result in passes), min(result[1] for result in passes)
     print(f"{title:32} median {median * 1e3:7.4f} ms   1,000: {mean * 1e6:7.1f} ms   {official}")
     if most is None:
         limits.note(title, median * 1e3, "ms")

@@ -106,7 +106,7 @@ class Bench:
         self._home, inputs = folder / "home", folder / "inputs"
         self._home.mkdir()
         inputs.mkdir()
-        self.tools: list[Tool] = [one for one in tools(inputs) if not names or one.name in {"karat", *names}]
+        self.tools: list[Tool] = [tool for tool in tools(inputs) if not names or tool.name in {"karat", *names}]
         self.installed: dict[str, Installed] = {tool.name: install(tool.name) for tool in self.tools}
         self.sections: list[dict[str, Any]] = []
         self.finished: dict[str, Path] = {}  # tool → its last run of the instant trials
@@ -142,13 +142,13 @@ class Bench:
 
     def section(self, key: str, title: str, names: Sequence[str], rows: Sequence[Sequence[Any]], **more: Any) -> None:
         """Records a section, and prints it."""
-        versions = {name: one.version for name, one in self.installed.items() if name != "karat"}
-        made = {
+        versions = {name: tool.version for name, tool in self.installed.items() if name != "karat"}
+        section = {
             "title": title, "columns": ["", *names], "rows": [list(row) for row in rows],
             "notes": NOTES[key], "versions": versions, **more,
         }  # fmt: skip
-        self.sections.append(made)
-        print("\n" + results.markdown(made), flush=True)
+        self.sections.append(section)
+        print("\n" + results.markdown(section), flush=True)
 
     def row(self, title: str, names: Sequence[str], values: Mapping[str, float | None]) -> list[Any]:
         return [title, *(values.get(name) for name in names)]
@@ -164,7 +164,7 @@ class Figures:
 
     @classmethod
     def of(cls, taken: Sequence[Used]) -> Figures:
-        used = [(one.cpu, one.seconds, one.megabytes) for one in taken]
+        used = [(process.cpu, process.seconds, process.megabytes) for process in taken]
         return cls(*(statistics.median(values) for values in zip(*used, strict=True)))
 
 
@@ -267,19 +267,19 @@ def opens(bench: Bench) -> None:
             out = bench.finished[tool.name]
             bench.use(tool.saves(bench.many(tool.name), out), out)
     jobs: dict[str, Callable[[], Used]] = {}
-    for what in ("header", "sample", "scores"):
+    for part in ("header", "sample", "scores"):
         for tool in bench.tools:
             finished = bench.finished[tool.name]
-            command = tool.opens(what, finished, bench.many(tool.name))
+            command = tool.opens(part, finished, bench.many(tool.name))
             if command is not None:
-                jobs[f"{what}, {tool.name}"] = lambda command=command, out=finished: bench.use(command, out)
+                jobs[f"{part}, {tool.name}"] = lambda command=command, out=finished: bench.use(command, out)
     figures = {name: Figures.of(taken) for name, taken in bench.rounds(jobs).items()}
     names = [tool.name for tool in bench.tools]
     rows = [bench.row("samples", names, {name: bench.many(name) for name in names})]
     titles = {"header": "what it was and how it ended", "sample": "one sample", "scores": "all scores"}
-    for what, title in titles.items():
-        cpu = {name: figures[f"{what}, {name}"].cpu for name in names if f"{what}, {name}" in figures}
-        peak = {name: figures[f"{what}, {name}"].megabytes for name in cpu}
+    for part, title in titles.items():
+        cpu = {name: figures[f"{part}, {name}"].cpu for name in names if f"{part}, {name}" in figures}
+        peak = {name: figures[f"{part}, {name}"].megabytes for name in cpu}
         rows += [
             bench.row(f"{title}: processor time, s", names, cpu),
             bench.row("… as a multiple of karat's", names, ratios(cpu)),
@@ -363,15 +363,15 @@ def installs(bench: Bench) -> None:
     """Packages and megabytes."""
     names = list(bench.installed)
     rows = [
-        bench.row("packages", names, {name: one.packages for name, one in bench.installed.items()}),
-        bench.row("MB", names, {name: one.megabytes for name, one in bench.installed.items()}),
+        bench.row("packages", names, {name: tool.packages for name, tool in bench.installed.items()}),
+        bench.row("MB", names, {name: tool.megabytes for name, tool in bench.installed.items()}),
     ]
     size = bench.installed["karat"].megabytes
     verdicts = ["karat " + bench.limits.check("size of karat's core install", size, "≤", 200, "MB")]
     bench.section("installs", "Beside peers: what is installed", names, rows, verdicts=verdicts)
 
 
-SECTIONS = {one.__name__: one for one in (installs, starts, answers, opens, sleeps, chat, calls)}
+SECTIONS = {function.__name__: function for function in (installs, starts, answers, opens, sleeps, chat, calls)}
 
 
 def main() -> None:

@@ -78,7 +78,7 @@ def main() -> None:
             "title": "The driver of a run on Ray", "columns": COLUMNS, "rows": rows, "verdicts": verdicts,
             "about": f"Instant trials, {WORKERS} workers on this machine; processor time of the driver alone, "
             f"medians of {options.runs} runs of {trials(MANY):,} trials.",
-            "versions": {"ray": next(one.version for one in distributions(path=[str(RAY)]) if one.name == "ray")},
+            "versions": {"ray": next(dist.version for dist in distributions(path=[str(RAY)]) if dist.name == "ray")},
         },
     )  # fmt: skip
     limits.exit()
@@ -95,12 +95,12 @@ def rounds(folder: Path, sizes: list[int | None], runs: int) -> dict[int | None,
         few = {remote: run(folder, FEW, WORKERS if remote else None) for remote in (False, True)}
         for size in sizes:
             start, many = few[size is not None], run(folder, MANY, size)
-            each = [1e6 * (a - b) / (trials(MANY) - trials(FEW)) for a, b in zip(many[:2], start[:2], strict=True)]
-            figures[size].append((each[0], each[1], trials(MANY) / many[2]))
+            costs = [1e6 * (a - b) / (trials(MANY) - trials(FEW)) for a, b in zip(many[:2], start[:2], strict=True)]
+            figures[size].append((costs[0], costs[1], trials(MANY) / many[2]))
     return {
         size: (statistics.median(a), statistics.median(b), statistics.median(c))
-        for size, found in figures.items()
-        for a, b, c in [tuple(zip(*found, strict=True))]
+        for size, samples in figures.items()
+        for a, b, c in [tuple(zip(*samples, strict=True))]
     }
 
 

@@ -209,8 +209,8 @@ def filled(page: str, inputs: dict[str, float]) -> str:
 
 def inputs_of(page: str) -> dict[str, float]:
     """The inputs from which a page's tables were computed."""
-    found: dict[str, float] = json.loads(page.split("<!-- inputs\n")[1].split("\n-->", maxsplit=1)[0])
-    return found
+    inputs: dict[str, float] = json.loads(page.split("<!-- inputs\n")[1].split("\n-->", maxsplit=1)[0])
+    return inputs
 
 
 def between(page: str, name: str, text: str) -> str:

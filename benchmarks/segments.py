@@ -86,8 +86,8 @@ def seconds(call: Callable[[], object]) -> float:
 
 def in_turns(plain: Callable[[], object], packed: Callable[[], object]) -> tuple[float, float, float]:
     """Medians of both, and their ratio, compressed to plain."""
-    found = [(seconds(plain), seconds(packed)) for _ in range(5)]
-    one, other = (statistics.median(column) for column in zip(*found, strict=True))
+    times = [(seconds(plain), seconds(packed)) for _ in range(5)]
+    one, other = (statistics.median(column) for column in zip(*times, strict=True))
     return one, other, other / one
 
 

@@ -95,18 +95,18 @@ def main() -> None:
         raise SystemExit("soak.py reads /proc, which this system does not have")
     if options.inside:
         before = sample(tasks=1)
-        found = asyncio.run(measured(options.inside, options.minutes))
+        figures = asyncio.run(measured(options.inside, options.minutes))
         gc.collect()
-        print(json.dumps({**found, "before": before, "after": sample(tasks=found["tasks"])}))
+        print(json.dumps({**figures, "before": before, "after": sample(tasks=figures["tasks"])}))
         return
     limits = Limits()
     names = [options.only] if options.only else list(EXPERIMENTS)
     measurements = soaked(names, options.minutes)
     if options.samples:
         options.samples.write_text(json.dumps(measurements))
-    sections = [section(name, found, limits) for name, found in measurements.items()]
-    for one in sections:
-        print(results.markdown(one))
+    sections = [section(name, values, limits) for name, values in measurements.items()]
+    for block in sections:
+        print(results.markdown(block))
     results.write(options.json, *sections)
     limits.exit()
 
@@ -123,13 +123,13 @@ def soaked(names: Sequence[str], minutes: float) -> dict[str, dict[str, Any]]:
             environment = {**os.environ, "OPENAI_API_KEY": "none", "PYTHONWARNINGS": "ignore"}
             processes[name] = subprocess.Popen(argv, stdout=subprocess.PIPE, text=True, env=environment)
             stack.callback(processes[name].kill)
-        found = {}
+        measurements = {}
         for name, process in processes.items():
             output, _ = process.communicate()
             if process.returncode:
                 raise SystemExit(f"the run {name} ended with {process.returncode}")
-            found[name] = json.loads(output)
-    return found
+            measurements[name] = json.loads(output)
+    return measurements
 
 
 @contextmanager
@@ -221,15 +221,15 @@ def _children(thread: str) -> list[str]:
         return []
 
 
-def section(name: str, found: dict[str, Any], limits: Limits) -> dict[str, Any]:
+def section(name: str, figures: dict[str, Any], limits: Limits) -> dict[str, Any]:
     """The table of one run, with its verdicts."""
-    samples = found["samples"]
+    samples = figures["samples"]
     kept = samples[round(len(samples) * WARM_UP) :]
     rows, verdicts = [], []
     for quantity in QUANTITIES:
         values = [row[quantity] for row in kept]
         quarter = len(values) // 4
-        ends = [found[when][quantity] for when in ("before", "after")]
+        ends = [figures[when][quantity] for when in ("before", "after")]
         level = statistics.median if quantity == QUANTITIES[0] else max
         first, last = level(values[:quarter]), level(values[-quarter:])
         half = kept[len(kept) // 2 :]
@@ -243,15 +243,15 @@ def section(name: str, found: dict[str, Any], limits: Limits) -> dict[str, Any]:
         verdicts.append(f"{quantity}, last quarter: {limits.check(f'{name}, {quantity}', last, '≤', allowed)}")
     for quantity in QUANTITIES[2:]:
         title = f"{quantity} left after the run"
-        left = found["after"][quantity] - found["before"][quantity]
+        left = figures["after"][quantity] - figures["before"][quantity]
         verdicts.append(f"{title}: {limits.check(f'{name}, {title}', left, '≤', 0)}")
     return {
         "title": f"Soak: {name}, {AT_ONCE} trials at once",
-        "about": f"{found['counts'].pop('answers'):,} answers, {len(kept)} samples after warm-up.",
+        "about": f"{figures['counts'].pop('answers'):,} answers, {len(kept)} samples after warm-up.",
         "columns": COLUMNS,
         "rows": rows,
         "verdicts": verdicts,
-        "notes": [f"failed attempts – {kind}: {count}" for kind, count in sorted(found["counts"].items())],
+        "notes": [f"failed attempts – {kind}: {count}" for kind, count in sorted(figures["counts"].items())],
     }
 
 

@@ -67,7 +67,7 @@ def told_apart(conditions: int, questions: int, repetitions: int) -> Callable[[n
 
     def simulate(rng: np.random.Generator) -> bool:
         y = scores(rng, conditions, questions, repetitions)
-        return any(one.apart for one in stats.leaderboard(y, clusters, rng=rng, replicates=999).contrasts)
+        return any(contrast.apart for contrast in stats.leaderboard(y, clusters, rng=rng, replicates=999).contrasts)
 
     return simulate
 
@@ -75,8 +75,8 @@ def told_apart(conditions: int, questions: int, repetitions: int) -> Callable[[n
 def skewed(method: Literal["bootstrap-t", "bca"], questions: int) -> Callable[[np.random.Generator], bool]:
     def simulate(rng: np.random.Generator) -> bool:
         y = rng.exponential(size=questions)
-        found = stats.mean_interval(y, method=method, rng=rng, replicates=999)
-        return found.low <= 1 <= found.high
+        interval = stats.mean_interval(y, method=method, rng=rng, replicates=999)
+        return interval.low <= 1 <= interval.high
 
     return simulate
 
@@ -92,14 +92,14 @@ def of_shares(rng: np.random.Generator) -> bool:
         (rng.standard_normal((size, 1)) + rng.standard_normal((size, 3)) > -1.2).sum(axis=1).tolist()
         for size in (30, 60)
     ]
-    found = stats.newcombe(right[0], [3] * 30, right[1], [3] * 60)
-    return found.low <= 0 <= found.high
+    interval = stats.newcombe(right[0], [3] * 30, right[1], [3] * 60)
+    return interval.low <= 0 <= interval.high
 
 
 def agreement(rng: np.random.Generator) -> bool:
     y = rng.standard_normal((20, 1)) + 0.5 * rng.standard_normal((1, 6)) + 0.7 * rng.standard_normal((20, 6))
-    found = stats.icc(y, model="ICC(2,1)")
-    return found.low <= 1 / (1 + 0.25 + 0.49) <= found.high
+    interval = stats.icc(y, model="ICC(2,1)")
+    return interval.low <= 1 / (1 + 0.25 + 0.49) <= interval.high
 
 
 def three_levels(place: int, *, balanced: bool) -> Callable[[np.random.Generator], bool]:
@@ -110,8 +110,8 @@ def three_levels(place: int, *, balanced: bool) -> Callable[[np.random.Generator
         parts = [sd**0.5 * rng.standard_normal(size) for sd, size in zip(truth, (20, (20, 3), 120), strict=True)]
         y = parts[0][question] + parts[1][question, answer] + parts[2]
         kept = np.ones(120, dtype=bool) if balanced else rng.random(120) < 0.75
-        found = stats.variance_components(y[kept], question[kept], answer=answer[kept]).share_intervals[place]
-        return found.low <= truth[place] <= found.high
+        interval = stats.variance_components(y[kept], question[kept], answer=answer[kept]).share_intervals[place]
+        return interval.low <= truth[place] <= interval.high
 
     return simulate
 

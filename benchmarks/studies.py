@@ -91,10 +91,10 @@ def main() -> None:
         seconds = [end_to_end(folder, number) for number in range(options.runs)]
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         busy = (after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime) / options.runs
-        limits.row("run, scores, summary: `karat run`", statistics.median(one["run"] for one in seconds))
-        limits.row("`karat report --to humanstudy`", statistics.median(one["report"] for one in seconds))
-        whole = limits.scaled(statistics.median(sum(one.values()) for one in seconds))
-        limits.row("end to end", whole, at_most=60, note=f" (processors: {busy:.1f} s)")
+        limits.row("run, scores, summary: `karat run`", statistics.median(times["run"] for times in seconds))
+        limits.row("`karat report --to humanstudy`", statistics.median(times["report"] for times in seconds))
+        total = limits.scaled(statistics.median(sum(times.values()) for times in seconds))
+        limits.row("end to end", total, at_most=60, note=f" (processors: {busy:.1f} s)")
         replicates = limits.scaled(bootstrap(folder))
         limits.row(f"{REPLICATES:,} replicates of participants, PAS and ECS", replicates, at_most=10)
         print(killed(folder), flush=True)
@@ -131,22 +131,22 @@ def end_to_end(folder: Path, number: int) -> dict[str, float]:
     """Seconds of a run and of its report."""
     results = folder / f"results-{number}"
     (folder / "asked.log").write_text("")
-    found = {"run": timed(folder, "run", "experiment.yaml", "--results", str(results))}
+    times = {"run": timed(folder, "run", "experiment.yaml", "--results", str(results))}
     asked = Counter(logged(folder))
     assert len(asked) == QUESTIONS, f"{len(asked)} questions of {QUESTIONS}"
     assert set(asked.values()) == {1}
     run = next(results.glob("studies-*"))
-    found["report"] = timed(folder, "report", str(run), "--to", "humanstudy", "--out", str(folder / f"out-{number}"))
-    return found
+    times["report"] = timed(folder, "report", str(run), "--to", "humanstudy", "--out", str(folder / f"out-{number}"))
+    return times
 
 
 def timed(folder: Path, *arguments: str) -> float:
     """Seconds of a command that must succeed."""
     started = time.perf_counter()
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-m", "karat", *arguments], cwd=folder, capture_output=True, text=True, check=False
     )
-    assert done.returncode == 0, done.stderr[-2_000:]
+    assert process.returncode == 0, process.stderr[-2_000:]
     return time.perf_counter() - started
 
 
@@ -160,17 +160,17 @@ def bootstrap(folder: Path) -> float:
     from karat.kinds.study.reading import read_study
     from karat.replication import join_draws, score_tests, score_uncertainty
 
-    made: list[Any] = []
+    scored: list[Any] = []
     for path in sorted((folder / "studies").iterdir()):
         study = read_study(path)
         responses = answer_copy(study)
         data = data_of(study, responses)
         scores = score_tests(to_study_tests(study, responses, data=data)).tests
-        made.append((study, StudyRun(responses=responses, data=data.columns, scores=scores)))
-    agreement = score_tests([score.test for _, run in made for score in run.scores])
+        scored.append((study, StudyRun(responses=responses, data=data.columns, scores=scores)))
+    agreement = score_tests([score.test for _, run in scored for score in run.scores])
     started = time.perf_counter()
-    drawn = [study_draws(study, [run], rng=np.random.default_rng(1), replicates=REPLICATES)[0] for study, run in made]
-    score_uncertainty(agreement, rng=np.random.default_rng(1), draws=join_draws([one.draws for one in drawn]))
+    drawn = [study_draws(study, [run], rng=np.random.default_rng(1), replicates=REPLICATES)[0] for study, run in scored]
+    score_uncertainty(agreement, rng=np.random.default_rng(1), draws=join_draws([part.draws for part in drawn]))
     return time.perf_counter() - started
 
 
@@ -206,7 +206,7 @@ def killed(folder: Path) -> str:
 
 def within_a_game(asked: list[Key]) -> Key | None:
     """A question from a later round; None if there is none yet."""
-    return next((one for one in asked if "group" in one[0] and one[3] > 40), None)
+    return next((turn for turn in asked if "group" in turn[0] and turn[3] > 40), None)
 
 
 def logged(folder: Path) -> list[Key]:
@@ -222,9 +222,9 @@ def told(folder: Path, run: Path) -> set[Key]:
     from karat.execution import plan
 
     experiment = config.load(folder / "experiment.yaml")
-    trials = {one.id: one for one in plan.plan(experiment, experiment.load_dataset())}
-    turns = {(one["trial"], one["turn"]) for one in events(run, "reply")}
-    turns |= {(one["trial"], turn) for one in events(run, "answer") for turn in range(len(one["replies"]))}
+    trials = {trial.id: trial for trial in plan.plan(experiment, experiment.load_dataset())}
+    turns = {(event["trial"], event["turn"]) for event in events(run, "reply")}
+    turns |= {(event["trial"], turn) for event in events(run, "answer") for turn in range(len(event["replies"]))}
     return {
         (trials[name].sample.id, trials[name].condition.name, trials[name].repetition, turn) for name, turn in turns
     }
@@ -235,11 +235,11 @@ def figures(run: Path) -> Any:
     from karat import analysis as summary
     from karat import journal
 
-    found = summary.summarize(journal.RunFolder.open(run)).study
-    assert found is not None
+    outcome = summary.summarize(journal.RunFolder.open(run)).study
+    assert outcome is not None
     return [
         (study.study, study.participants, [test for finding in study.findings for test in finding.tests])
-        for condition in found.conditions
+        for condition in outcome.conditions
         for study in condition.studies
     ]
 

@@ -43,8 +43,8 @@ def main() -> int:
 
 def people(arm: str, answers: Iterable[Row], **more: Any) -> Iterator[Row]:
     """Participants of one arm, numbered."""
-    for at, one in enumerate(answers, start=1):
-        yield {"participant": f"{arm}-{at:03d}", "arm": arm, **more, "answers": one}
+    for at, answer in enumerate(answers, start=1):
+        yield {"participant": f"{arm}-{at:03d}", "arm": arm, **more, "answers": answer}
 
 
 def choices(field: str, counts: Mapping[Any, int]) -> list[Row]:
@@ -61,7 +61,7 @@ def framing(study: Row) -> Iterator[Row]:
         "dear": ("yes", 26),
     }  # fmt: skip
     for arm, (option, k) in said.items():
-        other = next(one for one in arms[arm]["fields"]["choice"]["options"] if one != option)
+        other = next(choice for choice in arms[arm]["fields"]["choice"]["options"] if choice != option)
         yield from people(arm, choices("choice", {option: k, other: arms[arm]["n"] - k}))
     pairs = {"AD": 110, "AC": 16, "BD": 20, "BC": 4}  # 84 % A, 87 % D
     both = ({"first": pair[0], "second": pair[1]} for pair, count in pairs.items() for _ in range(count))
@@ -71,7 +71,7 @@ def framing(study: Row) -> Iterator[Row]:
 def representativeness(_study: Row) -> Iterator[Row]:
     """Counts of the sign tests, with the published medians of the estimates."""
     families = [20] * 30 + [30] * 25 + [50] * 20 + [72] * 14 + [80] * 3
-    yield from people("births", ({"families": one} for one in families))
+    yield from people("births", ({"families": number} for number in families))
     yield from people("programmes", choices("programme", {"A": 67, "B": 22}))
     yield from people("marbles", choices("more", {"first": 36, "second": 16}))
     odds = [(8, 2.5)] * 40 + [(10, 2.5)] * 10 + [(10, 2)] * 36 + [(2, 6)] * 29
@@ -119,13 +119,13 @@ def _as_published(test: Row, low: float, high: float) -> dict[str, list[float]]:
     """Numbers of both groups: the published means, and the common spread that the published F implies."""
     human = test["human"]
     levels = {name: human[name] for name in test["groups"]["levels"]}
-    (n1, m1), (n2, m2) = ((one["n"], one["mean"]) for one in levels.values())
+    (n1, m1), (n2, m2) = ((level["n"], level["mean"]) for level in levels.values())
     sd = abs(m1 - m2) / math.sqrt(human["F"] * (1 / n1 + 1 / n2))
-    found = {}
-    for shift, (name, one) in enumerate(levels.items()):
-        numbers = numbers_with(one["n"], mean=one["mean"], sd=sd, low=low, high=high)
-        found[name] = numbers if shift else numbers[::-1]
-    return found
+    answers = {}
+    for shift, (name, level) in enumerate(levels.items()):
+        numbers = numbers_with(level["n"], mean=level["mean"], sd=sd, low=low, high=high)
+        answers[name] = numbers if shift else numbers[::-1]
+    return answers
 
 
 def _ratings(difference: int, traits: int, *, turn: int) -> Row:
@@ -133,12 +133,12 @@ def _ratings(difference: int, traits: int, *, turn: int) -> Row:
     room = 50 * traits - abs(difference)
     base = min(10 * traits, room)
     sums = {"a": base + max(0, difference), "b": base + max(0, -difference)}
-    found: Row = {}
+    ratings: Row = {}
     for person, total in sums.items():
         for at in range(traits):
             distance = total // traits + (1 if at < total % traits else 0)
-            found[f"{person}{at + 1}"] = 50 + distance * (1 if (at + turn) % 2 else -1)
-    return found
+            ratings[f"{person}{at + 1}"] = 50 + distance * (1 if (at + turn) % 2 else -1)
+    return ratings
 
 
 def impressions(study: Row) -> Iterator[Row]:
@@ -156,7 +156,7 @@ def impressions(study: Row) -> Iterator[Row]:
     for arm, counts in calm.items():
         yield from people(arm, choices("calm", counts))
     lists = {"first_person": "An able person who acts before thinking.", "second_person": "A jealous fault-finder."}
-    yield from people("broken", [{**lists, **one} for one in choices("difficult", {"yes": 32, "no": 20})])
+    yield from people("broken", [{**lists, **choice} for choice in choices("difficult", {"yes": 32, "no": 20})])
     yield from people("continuous", choices("difficult", {"yes": 9, "no": 15}))
     single = {"emotional": (22, 4), "cheerful": (22, 6), "ruddy": (19, 1)}
     for at, arm in enumerate(("only_warm", "only_cold")):
@@ -169,7 +169,7 @@ def _listed(study: Row, arm: str, counts: dict[str, int]) -> Iterator[Row]:
     rows: list[Row] = [{} for _ in range(n)]
     for at, (field, asked) in enumerate(fields.items()):
         pole = field.replace("_", "-")
-        other = next(one for one in asked["options"] if one != pole)
+        other = next(option for option in asked["options"] if option != pole)
         k = counts.get(field, n // 2)
         for person, row in enumerate(rows):
             row[field] = pole if (person * 7 + at * 13) % n < k else other
@@ -199,8 +199,8 @@ def _spread_off(mine: Floats, sd: float, others: Floats) -> float:
 def bargaining(study: Row) -> Iterator[Row]:
     """Offers in quarters of a dollar with the published means and standard deviations."""
     published = {
-        level: (one["mean"], one["sd"]) for finding in study["findings"] for test in finding["tests"]
-        if test["measure"] == "offer" for level, one in test["human"].items() if isinstance(one, dict)
+        level: (human["mean"], human["sd"]) for finding in study["findings"] for test in finding["tests"]
+        if test["measure"] == "offer" for level, human in test["human"].items() if isinstance(human, dict)
     }  # fmt: skip
     for arm, given in study["arms"].items():
         (mean, sd), (low, high) = published[arm], given["fields"]["offer"]["range"]
@@ -214,7 +214,7 @@ def disjunction(_study: Row) -> Iterator[Row]:
     words = {"C": "cooperate", "D": "compete"}
     sets = chain.from_iterable([pattern] * count for pattern, count in patterns.items())
     fields = ("unknown", "competed", "cooperated")
-    games = ({field: words[letter] for field, letter in zip(fields, one, strict=True)} for one in sets)
+    games = ({field: words[letter] for field, letter in zip(fields, letters, strict=True)} for letters in sets)
     yield from people("games", games)
     yield from people("boxes", choices("boxes", {"only_b": 26, "both": 14}))
 
@@ -237,8 +237,8 @@ def trust(_study: Row) -> Iterator[Row]:
         ("none", "returned", pairs[0]),
         ("history", "sent_back", [(amount, back) for (amount, _), back in zip(pairs[1], order, strict=True)]),
     ):
-        for amount in dict.fromkeys(one for one, _ in given):
-            answers = [{field: int(back)} for one, back in given if one == amount]
+        for amount in dict.fromkeys(stake for stake, _ in given):
+            answers = [{field: int(back)} for stake, back in given if stake == amount]
             yield from people(f"{treatment}_{amount}", answers)
 
 
@@ -277,30 +277,30 @@ def beauty_contest(_study: Row) -> Iterator[Row]:
 
 
 def _line(n: int, low: float, high: float) -> list[float]:
-    return [round(float(one)) * 1.0 for one in np.linspace(low, high, n)]
+    return [round(float(value)) * 1.0 for value in np.linspace(low, high, n)]
 
 
 def _downwards(before: Floats, group: NDArray[np.int64], factor: Floats, counts: dict[str, int]) -> Floats:
     """The next round with a factor below one: all fall below the last mean, except those in `counts`."""
-    mean = np.array([before[group == one].mean() for one in range(group.max() + 1)])[group]
-    found = np.minimum(factor[group] * mean * (0.7 + 0.5 * np.arange(len(before)) / len(before)), 0.85 * before)
+    mean = np.array([before[group == number].mean() for number in range(group.max() + 1)])[group]
+    after = np.minimum(factor[group] * mean * (0.7 + 0.5 * np.arange(len(before)) / len(before)), 0.85 * before)
     order = np.argsort(-before / mean, kind="stable")  # the highest within their groups first
     high, low = order[: counts["high"]], order[::-1]
     rise, stay = low[: counts["rise"]], low[counts["rise"] : counts["rise"] + counts["stay"]]
-    found[high] = (before[high] + mean[high]) / 2
-    found[rise] = np.minimum(1.3 * mean[rise] + 1, 100)
-    found[stay] = before[stay]
-    return np.asarray(np.round(found, 3))
+    after[high] = (before[high] + mean[high]) / 2
+    after[rise] = np.minimum(1.3 * mean[rise] + 1, 100)
+    after[stay] = before[stay]
+    return np.asarray(np.round(after, 3))
 
 
 def _upwards(before: Floats, *, at: int, fall: int) -> Floats:
     """The next round with a factor above one: `at` say 100, `fall` say less than before, and the others more."""
     order = np.argsort(-before, kind="stable")
-    found = np.minimum(before + 0.4 * (100 - before) + 0.5, 99.5)
-    found[order[:at]] = 100.0
+    after = np.minimum(before + 0.4 * (100 - before) + 0.5, 99.5)
+    after[order[:at]] = 100.0
     lowest = order[-fall:]
-    found[lowest] = 0.8 * before[lowest]
-    return np.asarray(np.round(found, 2))
+    after[lowest] = 0.8 * before[lowest]
+    return np.asarray(np.round(after, 2))
 
 
 def numbers_with(n: int, *, mean: float, sd: float, low: float, high: float, step: float = 1.0) -> list[float]:
@@ -362,21 +362,21 @@ def arranged(
     Returns the first order within `close`, or the best of all tries.
     """
     rng = np.random.default_rng(0)
-    found = np.array(values, dtype=np.float64)
-    parts = np.zeros(len(found), dtype=np.int64) if strata is None else np.asarray(strata)
-    members = [one for part in np.unique(parts) if len(one := np.flatnonzero(parts == part)) > 1]
-    best = distance(found)
+    order = np.array(values, dtype=np.float64)
+    parts = np.zeros(len(order), dtype=np.int64) if strata is None else np.asarray(strata)
+    members = [inside for part in np.unique(parts) if len(inside := np.flatnonzero(parts == part)) > 1]
+    best = distance(order)
     for _ in range(tries):
         if best <= close:
             break
-        one, other = rng.choice(members[int(rng.integers(len(members)))], 2, replace=False)
-        found[[one, other]] = found[[other, one]]
-        now = distance(found)
+        first, other = rng.choice(members[int(rng.integers(len(members)))], 2, replace=False)
+        order[[first, other]] = order[[other, first]]
+        now = distance(order)
         if now < best:
             best = now
         else:
-            found[[one, other]] = found[[other, one]]
-    return [float(value) for value in found]
+            order[[first, other]] = order[[other, first]]
+    return [float(value) for value in order]
 
 
 COPIES: dict[str, Callable[[Row], Iterator[Row]]] = {

@@ -67,10 +67,10 @@ def main() -> None:
     options, limits = results.parser(__doc__).parse_args(), Limits()
     with tempfile.TemporaryDirectory(dir=os.environ.get("BENCH_DIR")) as place:
         folder = Path(place)
-        found = measure(folder / "answers", samples=10_000, scored=False)
-        show(limits, "100,000 answers, no scores", found, seconds=1, megabytes=10)
-        found = measure(folder / "scores", samples=100_000, scored=True)
-        show(limits, "1,000,000 answers, 1,000,000 scores", found, seconds=15, megabytes=320)
+        figures = measure(folder / "answers", samples=10_000, scored=False)
+        show(limits, "100,000 answers, no scores", figures, seconds=1, megabytes=10)
+        figures = measure(folder / "scores", samples=100_000, scored=True)
+        show(limits, "1,000,000 answers, 1,000,000 scores", figures, seconds=15, megabytes=320)
         os.environ["XDG_CACHE_HOME"] = str(folder / "cache")
         first = command(limits, "  its first report", "report", folder / "scores", megabytes=320)
         command(limits, "  its second report", "report", folder / "scores", at_most=0.09 * first)
@@ -81,14 +81,14 @@ def main() -> None:
     limits.exit()
 
 
-def show(limits: Limits, title: str, found: dict[str, float], *, seconds: float, megabytes: float) -> None:
+def show(limits: Limits, title: str, figures: dict[str, float], *, seconds: float, megabytes: float) -> None:
     """Prints a row: processor time in reference seconds, and by how many megabytes the process grew."""
-    verdict = limits.check(f"{title}: growth", found["megabytes"], "<", megabytes, "MB")
+    verdict = limits.check(f"{title}: growth", figures["megabytes"], "<", megabytes, "MB")
     limits.row(
         title,
-        limits.scaled(found["seconds"], clock=time.process_time),
+        limits.scaled(figures["seconds"], clock=time.process_time),
         at_most=seconds,
-        note=f"   {found['megabytes']:,.1f} MB {verdict}",
+        note=f"   {figures['megabytes']:,.1f} MB {verdict}",
     )
 
 
@@ -96,25 +96,25 @@ def command(
     limits: Limits, title: str, *arguments: str | Path, at_most: float | None = None, megabytes: float | None = None
 ) -> float:
     """Prints a row for a command and its children: processor seconds, peak in megabytes. Returns the seconds."""
-    done = subprocess.run([sys.executable, "-c", COMMAND, *arguments], capture_output=True, text=True, check=True)
-    found = json.loads(done.stdout)
+    process = subprocess.run([sys.executable, "-c", COMMAND, *arguments], capture_output=True, text=True, check=True)
+    figures = json.loads(process.stdout)
     verdict = ""
-    for what, measured, limit in (("seconds", found["seconds"], at_most), ("MB", found["megabytes"], megabytes)):
+    for unit, measured, limit in (("seconds", figures["seconds"], at_most), ("MB", figures["megabytes"], megabytes)):
         if limit is None:
-            limits.note(f"{title.strip()}: {what}", measured, what)
+            limits.note(f"{title.strip()}: {unit}", measured, unit)
         else:
-            verdict += f"  {limits.check(f'{title.strip()}: {what}', measured, '≤', limit, what)}"
-    print(f"{title:52} {found['seconds']:8.2f} s {found['megabytes']:8.1f} MB{verdict}", flush=True)
-    return float(found["seconds"])
+            verdict += f"  {limits.check(f'{title.strip()}: {unit}', measured, '≤', limit, unit)}"
+    print(f"{title:52} {figures['seconds']:8.2f} s {figures['megabytes']:8.1f} MB{verdict}", flush=True)
+    return float(figures["seconds"])
 
 
 def measure(folder: Path, *, samples: int, scored: bool) -> dict[str, float]:
     """Writes a journal, and summarizes it in a fresh process."""
     write(folder, samples, scored=scored)
-    done = subprocess.run([sys.executable, "-c", MEASURE, folder], capture_output=True, text=True, check=True)
-    found = json.loads(done.stdout)
-    assert found["scored"] == samples * len(CONDITIONS) * REPETITIONS
-    return {"seconds": found["seconds"], "megabytes": found["grown"] / (1e6 if sys.platform == "darwin" else 1e3)}
+    process = subprocess.run([sys.executable, "-c", MEASURE, folder], capture_output=True, text=True, check=True)
+    figures = json.loads(process.stdout)
+    assert figures["scored"] == samples * len(CONDITIONS) * REPETITIONS
+    return {"seconds": figures["seconds"], "megabytes": figures["grown"] / (1e6 if sys.platform == "darwin" else 1e3)}
 
 
 def checksums(limits: Limits, folder: Path) -> None:
@@ -149,8 +149,8 @@ def append(folder: Path, events: list[Event]) -> None:
     async def write_all() -> None:
         async with Journal(place, sync=lambda _: None) as journal:
             for event in events:
-                done = journal.append(event)
-            await done
+                written = journal.append(event)
+            await written
 
     with tempfile.TemporaryDirectory(dir=folder) as name:
         place = Path(name)
@@ -161,15 +161,15 @@ def compare(
     limits: Limits, title: str, call: Callable[[], Any], *, at_most: float | None = None, rounds: int = 9
 ) -> None:
     """Prints one row: the medians of both, measured in turns, and their ratio."""
-    found: dict[bool, list[float]] = {True: [], False: []}
+    seconds: dict[bool, list[float]] = {True: [], False: []}
     for number in range(2 * (rounds + 1)):
         with ExitStack() as stack:
             if number % 2:
                 stack.enter_context(without_checksums())
             start = time.process_time()
             call()
-            found[number % 2 == 0].append(time.process_time() - start)
-    on, off = (statistics.median(found[which][1:]) for which in (True, False))
+            seconds[number % 2 == 0].append(time.process_time() - start)
+    on, off = (statistics.median(seconds[which][1:]) for which in (True, False))
     ratio = f"{title}: with checksums to without"
     verdict = "" if at_most is None else limits.check(ratio, on / off, "≤", at_most)
     if at_most is None:

@@ -114,12 +114,12 @@ class Server:
             assert status == 200, f"{path}: {status}"
             times.append(time.perf_counter() - begun)
         print(f"  {name:14} {seconds:8.2f} s first {statistics.median(times):8.3f} s again")
-        for what, measured, limit in (("first", seconds, first), ("again", statistics.median(times), again)):
+        for visit, measured, limit in (("first", seconds, first), ("again", statistics.median(times), again)):
             if limit is None:
-                self._limits.note(f"{name}, {what}", measured, "s")
+                self._limits.note(f"{name}, {visit}", measured, "s")
             else:
-                verdict = self._limits.check(f"{name}, {what}", self._limits.scaled(measured), "<", limit, "s")
-                print(f"  {'':14} {what}: {verdict}")
+                verdict = self._limits.check(f"{name}, {visit}", self._limits.scaled(measured), "<", limit, "s")
+                print(f"  {'':14} {visit}: {verdict}")
 
     def memory(self, most: float | None = None) -> None:
         """Prints a row: the peak, if the system reports it, with a limit in MB."""

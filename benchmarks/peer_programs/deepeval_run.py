@@ -31,7 +31,7 @@ cases = [
     LLMTestCase(name=row["id"], input=row["question"], actual_output=answer, expected_output=row["answer"])
     for row, answer in zip(rows, answers, strict=True)
 ]
-done = evaluate(
+evaluation = evaluate(
     cases,
     [ExactMatchMetric()],
     async_config=AsyncConfig(max_concurrent=int(concurrent)),
@@ -40,4 +40,4 @@ done = evaluate(
         results_folder=results, print_results=False, show_indicator=False, inspect_after_run=False
     ),
 )
-assert len(done.test_results) == len(cases)
+assert len(evaluation.test_results) == len(cases)

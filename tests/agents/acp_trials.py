@@ -71,8 +71,8 @@ class AcpTrials:
         with tempfile.TemporaryDirectory(prefix="karat-test-") as folder:
             workspace = open_workspace(Path(folder) / "w", Base(self.work), self.overlay)
             yield workspace
-            found = [path for path in workspace.changed.rglob("*") if path.is_file()]
-            self.changed = {str(path.relative_to(workspace.changed)): path.read_text() for path in found}
+            files = [path for path in workspace.changed.rglob("*") if path.is_file()]
+            self.changed = {str(path.relative_to(workspace.changed)): path.read_text() for path in files}
             workspace.close()
 
     def ask(self, options: Mapping[str, Any], *questions: str, times: int = 1) -> tuple[Reply, ...]:

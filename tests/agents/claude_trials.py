@@ -62,7 +62,7 @@ class Trials:
                 agent, trial = self.agent(toolbox, chosen), self.trial(*(questions or ("why?",)))
                 async with asyncio.timeout(self.timeout), agent.session(trial, workspace=self.workspace) as session:
                     replies = tuple([await session.ask(turn) for turn in trial.sample.turns])
-                self.limits = {name: one.limit for name, one in limiters().items()}
+                self.limits = {name: limiter.limit for name, limiter in limiters().items()}
                 return replies
 
         return asyncio.run(whole())
@@ -90,11 +90,11 @@ def descendants(pid: int) -> set[int]:
         except (FileNotFoundError, ProcessLookupError):
             continue
         below.setdefault(parent, set()).add(int(stat.parent.name))
-    found: set[int] = set()
+    reached: set[int] = set()
     front = {pid}
-    while front := set().union(*(below.get(one, set()) for one in front)):
-        found |= front
-    return found
+    while front := set().union(*(below.get(member, set()) for member in front)):
+        reached |= front
+    return reached
 
 
 def alive(pid: int) -> bool:

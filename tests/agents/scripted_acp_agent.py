@@ -23,8 +23,8 @@ def send(message: dict[str, Any]) -> None:
     sys.stdout.flush()
 
 
-def update(**what: Any) -> None:
-    send({"method": "session/update", "params": {"sessionId": SESSION, "update": what}})
+def update(**fields: Any) -> None:
+    send({"method": "session/update", "params": {"sessionId": SESSION, "update": fields}})
 
 
 def say(text: str) -> None:
@@ -76,10 +76,10 @@ def do(step: dict[str, Any], servers: dict[str, Server], asked: str) -> None:
             say(json.dumps(dict(os.environ) | {"cwd": os.getcwd(), "home": sorted(os.listdir(os.environ["HOME"]))}))
         case {"raw": str(text)}:
             sys.stdout.write(text + "\n")
-        case {"update": dict(what)}:
-            update(**what)
-        case {"send": dict(what)}:
-            send(what)
+        case {"update": dict(fields)}:
+            update(**fields)
+        case {"send": dict(message)}:
+            send(message)
         case {"ask": str(method), "params": dict(params)}:
             if SCRIPT.get("relative"):
                 params["path"] = os.path.join(os.getcwd(), params["path"])

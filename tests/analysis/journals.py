@@ -89,7 +89,7 @@ class Script:
         old = self.info.format < CHECKSUMS_SINCE
         (folder / "run.json").write_bytes(line if old else with_checksum(line))
         codec = Codec()
-        (folder / "samples.jsonl").write_bytes(b"".join(codec.line(one) for one in self.samples))
+        (folder / "samples.jsonl").write_bytes(b"".join(codec.line(item) for item in self.samples))
         self._line = codec.line
         self._file = (folder / "journal.jsonl").open("wb")
         self.write(Head(format=self.info.format, run=self.info.run))
@@ -224,14 +224,14 @@ NUMERIC = ScorerInfo(name="numeric", type="numeric", scoring="1e" * 16, metrics=
 
 def asked(name: str, position: int, turns: Sequence[Mapping[str, Any]], **facts: Any) -> Sample:
     """A conversation; each turn as `golden`, and what else is known of it."""
-    made = []
+    built = []
     for turn in turns:
         detail = {"executed": turn["golden"], "printed": None, "program": None, "operations": 0, **turn}
         golden = detail.pop("golden")
         program = detail["program"]
         operations = program.count("(") if program else 0
-        made.append(Turn(question="=how much?", golden=golden, detail={**detail, "operations": operations}))
-    return Sample(id=name, position=position, digest=f"{position:032x}", turns=tuple(made), **facts)
+        built.append(Turn(question="=how much?", golden=golden, detail={**detail, "operations": operations}))
+    return Sample(id=name, position=position, digest=f"{position:032x}", turns=tuple(built), **facts)
 
 
 def conversations(
@@ -262,10 +262,10 @@ def conversations(
                         **script.place(row, condition, repetition), replies=tuple(replies), started="", seconds=1.0
                     )
                     verdicts = scorer.score(sample, answer)
-                    for one in verdicts:
+                    for verdict in verdicts:
                         script.score(
-                            row, condition, repetition, scorer=NUMERIC, values=one.values, turn=one.turn,
-                            labels=one.labels, detail=one.detail, rows=len(verdicts), offline=True,
+                            row, condition, repetition, scorer=NUMERIC, values=verdict.values, turn=verdict.turn,
+                            labels=verdict.labels, detail=verdict.detail, rows=len(verdicts), offline=True,
                         )  # fmt: skip
     return script.end()
 

@@ -106,16 +106,16 @@ def hostile_run(folder: Path) -> RunFolder:
     )  # fmt: skip
     (folder / "experiment.yaml").write_text(f"# {names}\n", encoding="utf-8", errors="replace")
     for row, text in enumerate(TEXTS.values()):
-        one, two = conditions
+        first, second = conditions
         short = text[:SHORT]
-        script.attempt(row, one, message=short, kind=short)
-        script.answer(row, one, reply=_said(text))
+        script.attempt(row, first, message=short, kind=short)
+        script.answer(row, first, reply=_said(text))
         script.score(
-            row, one, scorer=scorer, value=1 + row % 5, reasons={metric.name: text}, claims=(short, f"{short} again"),
+            row, first, scorer=scorer, value=1 + row % 5, reasons={metric.name: text}, claims=(short, f"{short} again"),
             labels={"kind of fault": text[:300]},
         )  # fmt: skip
-        script.failure(row, two, message=short, kind=text[:3000])
-        trial = script.trial(row, one)
+        script.failure(row, second, message=short, kind=text[:3000])
+        trial = script.trial(row, first)
     run = script.end()
     add_label(run, Label(at=names, who=names, trial=trial, scores={metric.name: 2}, claims={names: "rejected"},
                          note=written(WHOLE)))  # fmt: skip
@@ -147,27 +147,27 @@ SHORT = 100_000
 """Characters. The longest text stands whole in question, golden answer, answer and reason."""
 
 
-def spoilt(made: RunFolder, folder: Path) -> RunFolder:
+def spoilt(source: RunFolder, folder: Path) -> RunFolder:
     """A copy of a real run, of any kind, in which one of TEXTS follows every free text, and NAMES every name."""
-    shutil.copytree(made.path, folder)
+    shutil.copytree(source.path, folder)
     shutil.rmtree(folder / "cache", ignore_errors=True)
     codec, texts = Codec(), cycle([text for text in TEXTS.values() if len(text) < 5000])
-    names = {name: f"{name} {written(NAMES)}" for name in made.info.plan.conditions}
-    told = msgspec.json.decode(msgspec.json.encode(made.info))
+    names = {name: f"{name} {written(NAMES)}" for name in source.info.plan.conditions}
+    told = msgspec.json.decode(msgspec.json.encode(source.info))
     info = msgspec.convert(_walked(told, texts.__next__, names), RunInfo)
     copies = tuple(
-        msgspec.structs.replace(one, sha256=_study(folder / "studies" / one.file, texts.__next__))
-        for one in info.studies
+        msgspec.structs.replace(study, sha256=_study(folder / "studies" / study.file, texts.__next__))
+        for study in info.studies
     )
     info = msgspec.structs.replace(info, name=f"{info.name} {written(NAMES)}", studies=copies)
     (folder / "run.json").write_bytes(codec.line(info))
     samples = [msgspec.json.decode(line, type=Sample) for line in (folder / "samples.jsonl").read_bytes().splitlines()]
-    (folder / "samples.jsonl").write_bytes(b"".join(_again(codec, one, texts.__next__, names) for one in samples))
+    (folder / "samples.jsonl").write_bytes(b"".join(_again(codec, sample, texts.__next__, names) for sample in samples))
     lines = (folder / "journal.jsonl").read_bytes().splitlines()
     events = [decode(line, path="journal", number=at) for at, line in enumerate(lines, 1)]
-    (folder / "journal.jsonl").write_bytes(b"".join(_again(codec, one, texts.__next__, names) for one in events))
+    (folder / "journal.jsonl").write_bytes(b"".join(_again(codec, event, texts.__next__, names) for event in events))
     run = RunFolder.open(folder)
-    for answer in [one for one in events if isinstance(one, Answer)][:20]:
+    for answer in [event for event in events if isinstance(event, Answer)][:20]:
         said = {texts.__next__(): texts.__next__(), "choice": written(NAMES)}
         for turn in range(len(answer.replies)):
             add_label(run, Label(at=texts.__next__(), who=written(NAMES), trial=answer.trial, turn=turn,
@@ -185,11 +185,11 @@ def _walked(value: Any, text: Callable[[], str], names: dict[str, str], *, free:
     if isinstance(value, str):
         return names.get(value) or (f"{value} {text()}" if free else value)
     if isinstance(value, list):
-        return [_walked(one, text, names, free=free) for one in value]
+        return [_walked(item, text, names, free=free) for item in value]
     if isinstance(value, dict):
         return {
-            names.get(key, key): _walked(one, text, names, free=free or key in FREE or key == "evidence")
-            for key, one in value.items()
+            names.get(key, key): _walked(item, text, names, free=free or key in FREE or key == "evidence")
+            for key, item in value.items()
         }
     return value
 

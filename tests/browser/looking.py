@@ -45,11 +45,11 @@ class Tab:
         self.page, self.home = page, home
         self.complaints: list[str] = []
         self.abroad: list[str] = []
-        page.on("console", lambda one: self.complaints.append(f"{one.type}: {one.text}"))
-        page.on("pageerror", lambda one: self.complaints.append(f"error: {one}"))
+        page.on("console", lambda message: self.complaints.append(f"{message.type}: {message.text}"))
+        page.on("pageerror", lambda error: self.complaints.append(f"error: {error}"))
         page.on("dialog", self._dialog)
         page.context.on("request", self._request)
-        page.context.on("page", lambda one: self.complaints.append(f"opened {one.url}"))
+        page.context.on("page", lambda popup: self.complaints.append(f"opened {popup.url}"))
 
     def go(self, path: str) -> Any:
         """Opens an address of the viewer, and waits until all that is made meanwhile is there."""
@@ -136,10 +136,10 @@ def faults(page: Any, *, only: tuple[str, ...] = ()) -> list[str]:
     options: dict[str, Any] = {"resultTypes": ["violations"]}
     if only:
         options["runOnly"] = {"type": "rule", "values": list(only)}
-    found = Axe().run(page, context={"exclude": [[".drawing svg *"]]}, options=options).response["violations"]
+    violations = Axe().run(page, context={"exclude": [[".drawing svg *"]]}, options=options).response["violations"]
     return [
-        f"{one['id']} ({one['impact']}) {node['html'][:160]}: {node['failureSummary'][:300]}"
-        for one in found
-        if one["impact"] in ("serious", "critical")
-        for node in one["nodes"][:5]
+        f"{violation['id']} ({violation['impact']}) {node['html'][:160]}: {node['failureSummary'][:300]}"
+        for violation in violations
+        if violation["impact"] in ("serious", "critical")
+        for node in violation["nodes"][:5]
     ]

@@ -57,7 +57,7 @@ def process(here: Path) -> Callable[..., Done]:
 
     def run(*arguments: str | Path, **env: str) -> Done:
         command = [sys.executable, "-m", "karat", *map(str, arguments)]
-        done = subprocess.run(
+        completed = subprocess.run(
             command,
             cwd=here,
             env={**os.environ, **env},
@@ -68,7 +68,7 @@ def process(here: Path) -> Callable[..., Done]:
             timeout=120,
             check=False,
         )
-        return Done(done.returncode, done.stdout, done.stderr)
+        return Done(completed.returncode, completed.stdout, completed.stderr)
 
     return run
 
@@ -91,8 +91,8 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def run(here: Path, results: Path) -> str:
     """A finished run of the experiment in the working directory, without the experiment."""
     shutil.copytree(results, here / "results")
-    (found,) = (here / "results").iterdir()
-    return str(found.relative_to(here))
+    (folder,) = (here / "results").iterdir()
+    return str(folder.relative_to(here))
 
 
 def write_experiment(here: Path) -> Path:

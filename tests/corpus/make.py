@@ -72,9 +72,9 @@ class Workshop:
 
     def karat(self, *arguments: str, codes: tuple[int, ...] = (0,), **env: str) -> None:
         command = [sys.executable, "-m", "karat", *arguments]
-        done = subprocess.run(command, cwd=self.work, env={**os.environ, **env}, capture_output=True, check=False)
-        if done.returncode not in codes:
-            raise SystemExit(f"{arguments}: {done.returncode}\n{done.stderr.decode()}")
+        process = subprocess.run(command, cwd=self.work, env={**os.environ, **env}, capture_output=True, check=False)
+        if process.returncode not in codes:
+            raise SystemExit(f"{arguments}: {process.returncode}\n{process.stderr.decode()}")
 
     def experiment(self, file: str, **changes: Any) -> str:
         (self.work / file).write_text(json.dumps(changes), encoding="utf-8")

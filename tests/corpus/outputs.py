@@ -111,8 +111,8 @@ def write() -> None:
     (HERE / "expected").mkdir(exist_ok=True)
     for name in RUNS:
         with tempfile.TemporaryDirectory() as work:
-            found = numbers(HERE / "runs" / name, Path(work))
-        text = "".join(f"{place}\t{number}\n" for place, number in sorted(found.items()))
+            figures = numbers(HERE / "runs" / name, Path(work))
+        text = "".join(f"{place}\t{number}\n" for place, number in sorted(figures.items()))
         (HERE / "expected" / f"{name}.xz").write_bytes(lzma.compress(text.encode()))
 
 

@@ -136,21 +136,21 @@ def studies(agreement: Agreement, *conditions: str, floor: str | None = None) ->
     sure = score_uncertainty(agreement, rng=np.random.default_rng(1), replicates=60)
     part = summary_of_tests(dict.fromkeys(conditions, (agreement, sure)))
     people = Participants(planned=60, asked=58, answered=50, parsed=45, stopped=2)
-    made = []
-    for one in part.conditions:
-        each = tuple(
+    copies = []
+    for condition in part.conditions:
+        read = tuple(
             structs.replace(study, participants=people, arms=(_arm(f"{study.study} low"), _arm("high", parsed=20)))
-            for study in one.studies
+            for study in condition.studies
         )
-        whole = Participants(**{key: len(each) * value for key, value in structs.asdict(people).items()})
-        made.append(structs.replace(one, studies=each, participants=whole, floor=one.condition == floor))
+        total = Participants(**{key: len(read) * value for key, value in structs.asdict(people).items()})
+        copies.append(structs.replace(condition, studies=read, participants=total, floor=condition.condition == floor))
     tests = [score.test for score in agreement.tests]
     guesses = [
         Guesses(study=name, tests=[[test for test in tests if test.study == name]] * 2)
         for name in dict.fromkeys(test.study for test in tests)
     ]
     beside = floor_of(guesses, {}, questions=60, level=0.95) if floor is not None else None
-    return structs.replace(part, conditions=tuple(made), floor=beside)
+    return structs.replace(part, conditions=tuple(copies), floor=beside)
 
 
 def _arm(name: str, *, parsed: int = 25) -> ArmCount:

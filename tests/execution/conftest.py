@@ -30,7 +30,7 @@ def write_experiment(folder: Path, code: str = "", *, questions: int = 3, **sect
     (folder / "questions.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     module = f"agent_of_{folder.name.replace('-', '_')}"
     (folder / f"{module}.py").write_text(code)
-    whole = {
+    base = {
         "name": "small",
         "dataset": {"path": str(folder / "questions.jsonl")},
         "agent": {"type": "python", "target": f"{module}:query"},
@@ -44,7 +44,7 @@ def write_experiment(folder: Path, code: str = "", *, questions: int = 3, **sect
     }
     execution.update(sections.pop("execution", {}))
     file = folder / "experiment.yaml"
-    file.write_text(yaml.safe_dump({**whole, "execution": execution, **sections}, sort_keys=False))
+    file.write_text(yaml.safe_dump({**base, "execution": execution, **sections}, sort_keys=False))
     return file
 
 

@@ -85,5 +85,5 @@ def said_as(text: Any) -> dict[str, Any]:
 
 def finding(files: dict[str, Any]) -> dict[str, Any]:
     """Its one finding."""
-    found: dict[str, Any] = files["ground_truth.json"]["studies"][0]["findings"][0]
-    return found
+    first: dict[str, Any] = files["ground_truth.json"]["studies"][0]["findings"][0]
+    return first

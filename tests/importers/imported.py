@@ -13,18 +13,18 @@ FILES = Path(__file__).parents[1] / "data" / "imports"
 
 def imported(name: str, folder: Path, *paths: Path) -> Imported:
     """The one run in some files of a format."""
-    (made,) = import_results(name, paths, folder)
-    return made
+    (result,) = import_results(name, paths, folder)
+    return result
 
 
-def means(made: Imported) -> dict[tuple[str, str], tuple[float | None, int]]:
+def means(result: Imported) -> dict[tuple[str, str], tuple[float | None, int]]:
     """Condition, metric → the mean over questions and how many answers it is of."""
-    return {(one.condition, one.metric): (one.mean.value, one.n_answers) for one in summary(made).results}
+    return {(score.condition, score.metric): (score.mean.value, score.n_answers) for score in summary(result).results}
 
 
-def summary(made: Imported) -> Summary:
-    return karat.summarize(made.run)
+def summary(result: Imported) -> Summary:
+    return karat.summarize(result.run)
 
 
-def findings(made: Imported) -> dict[tuple[str, str], int]:
-    return {(kind, what): count for kind, what, count, _ in made.findings}
+def findings(result: Imported) -> dict[tuple[str, str], int]:
+    return {(kind, problem): count for kind, problem, count, _ in result.findings}

@@ -39,9 +39,9 @@ def put_through(
     with (folder / "answers.jsonl").open("w", encoding="utf-8") as file:
         for condition in conditions:
             for repetition in range(repetitions):
-                for one in samples:
-                    replies = [{"text": say(one, at, condition, repetition)} for at in range(len(one.turns))]
-                    row = {"id": one.id, "condition": condition, "repetition": repetition, "answer": "",
+                for sample in samples:
+                    replies = [{"text": say(sample, at, condition, repetition)} for at in range(len(sample.turns))]
+                    row = {"id": sample.id, "condition": condition, "repetition": repetition, "answer": "",
                            "replies": replies}  # fmt: skip
                     file.write(json.dumps(row) + "\n")
     experiment = Experiment(
@@ -80,17 +80,17 @@ def copy_of(folder: Path, *names: str) -> Callable[[Sample, int], dict[str, Any]
                 served[key] = iter(_by_person(rows[key]))
             whose[study, detail["arm"], who] = next(served[key])
         own = whose[study, detail["arm"], who]
-        return next(one["answers"] for one in own if one.get("round") == detail.get("round"))
+        return next(entry["answers"] for entry in own if entry.get("round") == detail.get("round"))
 
     return answers
 
 
 def _by_person(rows: Sequence[dict[str, Any]]) -> list[list[dict[str, Any]]]:
     """The rows of each participant; in games group by group, as samples come."""
-    found: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    persons: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for row in sorted(rows, key=lambda row: str(row.get("group", ""))):
-        found.setdefault((str(row.get("group", "")), row["participant"]), []).append(row)
-    return list(found.values())
+        persons.setdefault((str(row.get("group", "")), row["participant"]), []).append(row)
+    return list(persons.values())
 
 
 def _take_persons(folder: Path, name: str) -> None:

@@ -23,23 +23,23 @@ Values = dict[str, Any]
 
 def study(name: str) -> Values:
     """What the file says, as it stands."""
-    found: Values = yaml.safe_load((SHIPPED / name / "study.yaml").read_text(encoding="utf-8"))
-    return found
+    values: Values = yaml.safe_load((SHIPPED / name / "study.yaml").read_text(encoding="utf-8"))
+    return values
 
 
-def tests(found: Values) -> Iterator[tuple[Values, Values]]:
+def tests(values: Values) -> Iterator[tuple[Values, Values]]:
     """Every test with its finding."""
-    for finding in found["findings"]:
+    for finding in values["findings"]:
         for test in finding["tests"]:
             yield finding, test
 
 
 def asked(arm: Values) -> Values:
     """Field → what may be answered, over all tasks or rounds of an arm."""
-    found = dict(arm.get("fields") or arm.get("rounds", {}).get("fields") or {})
+    fields = dict(arm.get("fields") or arm.get("rounds", {}).get("fields") or {})
     for task in arm.get("tasks") or []:
-        found |= task["fields"]
-    return found
+        fields |= task["fields"]
+    return fields
 
 
 def copied(name: str) -> list[Values]:
@@ -53,12 +53,12 @@ def responses(rows: list[Values]) -> list[Values]:
     return [row | row["answers"] | {"group_id": row.get("group")} for row in rows]
 
 
-def derived(found: Values, rows: list[Values]) -> tuple[list[str], list[tuple[Any, ...]]]:
+def derived(document: Values, rows: list[Values]) -> tuple[list[str], list[tuple[Any, ...]]]:
     """Columns and rows of `data`."""
     types = {"participant": "VARCHAR", "arm": "VARCHAR", "group_id": "VARCHAR", "round": "DOUBLE"}
-    for name, values in found["participants"].get("profile", {}).items():
+    for name, values in document["participants"].get("profile", {}).items():
         types[name] = "DOUBLE" if isinstance(values, list) else "VARCHAR"
-    for arm in found["arms"].values():
+    for arm in document["arms"].values():
         for name, field in asked(arm).items():
             types[name] = "DOUBLE" if field["type"] in {"number", "likert"} else "VARCHAR"
     connection = duckdb.connect(":memory:")
@@ -66,18 +66,18 @@ def derived(found: Values, rows: list[Values]) -> tuple[list[str], list[tuple[An
     connection.execute(f"CREATE TABLE responses ({columns})")
     table = [[row.get(name) for name in types] for row in responses(rows)]
     connection.executemany(f"INSERT INTO responses VALUES ({', '.join('?' * len(types))})", table)
-    result = connection.execute(found.get("derive", "SELECT * FROM responses"))
-    names = [one[0] for one in result.description]
+    result = connection.execute(document.get("derive", "SELECT * FROM responses"))
+    names = [column[0] for column in result.description]
     return names, result.fetchall()
 
 
 def human_side(test: Values) -> Side:
     """What was published, by the kind of the test."""
     human, kind = test["human"], test["kind"]
-    levels = [human[one] for one in test.get("groups", {}).get("levels", [])]
-    sizes = [float(one["n"]) for one in levels] or [float(human["n"])]
+    levels = [human[level] for level in test.get("groups", {}).get("levels", [])]
+    sizes = [float(level["n"]) for level in levels] or [float(human["n"])]
     if kind == "contingency":
-        return Side(table=tuple((one["k"], one["n"] - one["k"]) for one in levels))
+        return Side(table=tuple((level["k"], level["n"] - level["k"]) for level in levels))
     if kind == "binomial":
         return Side(statistic=float(levels[0]["k"]), n1=sizes[0], p0=test.get("p0", 0.5))
     if kind == "anova":
@@ -89,9 +89,9 @@ def human_side(test: Values) -> Side:
             return Side(statistic=float(human[name]), **pair)
     if kind == "ttest_paired":
         return Side(statistic=human["mean"] / (human["sd"] / math.sqrt(sizes[0])), **pair)
-    m1, s1, n1, m2, s2, n2 = (float(one[key]) for one in levels for key in ("mean", "sd", "n"))
-    found = stats.ttest_ind_from_stats(m1, s1, n1, m2, s2, n2, equal_var=kind != "welch")
-    return Side(statistic=float(found.statistic), **pair)
+    m1, s1, n1, m2, s2, n2 = (float(level[key]) for level in levels for key in ("mean", "sd", "n"))
+    result = stats.ttest_ind_from_stats(m1, s1, n1, m2, s2, n2, equal_var=kind != "welch")
+    return Side(statistic=float(result.statistic), **pair)
 
 
 def agent_side(test: Values, names: list[str], rows: list[tuple[Any, ...]]) -> Side:
@@ -103,18 +103,18 @@ def agent_side(test: Values, names: list[str], rows: list[tuple[Any, ...]]) -> S
     parts = [_columns(test, names, [row for row in rows if row[at] == level]) for level in groups["levels"]]
     if len(parts) == 1:
         return _one(test, parts[0])
-    one, two = (np.array([row[0] for row in part], dtype=float) for part in parts)
-    sizes: dict[str, Any] = {"n1": float(len(one)), "n2": float(len(two))}
+    a, b = (np.array([row[0] for row in part], dtype=float) for part in parts)
+    sizes: dict[str, Any] = {"n1": float(len(a)), "n2": float(len(b))}
     if test["kind"] == "contingency":
-        return Side(table=tuple((int(part.sum()), len(part) - int(part.sum())) for part in (one, two)))
+        return Side(table=tuple((int(part.sum()), len(part) - int(part.sum())) for part in (a, b)))
     if test["kind"] == "mannwhitney":
-        counts = np.unique(np.concatenate([one, two]), return_counts=True)[1].astype(float)
+        counts = np.unique(np.concatenate([a, b]), return_counts=True)[1].astype(float)
         ties = float((counts**3 - counts).sum())
-        return Side(statistic=float(stats.mannwhitneyu(one, two).statistic), tie_term=ties, **sizes)
-    t = float(stats.ttest_ind(one, two, equal_var=test["kind"] != "welch").statistic)
+        return Side(statistic=float(stats.mannwhitneyu(a, b).statistic), tie_term=ties, **sizes)
+    t = float(stats.ttest_ind(a, b, equal_var=test["kind"] != "welch").statistic)
     if test["kind"] != "anova":
         return Side(statistic=t, **sizes)
-    return Side(statistic=t * t, df1=1.0, df2=float(len(one) + len(two) - 2), sizes=(float(len(one)), float(len(two))),
+    return Side(statistic=t * t, df1=1.0, df2=float(len(a) + len(b) - 2), sizes=(float(len(a)), float(len(b))),
                 sign=int(math.copysign(1, t)), **sizes)  # fmt: skip
 
 
@@ -122,8 +122,8 @@ def _columns(test: Values, names: list[str], rows: list[tuple[Any, ...]]) -> lis
     """Measure, and what it is held against; rows without one of them are left out."""
     wanted = [names.index(test["measure"])]
     wanted += [names.index(test["against"])] if isinstance(test.get("against"), str) else []
-    found = [tuple(row[at] for at in wanted) for row in rows]
-    return [row for row in found if None not in row]
+    kept = [tuple(row[at] for at in wanted) for row in rows]
+    return [row for row in kept if None not in row]
 
 
 def _one(test: Values, rows: list[tuple[Any, ...]]) -> Side:
@@ -133,6 +133,6 @@ def _one(test: Values, rows: list[tuple[Any, ...]]) -> Side:
 
 
 def _paired(test: Values, rows: list[tuple[Any, ...]]) -> Side:
-    one, two = (np.array([row[at] for row in rows], dtype=float) for at in (0, 1))
-    found = {"ttest_paired": stats.ttest_rel, "correlation": stats.pearsonr, "spearman": stats.spearmanr}[test["kind"]]
-    return Side(statistic=float(found(one, two).statistic), n1=float(len(one)))
+    a, b = (np.array([row[at] for row in rows], dtype=float) for at in (0, 1))
+    method = {"ttest_paired": stats.ttest_rel, "correlation": stats.pearsonr, "spearman": stats.spearmanr}[test["kind"]]
+    return Side(statistic=float(method(a, b).statistic), n1=float(len(a)))

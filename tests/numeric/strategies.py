@@ -34,21 +34,21 @@ def nested(expression: Expression) -> str:
 
 def steps(expression: Expression, first: int = 0) -> list[tuple[str, str, str]]:
     """The steps in the order in which the nested spelling closes them, numbered from the first."""
-    found: list[tuple[str, str, str]] = []
+    operations: list[tuple[str, str, str]] = []
 
-    def write(one: Expression) -> str:
-        if isinstance(one, str):
-            return one
-        operation, *arguments = one
+    def write(node: Expression) -> str:
+        if isinstance(node, str):
+            return node
+        operation, *arguments = node
         if operation.startswith("table"):
-            found.append((operation, arguments[0], "none"))
+            operations.append((operation, arguments[0], "none"))
         else:
             left, right = map(write, arguments)
-            found.append((operation, left, right))
-        return f"#{first + len(found) - 1}"
+            operations.append((operation, left, right))
+        return f"#{first + len(operations) - 1}"
 
     write(expression)
-    return found
+    return operations
 
 
 def flat(expression: Expression, first: int = 0) -> str:
@@ -84,7 +84,7 @@ def anything() -> st.SearchStrategy[Any]:
     scalars = st.none() | st.booleans() | st.integers() | st.floats() | pieces() | st.text(max_size=8)
     json = st.recursive(
         scalars,
-        lambda one: st.lists(one, max_size=4) | st.dictionaries(st.text(max_size=4), one, max_size=4),
+        lambda values: st.lists(values, max_size=4) | st.dictionaries(st.text(max_size=4), values, max_size=4),
         max_leaves=8,
     )
     return st.one_of(

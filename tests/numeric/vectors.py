@@ -22,8 +22,8 @@ def rows(ending: str, *, key: str = "expected") -> list[Any]:
     """The rows of these functions as parameters; without the data one that is skipped by name."""
     if not vectors():
         return [pytest.param(None, marks=pytest.mark.skip(reason="no ../shared/data/vectors/numeric.json"))]
-    found = [row for row in vectors() if row["function"].endswith(ending) and key in row]
-    return [pytest.param(row, id=f"{at} {row['function']} {row['note'][:40]}") for at, row in enumerate(found)]
+    matching = [row for row in vectors() if row["function"].endswith(ending) and key in row]
+    return [pytest.param(row, id=f"{at} {row['function']} {row['note'][:40]}") for at, row in enumerate(matching)]
 
 
 def table_of(given: Any) -> Any:

@@ -35,16 +35,16 @@ class Clients:
         given = {"messages": ASKED, **({"tools": offered} if tools else {}), **given}
         if stream:
             with self.openai.chat.completions.stream(stream_options={"include_usage": True}, **given) as events:
-                found = events.get_final_completion()
+                completion = events.get_final_completion()
         else:
-            found = self.openai.chat.completions.create(**given)
-        (choice,) = found.choices
-        usage = found.usage
+            completion = self.openai.chat.completions.create(**given)
+        (choice,) = completion.choices
+        usage = completion.usage
         return {
             "text": choice.message.content or "",
-            "calls": [(one.function.name, one.function.arguments) for one in choice.message.tool_calls or []],
+            "calls": [(call.function.name, call.function.arguments) for call in choice.message.tool_calls or []],
             "stop": choice.finish_reason,
-            "model": found.model,
+            "model": completion.model,
             "usage": {
                 "input": usage.prompt_tokens,
                 "output": usage.completion_tokens,
@@ -58,15 +58,15 @@ class Clients:
         given = {"input": ASKED, **({"tools": offered} if tools else {}), **given}
         if stream:
             with self.openai.responses.stream(**given) as events:
-                found = events.get_final_response()
+                response = events.get_final_response()
         else:
-            found = self.openai.responses.create(**given)
-        usage = found.usage
+            response = self.openai.responses.create(**given)
+        usage = response.usage
         return {
-            "text": found.output_text,
-            "calls": [(one.name, one.arguments) for one in found.output if one.type == "function_call"],
-            "stop": found.status,
-            "model": found.model,
+            "text": response.output_text,
+            "calls": [(item.name, item.arguments) for item in response.output if item.type == "function_call"],
+            "stop": response.status,
+            "model": response.model,
             "usage": {
                 "input": usage.input_tokens,
                 "output": usage.output_tokens,
@@ -80,15 +80,15 @@ class Clients:
         given = {"messages": ASKED, "max_tokens": 100, **({"tools": offered} if tools else {}), **given}
         if stream:
             with self.anthropic.messages.stream(**given) as events:
-                found = events.get_final_message()
+                message = events.get_final_message()
         else:
-            found = self.anthropic.messages.create(**given)
-        usage = found.usage
+            message = self.anthropic.messages.create(**given)
+        usage = message.usage
         return {
-            "text": "".join(one.text for one in found.content if one.type == "text"),
-            "calls": [(one.name, json.dumps(one.input)) for one in found.content if one.type == "tool_use"],
-            "stop": found.stop_reason,
-            "model": found.model,
+            "text": "".join(block.text for block in message.content if block.type == "text"),
+            "calls": [(block.name, json.dumps(block.input)) for block in message.content if block.type == "tool_use"],
+            "stop": message.stop_reason,
+            "model": message.model,
             "usage": {
                 "input": usage.input_tokens + usage.cache_read_input_tokens + usage.cache_creation_input_tokens,
                 "output": usage.output_tokens,

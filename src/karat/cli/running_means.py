@@ -117,7 +117,7 @@ class RunningMeans:
         with self._lock:
             weights = array("d", self._weights)
             columns = {condition: sums.columns(len(weights)) for condition, sums in self._sums.items()}
-        return {name: estimated(self._interval(*column, weights), low, high) for name, column in columns.items()}
+        return {name: estimated(self._interval(*arrays, weights), low, high) for name, arrays in columns.items()}
 
     def _interval(self, *columns: array[float]) -> Interval:
         """The interval over turns, clustered by conversation, or over questions, which are not weighted."""

@@ -36,8 +36,8 @@ def schema_of(name: str) -> Json:
     if name not in models:
         raise BadOption("WHAT", f"there is no schema of '{name}'{did_you_mean(name, ['experiment', *models])}")
     schema = models[name].model_json_schema(schema_generator=_Generator)
-    tidy: Json = _tidied({"$schema": DIALECT, "title": f"A {name} of karat", **schema})
-    return tidy
+    result: Json = _tidied({"$schema": DIALECT, "title": f"A {name} of karat", **schema})
+    return result
 
 
 def schema_text(schema: Json) -> str:
@@ -161,15 +161,15 @@ def _only_type(names: list[str]) -> Json:
 
 def _judged() -> list[Json]:
     """Dataset kinds whose answers need a judge if no scorers are listed."""
-    conditions = []
+    rules = []
     for name, plugin in plugins.installed("kinds"):
         if getattr(plugin, "judged", False):
             kind: Json = {"properties": {"kind": {"const": name}}}
             kind |= {} if name == DEFAULT_KIND else {"required": ["kind"]}
             unscored = {"anyOf": [{"not": {"required": ["scorers"]}}, {"properties": {"scorers": {"type": "null"}}}]}
             there: Json = {"required": ["judge"], "properties": {"judge": {"type": "object"}}}
-            conditions.append({"if": {"properties": {"dataset": kind}, **unscored}, "then": there})
-    return conditions
+            rules.append({"if": {"properties": {"dataset": kind}, **unscored}, "then": there})
+    return rules
 
 
 def _name(names: Iterable[str]) -> Json:

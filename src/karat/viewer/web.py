@@ -124,10 +124,10 @@ def assets() -> dict[str, Asset]:
         "viewer.js": (_HERE / "static" / "viewer.js").read_text(encoding="utf-8"),
     }
     types = {"css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8"}
-    named = {}
+    by_name = {}
     for name, text in texts.items():
         body = text.encode()
         mark = hashlib.sha256(body).hexdigest()[:16]
         if body:
-            named[name] = Asset(name=name, type=types[name.rpartition(".")[2]], body=body, mark=mark)
-    return named
+            by_name[name] = Asset(name=name, type=types[name.rpartition(".")[2]], body=body, mark=mark)
+    return by_name

@@ -47,13 +47,8 @@ __all__ = [
 
 def build_agents(experiment: Experiment, selected: Plan, toolbox: Toolbox) -> dict[str, TrialAgent]:
     """One agent per set of options: conditions with equal options share the agent."""
-    setting = AgentSetting(
-        folder=experiment.folder,
-        toolbox=toolbox,
-        redact=Redactor(experiment.secrets),
-        env=experiment.env,
-        prices=experiment.prices,
-    )
+    folder, redact = experiment.folder, Redactor(experiment.secrets)
+    setting = AgentSetting(folder=folder, toolbox=toolbox, redact=redact, env=experiment.env, prices=experiment.prices)
     built: list[tuple[AgentSpec, TrialAgent]] = []
     agents: dict[str, TrialAgent] = {}
     for condition in selected.conditions:

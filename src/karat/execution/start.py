@@ -227,10 +227,7 @@ class _Part:
         servers = {server.name: server for condition in self.selected.conditions for server in condition.mcp_servers}
         experiment = self.experiment
         return Toolbox(
-            tuple(servers.values()),
-            redact=self.redact,
-            folder=experiment.folder,
-            cassettes=experiment.cassettes,
+            tuple(servers.values()), redact=self.redact, folder=experiment.folder, cassettes=experiment.cassettes
         )
 
     async def workers(

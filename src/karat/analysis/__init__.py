@@ -139,13 +139,13 @@ def _with_problems(run: RunFolder, summary: Summary) -> Summary:
     differences = tuple(unmeasured(difference, names) for difference in summary.differences)
     gates = "`require_mcp_tool_use` and `require_mcp_tool_success` of the condition make such answers failures"
     advice = [f" (see Failures); {gates}" if problem.answers or problem.calls else "" for problem in problems]
-    rest = summary.headline
+    finding = summary.headline
     if differences != summary.differences:
-        rest = main_finding(differences, summary.metrics, unit=kind_of(summary.kind).unit)
+        finding = main_finding(differences, summary.metrics, unit=kind_of(summary.kind).unit)
     return structs.replace(
         summary,
         server_problems=problems,
-        headline=". ".join([*words, rest]),
+        headline=". ".join([*words, finding]),
         differences=differences,
         warnings=(*map("".join, zip(words, advice, strict=True)), *summary.warnings),
     )
@@ -164,13 +164,13 @@ def _summary(run: RunFolder, scorings: Mapping[str, str], level: float, asked: _
     # The status is read first, so that a run that ends meanwhile counts as running.
     status, info, index, scorers = run.status(), run.info, read_index(run), run.scorers()
     shown = index.shown(scorings)
-    each, total = accounts(index, ended := outcome(index, shown))
+    rows, total = accounts(index, ended := outcome(index, shown))
     failures = failure_kinds(index, ended)
-    first = [*_server_warnings(run, each, failures), *_warnings(run, index, status, total, ended.waiting)]
+    first = [*_server_warnings(run, rows, failures), *_warnings(run, index, status, total, ended.waiting)]
     stopping = stopping_of(index, level=level)
     figures = _figures(run, index, scorers, shown, asked, level=level, stopping=stopping) if shown else _Figures()
     given = AnalysisInput(
-        run=run, index=index, scorers=scorers, shown=shown, ended=ended, accounts=each, level=level, allow_code=code,
+        run=run, index=index, scorers=scorers, shown=shown, ended=ended, accounts=rows, level=level, allow_code=code,
         rule=asked.right, baseline=None if asked.every else asked.baseline,
     )  # fmt: skip
     kind, (parts, head, own) = kind_of(info.kind), _part(given, asked)
@@ -182,7 +182,7 @@ def _summary(run: RunFolder, scorings: Mapping[str, str], level: float, asked: _
         samples=len(index.samples),
         repetitions=index.repetitions,
         metrics=figures.metrics,
-        accounts=each,
+        accounts=rows,
         total=total,
         results=figures.results,
         differences=figures.differences,
@@ -228,8 +228,8 @@ def _part(given: AnalysisInput, asked: _Asked) -> tuple[dict[str, Part], str, li
     kind = given.run.info.kind
     if not kind_of(kind).is_installed:
         missing = f"the kind of dataset '{clean(kind)}' is not installed"
-        rest = "a report shows ledger, cost and scores as means over samples, and nothing that only the kind knows"
-        return {}, f"Not analysed: {missing}", [f"{missing}: {rest}"]
+        fallback = "a report shows ledger, cost and scores as means over samples, and nothing that only the kind knows"
+        return {}, f"Not analysed: {missing}", [f"{missing}: {fallback}"]
     part = kind_of(kind).analyse(given)
     if part is None:
         return {}, "", []
@@ -259,8 +259,8 @@ class _Figures:
             return []
         keys = {info.key for info in self.metrics if info.compared is not False}
         results = [result for result in self.results if result.metric in keys]
-        found = loss_warnings(results, self.differences, bounds=kind.loss_bounds)
-        return [*unnumbered(results, total.ledger.scored), *found] if kind.loss_bounds else found
+        warnings = loss_warnings(results, self.differences, bounds=kind.loss_bounds)
+        return [*unnumbered(results, total.ledger.scored), *warnings] if kind.loss_bounds else warnings
 
     def headline(self, total: Account, kind: KindAnalysis) -> str:
         shown = self.results, self.differences, self.metrics
@@ -286,32 +286,32 @@ def _figures(
 
     conditions = tuple(index.conditions)
     conversations = declared(run, index)
-    found = grids(index, scorers, shown, conversations, right=asked.right)
-    if not found:
+    all_grids = grids(index, scorers, shown, conversations, right=asked.right)
+    if not all_grids:
         return _Figures()
     shape = (len(index.samples), len(conditions), index.repetitions)
     retried = np.frombuffer(index.retried, dtype=np.uint8).reshape(shape).astype(bool)
     first = conditions.index(asked.baseline)
-    apart = tuple(differences(found, conditions, level=level, baseline=first, every=asked.every, stopping=stopping))
-    columns = tuple(column for grid in found for column in sample_columns(grid, conditions))
+    apart = tuple(differences(all_grids, conditions, level=level, baseline=first, every=asked.every, stopping=stopping))
+    columns = tuple(column for grid in all_grids for column in sample_columns(grid, conditions))
     return _Figures(
-        grids=found,
+        grids=all_grids,
         results=tuple(
             result
-            for grid in found
+            for grid in all_grids
             for result in results(grid, conditions, retried, level=level)
             if result.n_answers or grid.info.compared is not False  # the baseline has no position bias to measure
         ),
         differences=apart,
-        lowest=lowest(index, found[0], conditions),
+        lowest=lowest(index, all_grids[0], conditions),
         samples=_table(index, columns, None if conversations is None else conversations.weights.tolist()),
-        panel=tuple(judge_pairs(found)),
-        family=_family(apart, asked, possible=_compared(found) * math.comb(len(conditions), 2)),
+        panel=tuple(judge_pairs(all_grids)),
+        family=_family(apart, asked, possible=_compared(all_grids) * math.comb(len(conditions), 2)),
     )
 
 
-def _compared(found: Sequence[Grid]) -> int:
-    return sum(grid.info.compared is not False for grid in found)
+def _compared(grids: Sequence[Grid]) -> int:
+    return sum(grid.info.compared is not False for grid in grids)
 
 
 def _family(differences: Sequence[Difference], asked: _Asked, *, possible: int) -> Family | None:
@@ -351,14 +351,14 @@ def _unannounced(index: RunIndex, scorers: Iterable[ScorerInfo]) -> Iterator[str
     """Metrics that a scorer returned without announcing them, which karat allowed in 2026 (format 1)."""
     from karat.formats import clean
 
-    for one in scorers:
-        rows, known = index.scores.get((one.name, one.scoring)), [metric.name for metric in one.metrics]
-        nothing = one.metrics == (Metric(name=one.name),)  # it announces none
-        if rows is None or nothing or index.newest.get(one.name) != one.scoring:
+    for info in scorers:
+        rows, known = index.scores.get((info.name, info.scoring)), [metric.name for metric in info.metrics]
+        nothing = info.metrics == (Metric(name=info.name),)  # it announces none
+        if rows is None or nothing or index.newest.get(info.name) != info.scoring:
             continue
         if others := sorted(set(rows.values) - set(known)):
             yield clean(
-                f"scorer '{one.name}' announces {', '.join(known)} but gave {', '.join(others)}, of which karat does "
+                f"scorer '{info.name}' announces {', '.join(known)} but gave {', '.join(others)}, of which karat does "
                 "not know which way is better: higher is taken as better; correct the scorer and score the run again"
             )
 
@@ -367,23 +367,23 @@ def _made_up(run: RunFolder) -> list[str]:
     """How results differ from those of the real agent or judge."""
     from karat.formats import clean
 
-    found = [REHEARSED] if run.info.rehearsed else []
+    caveats = [REHEARSED] if run.info.rehearsed else []
     if (replay := run.info.experiment.get("mcp.replay")) is not None:
         where = clean(str(replay.value))
-        found.append(f"MCP servers were not asked: their answers and latencies come from the recording '{where}'")
-    found += [clean(run.info.source[key]) for key in ("notes", "faults") if run.info.source.get(key)]
-    return found
+        caveats.append(f"MCP servers were not asked: their answers and latencies come from the recording '{where}'")
+    caveats += [clean(run.info.source[key]) for key in ("notes", "faults") if run.info.source.get(key)]
+    return caveats
 
 
 def _warnings(run: RunFolder, index: RunIndex, status: str, total: Account, waiting: int) -> list[str]:
     from karat.formats import plural
 
-    found = [*_unannounced(index, run.scorers()), *_made_up(run)]
+    warnings = [*_unannounced(index, run.scorers()), *_made_up(run)]
     left = plural(total.ledger.not_run, "trial")
     unscored = sum(tally.answered for tally in index.tallies) - total.ledger.scored - total.ledger.judge - waiting
     unasked = total.ledger.not_run - unscored - waiting
     if status != "done" and total.ledger.not_run:
-        found.append(f"the run is not complete (status: {status}; {left} not run): the numbers will change")
+        warnings.append(f"the run is not complete (status: {status}; {left} not run): the numbers will change")
     elif total.ledger.not_run:
         selection = "not run, because the last part was a selection"
         why = "without a result in the imported files" if run.info.imported else selection
@@ -393,20 +393,20 @@ def _warnings(run: RunFolder, index: RunIndex, status: str, total: Account, wait
         parts += [f"{plural(unscored, 'answer')} not scored, because the scoring was stopped"] if unscored else []
         other = "because the answer to compare with is missing"
         parts += [f"{plural(waiting, 'answer')} not compared, {other}"] if waiting else []
-        found.append(f"{'; '.join(parts)}: the numbers will change")
+        warnings.append(f"{'; '.join(parts)}: the numbers will change")
     elif status != "done":
-        found.append(f"every trial was run, but the run did not end by itself (status: {status})")
+        warnings.append(f"every trial was run, but the run did not end by itself (status: {status})")
     if index.duplicates:
-        found.append(f"{plural(index.duplicates, 'answer')} came after the one that counts: left out")
+        warnings.append(f"{plural(index.duplicates, 'answer')} came after the one that counts: left out")
     if index.outside_plan:
-        found.append(f"{plural(index.outside_plan, 'event')} of trials outside the plan: left out")
+        warnings.append(f"{plural(index.outside_plan, 'event')} of trials outside the plan: left out")
     if index.foreign_lines:
-        found.append(f"{plural(index.foreign_lines, 'line')} of the journal not as karat writes them: left out")
+        warnings.append(f"{plural(index.foreign_lines, 'line')} of the journal not as karat writes them: left out")
     if endless := sum(rows.too_large for rows in index.scores.values()):
-        found.append(f"{plural(endless, 'score')} too large to be added up (beyond 1e100): left out")
+        warnings.append(f"{plural(endless, 'score')} too large to be added up (beyond 1e100): left out")
     if index.orphan_scores:
-        found.append(f"{plural(index.orphan_scores, 'score')} of trials without an answer: left out")
-    return found
+        warnings.append(f"{plural(index.orphan_scores, 'score')} of trials without an answer: left out")
+    return warnings
 
 
 def _provenance(run: RunFolder, scorers: tuple[ScorerInfo, ...], shown: Mapping[str, str]) -> Provenance:
@@ -435,9 +435,9 @@ def _provenance(run: RunFolder, scorers: tuple[ScorerInfo, ...], shown: Mapping[
         source=info.source,
         settings={key: choice.value for key, choice in info.experiment.items()},
         judges={
-            one.name: {"rubric": one.rubric, "rubric_digest": one.rubric_digest, **one.provenance}
-            for one in used
-            if one.provenance
+            scorer.name: {"rubric": scorer.rubric, "rubric_digest": scorer.rubric_digest, **scorer.provenance}
+            for scorer in used
+            if scorer.provenance
         },
     )
 

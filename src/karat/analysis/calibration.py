@@ -134,7 +134,7 @@ def calibrated(
     kept = read_calibrations(run)
     chosen = _draw(kept, draw, summary.run)
     scores = kept.scores[chosen.id]
-    given = {metric for by_person in scores.values() for one in by_person.values() for metric in one}
+    given = {metric for by_person in scores.values() for labels in by_person.values() for metric in labels}
     infos = [info for info in summary.metrics if info.key in given]
     rows, besides = _rows(run, summary, chosen, infos, scores)
     corrected: list[Corrected] = []
@@ -148,7 +148,7 @@ def calibrated(
             if {b, a or b} <= set(rows.conditions)
         ]
         disagreements += _disagreements(rows, info, chosen)
-    disagreements.sort(key=lambda one: -abs(one.judge - one.people))
+    disagreements.sort(key=lambda disagreement: -abs(disagreement.judge - disagreement.people))
     unknown = sorted(given - {info.key for info in infos})
     return Calibrated(
         draw=chosen.id,
@@ -213,10 +213,10 @@ def _rows(
 
 def _people(rows: _Rows, info: MetricInfo) -> np.ndarray:
     """Each answer's mean over the people who scored it."""
-    each = np.array(list(rows.people[info.key].values()))
-    seen = np.isfinite(each)
+    by_person = np.array(list(rows.people[info.key].values()))
+    seen = np.isfinite(by_person)
     count = seen.sum(axis=0)
-    return np.where(count > 0, np.where(seen, each, 0.0).sum(axis=0) / np.maximum(count, 1), math.nan)
+    return np.where(count > 0, np.where(seen, by_person, 0.0).sum(axis=0) / np.maximum(count, 1), math.nan)
 
 
 def _notes(
@@ -234,7 +234,7 @@ def _notes(
     asked: dict[str, set[str]] = {}
     for condition, sample in zip(rows.conditions, rows.samples, strict=True):
         asked.setdefault(condition, set()).add(sample)
-    for a, b in dict.fromkeys((one.against, one.condition) for one in corrected if one.against is not None):
+    for a, b in dict.fromkeys((pair.against, pair.condition) for pair in corrected if pair.against is not None):
         if apart := asked[a] ^ asked[b]:
             yield f"{b} − {a}: {formats.plural(len(apart), 'question')} scored under one of the two only, and counted"
 
@@ -251,24 +251,24 @@ def _corrected(
             return stratified_mean(values, strata, samples, target=target, level=level)
         return stratified_difference(values, strata, samples, groups=groups, a=a, b=b, target=target, level=level)
 
-    made, labelled, needed = found(people, target), int(np.isfinite(people).sum()), None
+    estimate, labelled, needed = found(people, target), int(np.isfinite(people).sum()), None
     if half_width is not None:
-        now, drawing = ((one.high - one.low) / 2 for one in (made, found(people, "answers")))
+        now, drawing = ((interval.high - interval.low) / 2 for interval in (estimate, found(people, "answers")))
         if drawing > 0:
             floor = math.sqrt(max(now**2 - drawing**2, 0.0)) if target == "questions" else 0.0
             needed = labels_needed(half_width, labelled=labelled, answers=len(mine), drawing=drawing, floor=floor)
         elif now <= half_width:  # an interval that does not come from the draw
             needed = labelled
-    if made.reason is not None and "stratum" in made.reason:
-        made = replace(made, reason="a stratum has fewer than two labels: label more rows of the sheet")
+    if estimate.reason is not None and "stratum" in estimate.reason:
+        estimate = replace(estimate, reason="a stratum has fewer than two labels: label more rows of the sheet")
     ends = (info.low, info.high) if a is None else (None, None)
     return Corrected(
         metric=info.key,
         condition=b,
         against=a,
         judge=known(found(judge, "answers").value),
-        people=estimated(made, *ends),
-        df=known(made.df),
+        people=estimated(estimate, *ends),
+        df=known(estimate.df),
         bias=estimated(found(judge - people, target), None, None),
         labelled=labelled,
         answers=len(mine),
@@ -283,8 +283,8 @@ def _agreement(rows: _Rows, info: MetricInfo, level: float) -> MetricAgreement:
     both = np.flatnonzero(np.isfinite(people) & np.isfinite(judge)).tolist()
     samples, steps = [rows.samples[row] for row in both], steps_of(info)
     scores, labels = (nearest_steps(column[both], steps) for column in (judge, people))
-    each = [[column[row] for row in both] for column in rows.people[info.key].values()]
-    shared = any(sum(map(math.isfinite, one)) > 1 for one in zip(*each, strict=True))
+    by_person = [[column[row] for row in both] for column in rows.people[info.key].values()]
+    shared = any(sum(map(math.isfinite, answer)) > 1 for answer in zip(*by_person, strict=True))
     kind: Literal["ordinal", "interval"] = "ordinal" if steps else "interval"
 
     def alpha(raters: Sequence[Sequence[float]]) -> Estimate:
@@ -303,7 +303,7 @@ def _agreement(rows: _Rows, info: MetricInfo, level: float) -> MetricAgreement:
         kappa=estimated(kappa, -1, 1),
         ac2=estimated(ac2, -1, 1),
         alpha=alpha([scores, labels]),
-        people_alpha=alpha(each) if shared else None,
+        people_alpha=alpha(by_person) if shared else None,
         steps=tuple(steps),
         confusion=() if table is None else table.confusion or (),
     )

@@ -55,12 +55,12 @@ def compare(  # noqa: PLR0913 -- two runs, a condition of each, and the options 
     second = first if b.path == a.path else summarize(b, **asked)
     labels = _labels(first, second, condition_a, condition_b)
     sides = (_side(first, labels[0], condition_a), _side(second, labels[1], condition_b))
-    found = None
+    comparison = None
     if first.parts.keys() & second.parts.keys():
-        found = kind_of(first.kind).compare((a, b), (first, second), pairs, sides, allow_code=allow_code)
-    if found is None:
-        found = _compared(first, second, pairs, sides, level=level)
-    return _with_problems(structs.replace(found, conditions=tuple(pairs)), _problems(first, second, pairs))
+        comparison = kind_of(first.kind).compare((a, b), (first, second), pairs, sides, allow_code=allow_code)
+    if comparison is None:
+        comparison = _compared(first, second, pairs, sides, level=level)
+    return _with_problems(structs.replace(comparison, conditions=tuple(pairs)), _problems(first, second, pairs))
 
 
 def _compared(
@@ -108,22 +108,22 @@ def _with_problems(comparison: Comparison, problems: tuple[ServerProblem, ...]) 
     )
 
 
-def _conditions(a: RunFolder, b: RunFolder, one: str | None, two: str | None) -> list[tuple[str, str]]:
+def _conditions(a: RunFolder, b: RunFolder, first: str | None, second: str | None) -> list[tuple[str, str]]:
     """Which conditions are compared: the ones named, else those of the same name, else the only one of each run."""
     ours, theirs = plan_of(a).conditions, plan_of(b).conditions
     same_run = a.path == b.path or a.info.run == b.info.run
-    for run, name, known in ((a, one, ours), (b, two, theirs)):
+    for run, name, known in ((a, first, ours), (b, second, theirs)):
         if name is not None and name not in known:
             raise BadOption("condition", f"run {run.info.run} has no condition '{name}'{did_you_mean(name, known)}")
-    if one is None and two is None and not same_run:
+    if first is None and second is None and not same_run:
         same = [(name, name) for name in ours if name in theirs]
         if same:
             return same
-    left = one or (two if two in ours and not same_run else ours[0] if len(ours) == 1 else None)
-    right = two or (one if one in theirs and not same_run else theirs[0] if len(theirs) == 1 else None)
+    left = first or (second if second in ours and not same_run else ours[0] if len(ours) == 1 else None)
+    right = second or (first if first in theirs and not same_run else theirs[0] if len(theirs) == 1 else None)
     if left is None or right is None:
         both = f"{', '.join(ours)} | {', '.join(theirs)}"
-        why = "the runs have no condition in common; " if one is None and two is None and not same_run else ""
+        why = "the runs have no condition in common; " if first is None and second is None and not same_run else ""
         raise BadOption("condition", f"{why}say which conditions to compare, as RUN:CONDITION (known: {both})")
     if same_run and left == right:
         raise BadOption("condition", f"'{left}' of run {a.info.run} cannot be compared with itself")
@@ -135,7 +135,7 @@ def _metrics(a: Summary, b: Summary) -> list[MetricInfo]:
     theirs = {metric.key: metric for metric in b.metrics}
     shared = [metric for metric in a.metrics if metric.key in theirs and metric.compared is not False]
     if not shared:
-        listed = " | ".join(", ".join(metric.key for metric in one.metrics) or "none" for one in (a, b))
+        listed = " | ".join(", ".join(metric.key for metric in summary.metrics) or "none" for summary in (a, b))
         raise BadOption("runs", f"the two share no metric (they have: {listed}); score both alike with `karat score`")
     return [
         metric if _scale(metric) == _scale(theirs[metric.key]) else structs.replace(metric, **_NO_SCALE)
@@ -153,10 +153,10 @@ def _scale(metric: MetricInfo) -> tuple[Any, ...]:
 
 def _shared(a: Summary, b: Summary) -> tuple[list[int], list[int], int]:
     """Rows of the questions with the same id and content, and how many have only the id in common."""
-    one, two = _table(a), _table(b)
-    there = {name: row for row, name in enumerate(two.ids)}
-    both = [(row, there[name]) for row, name in enumerate(one.ids) if name in there]
-    like = [(left, right) for left, right in both if one.digests[left] == two.digests[right]]
+    first, second = _table(a), _table(b)
+    there = {name: row for row, name in enumerate(second.ids)}
+    both = [(row, there[name]) for row, name in enumerate(first.ids) if name in there]
+    like = [(left, right) for left, right in both if first.digests[left] == second.digests[right]]
     return [left for left, _ in like], [right for _, right in like], len(both) - len(like)
 
 
@@ -168,7 +168,7 @@ def _table(summary: Summary) -> SampleTable:
 
 def _means(summary: Summary, condition: str, metric: str, rows: Sequence[int]) -> list[float | None]:
     columns = _table(summary).columns
-    column = next(one for one in columns if one.condition == condition and one.metric == metric)
+    column = next(column for column in columns if column.condition == condition and column.metric == metric)
     return [column.mean[row] for row in rows]
 
 
@@ -177,7 +177,7 @@ def _decided(summary: Summary, condition: str, metric: str, rows: Sequence[int])
     import numpy as np
 
     columns = _table(summary).columns
-    column = next(one for one in columns if one.condition == condition and one.metric == metric)
+    column = next(column for column in columns if column.condition == condition and column.metric == metric)
     decided = column.not_needed or [0] * len(column.mean)
     return np.array([decided[row] > 0 and column.mean[row] is None for row in rows], dtype=bool)
 
@@ -186,13 +186,13 @@ def _weights(a: Summary, b: Summary, rows: tuple[Sequence[int], Sequence[int]]) 
     """The weight of each shared question, the same on both sides, and whether the runs' own weights differed."""
     import numpy as np
 
-    found = []
+    sides = []
     for summary, of in zip((a, b), rows, strict=True):
         weights = _table(summary).weights
-        found.append(np.array([1.0 if weights is None else weights[row] for row in of], dtype=np.float64))
-    one, two = found
-    like = bool(np.allclose(one * two.sum(), two * one.sum(), rtol=1e-9, atol=0.0))
-    return (one if like else np.ones(one.size)).tolist(), not like
+        sides.append(np.array([1.0 if weights is None else weights[row] for row in of], dtype=np.float64))
+    first, second = sides
+    like = bool(np.allclose(first * second.sum(), second * first.sum(), rtol=1e-9, atol=0.0))
+    return (first if like else np.ones(first.size)).tolist(), not like
 
 
 def _turn_sums(
@@ -204,7 +204,7 @@ def _turn_sums(
     from karat.stats import Sums
 
     table = _table(summary)
-    column = next(one for one in table.columns if one.condition == condition and one.metric == metric)
+    column = next(column for column in table.columns if column.condition == condition and column.metric == metric)
     if column.turns is None or table.weights is None:
         return None
     counts = [column.turns[row] for row in rows]
@@ -212,7 +212,7 @@ def _turn_sums(
     return Sums.of(means * counts, counts, weights=weights)
 
 
-def _sides(one: Any, two: Any, sums: tuple[Sums, Sums] | None) -> tuple[float | None, float | None]:
+def _sides(ours: Any, theirs: Any, sums: tuple[Sums, Sums] | None) -> tuple[float | None, float | None]:
     """The two numbers whose difference is shown: means over questions, or rates over turns."""
     import numpy as np
 
@@ -220,8 +220,8 @@ def _sides(one: Any, two: Any, sums: tuple[Sums, Sums] | None) -> tuple[float | 
         both = sums[0].there & sums[1].there
         first, second = (part.only(both).ratio for part in sums) if both.any() else (None, None)
         return first, second
-    both = ~np.isnan(one) & ~np.isnan(two)
-    return (float(one[both].mean()), float(two[both].mean())) if both.any() else (None, None)
+    both = ~np.isnan(ours) & ~np.isnan(theirs)
+    return (float(ours[both].mean()), float(theirs[both].mean())) if both.any() else (None, None)
 
 
 def _pairings(
@@ -244,45 +244,45 @@ def _pairings(
     work = []
     for metric in metrics:
         for left, right in pairs:
-            one = np.array(_means(a, left, metric.key, rows[0]), dtype=np.float64)
-            two = np.array(_means(b, right, metric.key, rows[1]), dtype=np.float64)
+            x = np.array(_means(a, left, metric.key, rows[0]), dtype=np.float64)
+            y = np.array(_means(b, right, metric.key, rows[1]), dtype=np.float64)
             first = _turn_sums(a, left, metric.key, rows[0], weights)
             second = _turn_sums(b, right, metric.key, rows[1], weights)
             sums = (first, second) if first is not None and second is not None else None
-            found = ratio_difference(*sums, level=level) if sums else paired(one, two, level=level)
+            difference = ratio_difference(*sums, level=level) if sums else paired(x, y, level=level)
             asked = ~(_decided(a, left, metric.key, rows[0]) | _decided(b, right, metric.key, rows[1]))
-            work.append((metric, left, right, (one, two, _sides(one, two, sums), lost(one[asked], two[asked])), found))
+            work.append((metric, left, right, (x, y, _sides(x, y, sums), lost(x[asked], y[asked])), difference))
     tested = [_tested(a, metric) for metric, *_ in work]
-    adjusted = adjust([one[-1].p if test else math.nan for one, test in zip(work, tested, strict=True)]).tolist()
+    adjusted = adjust([row[-1].p if test else math.nan for row, test in zip(work, tested, strict=True)]).tolist()
     labels = _unlike(a, b, pairs)
-    made = [
-        _pairing(metric, labels[left, right], ids, sides, (found, p))
-        for (metric, left, right, sides, found), p in zip(work, adjusted, strict=True)
+    pairings = [
+        _pairing(metric, labels[left, right], ids, sides, (difference, p))
+        for (metric, left, right, sides, difference), p in zip(work, adjusted, strict=True)
     ]
-    made = [
+    pairings = [
         structs.replace(
-            one,
+            pair,
             difference=structs.replace(
-                one.difference, again=would_repeat(one.difference, ((a, left), (b, right)), rows) if test else None
+                pair.difference, again=would_repeat(pair.difference, ((a, left), (b, right)), rows) if test else None
             ),
         )
-        for one, (_, left, right, *_), test in zip(made, work, tested, strict=True)
+        for pair, (_, left, right, *_), test in zip(pairings, work, tested, strict=True)
     ]
     unused = {problem.condition for problem in _problems(a, b, pairs)}
-    made = [structs.replace(one, difference=unmeasured(one.difference, unused)) for one in made]
-    return [one if test else _untested(one) for one, test in zip(made, tested, strict=True)]
+    pairings = [structs.replace(pairing, difference=unmeasured(pairing.difference, unused)) for pairing in pairings]
+    return [pairing if test else _untested(pairing) for pairing, test in zip(pairings, tested, strict=True)]
 
 
 def _problems(a: Summary, b: Summary, pairs: Sequence[tuple[str, str]]) -> tuple[ServerProblem, ...]:
     """Labels of the compared conditions; with the run if two have the same name."""
-    found = [
+    problems = [
         structs.replace(problem, condition=labels[side])
         for labels, pair in zip(_unlike(a, b, pairs).values(), pairs, strict=True)
         for side, summary in enumerate((a, b))
         for problem in summary.server_problems
         if problem.condition == pair[side]
     ]
-    return tuple(dict.fromkeys(found))
+    return tuple(dict.fromkeys(problems))
 
 
 def _tested(summary: Summary, metric: MetricInfo) -> bool:
@@ -313,9 +313,9 @@ def _pairing(
 
     from karat.analysis.estimates import difference
 
-    one, two, (mean_a, mean_b), gone = sides
-    both = ~np.isnan(one) & ~np.isnan(two)
-    change = np.where(both, two - one, 0.0)
+    x, y, (mean_a, mean_b), gone = sides
+    both = ~np.isnan(x) & ~np.isnan(y)
+    change = np.where(both, y - x, 0.0)
     gain = -change if metric.direction == "lower" else change
     return Pairing(
         difference=difference(metric, names, *tested, gone),
@@ -324,11 +324,11 @@ def _pairing(
         better=int((gain > NOISE).sum()),
         worse=int((gain < -NOISE).sum()),
         equal=int((both & (np.abs(gain) <= NOISE)).sum()),
-        flips=_flips(ids, one, two, change, gain),
+        flips=_flips(ids, x, y, change, gain),
     )
 
 
-def _flips(ids: Sequence[str], one: Any, two: Any, change: Any, gain: Any) -> tuple[Flip, ...]:
+def _flips(ids: Sequence[str], x: Any, y: Any, change: Any, gain: Any) -> tuple[Flip, ...]:
     """The questions that moved most: first those in the direction of the mean, then those against it."""
     import numpy as np
 
@@ -336,19 +336,19 @@ def _flips(ids: Sequence[str], one: Any, two: Any, change: Any, gain: Any) -> tu
     order = np.lexsort((np.arange(len(gain)), -np.abs(forward))).tolist()
     along = [row for row in order if forward[row] > NOISE]
     against = [row for row in order if forward[row] < -NOISE]
-    rest = min(len(against), max(FLIPS // 3, FLIPS - len(along)))
+    n_against = min(len(against), max(FLIPS // 3, FLIPS - len(along)))
     return tuple(
-        Flip(sample=ids[row], a=float(one[row]), b=float(two[row]), difference=float(change[row]))
-        for row in [*along[: FLIPS - rest], *against[:rest]]
+        Flip(sample=ids[row], a=float(x[row]), b=float(y[row]), difference=float(change[row]))
+        for row in [*along[: FLIPS - n_against], *against[:n_against]]
     )
 
 
-def _labels(a: Summary, b: Summary, one: str | None, two: str | None) -> tuple[str, str]:
+def _labels(a: Summary, b: Summary, first: str | None, second: str | None) -> tuple[str, str]:
     if a.run == b.run:
-        return one or a.conditions[0], two or b.conditions[0]
+        return first or a.conditions[0], second or b.conditions[0]
     names = (a.name, b.name) if a.name != b.name else (f"{a.name} {a.run}", f"{b.name} {b.run}")
     left, right = (
-        f"{name}:{condition}" if condition else name for name, condition in zip(names, (one, two), strict=True)
+        f"{name}:{condition}" if condition else name for name, condition in zip(names, (first, second), strict=True)
     )
     return left, right
 
@@ -362,20 +362,20 @@ def _warnings(
 ) -> list[str]:
     changed, drawn_otherwise = unlike
     unit = _unit(a)
-    found = [REHEARSED] if REHEARSED in (*a.warnings, *b.warnings) else []
+    caveats = [REHEARSED] if REHEARSED in (*a.warnings, *b.warnings) else []
     if changed:
         text = formats.plural(changed, f"{unit} has", f"{unit}s have")
-        found.append(f"{text} the same id but another content in the two runs: left out")
+        caveats.append(f"{text} the same id but another content in the two runs: left out")
     if drawn_otherwise:
-        found.append("the two runs drew their samples with other weights: what both have is compared without weights")
-    ours, theirs = ({metric.key: metric for metric in one.metrics} for one in (a, b))
-    found += [
+        caveats.append("the two runs drew their samples with other weights: what both have is compared without weights")
+    ours, theirs = ({metric.key: metric for metric in summary.metrics} for summary in (a, b))
+    caveats += [
         f"{key} is {_meaning(ours[key])} in run {a.run}, and {_meaning(theirs[key])} in run {b.run}: "
         "no side is called better on it"
         for key in (metric.key for metric in metrics)
         if _scale(ours[key]) != _scale(theirs[key])
     ]
-    found += [
+    caveats += [
         f"{metric.key} was scored differently in the two runs: score both alike with `karat score`"
         for metric in metrics
         if theirs[metric.key].scoring != metric.scoring
@@ -383,22 +383,22 @@ def _warnings(
     for summary in dict.fromkeys([a.run, b.run]):
         status = a.status if summary == a.run else b.status
         if status != "done":
-            found.append(f"run {summary} is not complete (status: {status})")
+            caveats.append(f"run {summary} is not complete (status: {status})")
         stopping = (a if summary == a.run else b).stopping
         if stopping is not UNSET and stopping.out:
-            found.append(
+            caveats.append(
                 f"run {summary} ended early, once it was decided: intervals and p-values here do not allow for that; "
                 "`karat report` shows those that do"
             )
     alike: dict[tuple[str, str, int], list[str]] = {}
-    for one in (pairing.difference for pairing in pairings):
-        if one.lost_a != one.lost_b:
-            alike.setdefault((one.a, one.b, one.lost_a + one.lost_b), []).append(one.metric)
+    for pair in (pairing.difference for pairing in pairings):
+        if pair.lost_a != pair.lost_b:
+            alike.setdefault((pair.a, pair.b, pair.lost_a + pair.lost_b), []).append(pair.metric)
     for (left, right, count), lost_on in alike.items():
         lost = formats.plural(count, unit)
         on = lost_on[0] if len(lost_on) == 1 else f"{len(lost_on)} metrics"
-        found.append(f"{right} against {left} on {on}: {lost} scored on one side only; the compared parts may differ")
-    return list(dict.fromkeys(found))
+        caveats.append(f"{right} against {left} on {on}: {lost} scored on one side only; the compared parts may differ")
+    return list(dict.fromkeys(caveats))
 
 
 def _meaning(metric: MetricInfo) -> str:

@@ -64,9 +64,9 @@ class Comparison(PartHolder, frozen=True, kw_only=True):
     server_problems: tuple[ServerProblem, ...] = ()  # sides whose MCP calls failed, or that made none
     right: str | None = None  # for conversations: the match that makes a turn right
 
-    def percent(self, one: Pairing) -> bool:
+    def percent(self, pairing: Pairing) -> bool:
         """Whether a pairing's metric is a share, which people read in percent."""
-        return any(info.key == one.difference.metric and info.percent for info in self.metrics)
+        return any(info.key == pairing.difference.metric and info.percent for info in self.metrics)
 
     def to_builtins(self) -> dict[str, Any]:
         """As `--json` prints it: null for kinds whose runs are compared differently."""
@@ -91,48 +91,48 @@ class Comparison(PartHolder, frozen=True, kw_only=True):
 
 
 def _row(pairing: Pairing) -> dict[str, Any]:
-    found = pairing.difference
+    difference = pairing.difference
     return {
-        "metric": found.metric,
-        "a": found.a,
-        "b": found.b,
+        "metric": difference.metric,
+        "a": difference.a,
+        "b": difference.b,
         "mean_a": pairing.mean_a,
         "mean_b": pairing.mean_b,
-        "difference": found.estimate.value,
-        "low": found.estimate.low,
-        "high": found.estimate.high,
-        "level": found.estimate.level,
-        "p": found.p,
-        "p_adjusted": found.p_adjusted,
-        "effect": found.effect,
-        "n_pairs": found.n_pairs,
+        "difference": difference.estimate.value,
+        "low": difference.estimate.low,
+        "high": difference.estimate.high,
+        "level": difference.estimate.level,
+        "p": difference.p,
+        "p_adjusted": difference.p_adjusted,
+        "effect": difference.effect,
+        "n_pairs": difference.n_pairs,
         "better": pairing.better,
         "worse": pairing.worse,
         "equal": pairing.equal,
-        "verdict": found.verdict,
-        "offline": found.offline,
+        "verdict": difference.verdict,
+        "offline": difference.offline,
     }
 
 
-def _text(found: Comparison) -> str:
+def _text(result: Comparison) -> str:
     """Plain text, for `print` and for a terminal."""
-    lines = [found.headline, "", f"{found.a.label} → {found.b.label}; differences are the second minus the first"]
-    if found.conditions and found.a.condition is None and found.b.condition is None:
-        named = (one if one == other else f"{one} with {other}" for one, other in found.conditions)
+    lines = [result.headline, "", f"{result.a.label} → {result.b.label}; differences are the second minus the first"]
+    if result.conditions and result.a.condition is None and result.b.condition is None:
+        named = (name if name == other else f"{name} with {other}" for name, other in result.conditions)
         lines.append(f"conditions compared: {', '.join(named)}")
-    lines += [] if found.right is None else [f"right: {found.right}, or the same yes or no"]
-    for one in found.pairings:
-        lines += ["", *_pairing_lines(one, found.unit, percent=found.percent(one))]
-    lines += [line for part in found.parts.values() for line in part.lines()]
+    lines += [] if result.right is None else [f"right: {result.right}, or the same yes or no"]
+    for pairing in result.pairings:
+        lines += ["", *_pairing_lines(pairing, result.unit, percent=result.percent(pairing))]
+    lines += [line for part in result.parts.values() for line in part.lines()]
     counts = [
-        formats.plural(found.only_a, found.unit) + " only in the first" if found.only_a else "",
-        formats.plural(found.only_b, found.unit) + " only in the second" if found.only_b else "",
+        formats.plural(result.only_a, result.unit) + " only in the first" if result.only_a else "",
+        formats.plural(result.only_b, result.unit) + " only in the second" if result.only_b else "",
     ]
     if any(counts):
         lines += ["", "; ".join(text for text in counts if text)]
-    if any(is_point(one.difference.estimate) for one in found.pairings):
+    if any(is_point(pairing.difference.estimate) for pairing in result.pairings):
         lines += ["", POINT_LEGEND]
-    lines += [f"warning: {text}" for text in found.warnings]
+    lines += [f"warning: {text}" for text in result.warnings]
     return "\n".join(formats.clean(line) for line in lines) + "\n"
 
 
@@ -143,19 +143,19 @@ def _chances(again: Repeat, unit: str) -> str:
 
 
 def _pairing_lines(pairing: Pairing, unit: str, *, percent: bool) -> list[str]:
-    found = pairing.difference
-    by = signed_estimate(found.estimate, percent=percent)
+    difference = pairing.difference
+    by = signed_estimate(difference.estimate, percent=percent)
     means = (measured(mean, percent=percent) for mean in (pairing.mean_a, pairing.mean_b))
-    sides = ", ".join(f"{name} {mean}" for name, mean in zip((found.a, found.b), means, strict=True))
-    offline = " (offline)" if found.offline else ""
-    tested = f"{formats.plural(found.n_pairs, unit)}, p {formats.p_value(found.p_adjusted)} (Holm)"
+    sides = ", ".join(f"{name} {mean}" for name, mean in zip((difference.a, difference.b), means, strict=True))
+    offline = " (offline)" if difference.offline else ""
+    tested = f"{formats.plural(difference.n_pairs, unit)}, p {formats.p_value(difference.p_adjusted)} (Holm)"
     lines = [
-        f"{found.metric}{offline}: {sides}",
-        f"  {by}, {tested}, d {formats.number(found.effect)}: {found.verdict}",
+        f"{difference.metric}{offline}: {sides}",
+        f"  {by}, {tested}, d {formats.number(difference.effect)}: {difference.verdict}",
         f"  better {pairing.better}, worse {pairing.worse}, equal {pairing.equal}",
     ]
-    if found.again is not None and found.again.new_questions is not None:
-        lines.append(f"  same verdict again: {_chances(found.again, unit)}")
+    if difference.again is not None and difference.again.new_questions is not None:
+        lines.append(f"  same verdict again: {_chances(difference.again, unit)}")
     for flip in pairing.flips:
         label = formats.excerpt(flip.sample, 24)
         lines.append(

@@ -113,18 +113,18 @@ def sums_of(turns: TurnSums, index: int) -> Sums:
 
 def _rate(info: MetricInfo, turns: TurnSums, index: int, level: float) -> Interval:
     """Over all turns, clustered by conversation."""
-    found = sums_of(turns, index)
-    share = info.kind == "share" and bool(np.array_equal(found.totals, found.squares))
-    return ratio_interval(found, share=share, level=level).interval
+    sums = sums_of(turns, index)
+    share = info.kind == "share" and bool(np.array_equal(sums.totals, sums.squares))
+    return ratio_interval(sums, share=share, level=level).interval
 
 
 def _turn_counts(info: MetricInfo, turns: TurnSums, index: int) -> dict[str, int] | None:
     """Turns by value, for metrics that are 0 or 1 for each turn."""
-    found = sums_of(turns, index)
-    if info.kind != "share" or not np.array_equal(found.totals, found.squares):
+    sums = sums_of(turns, index)
+    if info.kind != "share" or not np.array_equal(sums.totals, sums.squares):
         return None
-    right = int(found.totals.sum())
-    return {"0": int(found.counts.sum()) - right, "1": right}
+    right = int(sums.totals.sum())
+    return {"0": int(sums.counts.sum()) - right, "1": right}
 
 
 def _turn_bounds(info: MetricInfo, turns: TurnSums, index: int, there: Flags) -> tuple[Quantity, Quantity]:
@@ -150,21 +150,21 @@ def _turn_bounds(info: MetricInfo, turns: TurnSums, index: int, there: Flags) ->
     return filled(ends[0]), filled(ends[1])
 
 
-def estimated(found: Interval | PairedDifference, least: float | None, most: float | None) -> Estimate:
+def estimated(interval: Interval | PairedDifference, least: float | None, most: float | None) -> Estimate:
     """The estimate with its interval cut to the range `least` to `most`, which a t interval ignores."""
-    low, high = known(found.low), known(found.high)
+    low, high = known(interval.low), known(interval.high)
     inside_low = max(low, least) if low is not None and least is not None else low
     inside_high = min(high, most) if high is not None and most is not None else high
     cut = (inside_low, inside_high) != (low, high)
     return Estimate(
-        value=known(found.value),
+        value=known(interval.value),
         low=inside_low,
         high=inside_high,
-        se=known(found.se),
-        n=found.n,
-        level=found.level,
-        method=f"{found.method}, cut at the end of the scale" if cut else found.method,
-        reason=found.reason,
+        se=known(interval.se),
+        n=interval.n,
+        level=interval.level,
+        method=f"{interval.method}, cut at the end of the scale" if cut else interval.method,
+        reason=interval.reason,
     )
 
 
@@ -202,11 +202,11 @@ def _distribution(info: MetricInfo, flat: Floats) -> dict[str, int] | None:
     if info.kind == "number":
         return None
     steps = np.floor(flat + 0.5).astype(np.int64)
-    found = dict(zip(*(part.tolist() for part in np.unique(steps, return_counts=True)), strict=True))
+    counts = dict(zip(*(part.tolist() for part in np.unique(steps, return_counts=True)), strict=True))
     if info.low is None or info.high is None or info.high - info.low > 100:
-        return {str(step): count for step, count in found.items()}
+        return {str(step): count for step, count in counts.items()}
     scale = range(int(info.low), int(info.high) + 1)
-    return {str(step): found.get(step, 0) for step in sorted({*scale, *found})}
+    return {str(step): counts.get(step, 0) for step in sorted({*scale, *counts})}
 
 
 def _reliability(info: MetricInfo, values: Floats, there: Flags, *, level: float) -> Reliability:
@@ -222,10 +222,10 @@ def _reliability(info: MetricInfo, values: Floats, there: Flags, *, level: float
     slack = 1e-9  # a mean over judges may miss the threshold only by rounding
     reached = values <= threshold + slack if info.direction == "lower" else values >= threshold - slack
     wins = int(reached[complete].all(axis=1).sum())
-    found = proportion_interval(wins, int(complete.sum()), level=level)
+    interval = proportion_interval(wins, int(complete.sum()), level=level)
     return Reliability(
-        value=found.value, low=found.low, high=found.high, k=k, threshold=threshold, questions=found.n,
-        incomplete=incomplete, level=level, method=found.method,
+        value=interval.value, low=interval.low, high=interval.high, k=k, threshold=threshold, questions=interval.n,
+        incomplete=incomplete, level=level, method=interval.method,
     )  # fmt: skip
 
 
@@ -313,7 +313,7 @@ def _listed(values: Floats) -> list[float | None]:
 
 
 def differences(
-    found: Sequence[Grid], conditions: Sequence[str], *, level: float, baseline: int = 0, every: bool = False,
+    grids: Sequence[Grid], conditions: Sequence[str], *, level: float, baseline: int = 0, every: bool = False,
     stopping: Stopping | None = None,
 ) -> list[Difference]:  # fmt: skip
     """Comparisons of conditions on every metric; p-values adjusted (Holm) over all returned.
@@ -322,7 +322,7 @@ def differences(
     every pair. `stopping`: the looks at comparisons that were examined before the end.
     """
     raw: list[tuple[Grid, int, int, PairedDifference, tuple[int, int, int]]] = []
-    for grid in found:
+    for grid in grids:
         if grid.info.compared is False:
             continue
         sides = [_side(grid, index) for index in range(len(conditions))]
@@ -339,11 +339,11 @@ def differences(
         for (grid, _, _, test, _), look in zip(raw, looks, strict=True)
     ]
     adjusted = adjust(tested).tolist() if raw else []
-    made = [
+    compared = [
         (grid, adjusted_by(look, difference(grid.info, (conditions[a], conditions[b]), test, p, gone), stopping))
         for (grid, a, b, test, gone), p, look in zip(raw, adjusted, looks, strict=True)
     ]
-    return [one if grid.stands else structs.replace(one, verdict=NOT_TESTED) for grid, one in made]
+    return [effect if grid.stands else structs.replace(effect, verdict=NOT_TESTED) for grid, effect in compared]
 
 
 def _pairs(grid: Grid, sides: Sequence[Floats | Sums], baseline: int, *, every: bool) -> list[tuple[int, int]]:
@@ -388,10 +388,10 @@ def paired(a: Floats, b: Floats, *, level: float) -> PairedDifference:
     d, noise = _subtracted(a, b)
     if not d.size:
         return paired_difference(d, d, level=level)
-    found = paired_difference(np.zeros(d.size), d, level=level)
-    if found.value and abs(found.value) <= noise:
-        found = replace(found, value=0.0, d_z=0.0)
-    return found
+    test = paired_difference(np.zeros(d.size), d, level=level)
+    if test.value and abs(test.value) <= noise:
+        test = replace(test, value=0.0, d_z=0.0)
+    return test
 
 
 def subtracted(a: Floats, b: Floats) -> Floats:
@@ -419,25 +419,25 @@ def lost(a: Floats, b: Floats) -> tuple[int, int, int]:
 
 
 def difference(
-    info: MetricInfo, names: tuple[str, str], found: PairedDifference, p: float, gone: tuple[int, int, int]
+    info: MetricInfo, names: tuple[str, str], test: PairedDifference, p: float, gone: tuple[int, int, int]
 ) -> Difference:
     """One comparison, with the verdict its numbers allow. `p`: adjusted."""
-    value, p_adjusted = known(found.value), known(p)
+    value, p_adjusted = known(test.value), known(p)
     span = info.high - info.low if info.low is not None and info.high is not None else None
     return Difference(
         metric=info.key,
         a=names[0],
         b=names[1],
-        estimate=estimated(found, None if span is None else -span, span),
-        p=known(found.p),
+        estimate=estimated(test, None if span is None else -span, span),
+        p=known(test.p),
         p_adjusted=p_adjusted,
-        effect=known(found.d_z),
-        n_pairs=found.n,
+        effect=known(test.d_z),
+        n_pairs=test.n,
         lost_a=gone[0],
         lost_b=gone[1],
         lost_both=gone[2],
         winner=winner(info, *names, value, p_adjusted),
         verdict=verdict(info, *names, value, p_adjusted),
         offline=info.offline,
-        reason=found.reason,
+        reason=test.reason,
     )

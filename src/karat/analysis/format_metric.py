@@ -19,9 +19,9 @@ __all__ = [
 POINT_LEGEND = f"{formats.POINT}: every question scored the same; the interval cannot be estimated."
 
 
-def is_point(found: Estimate) -> bool:
+def is_point(estimate: Estimate) -> bool:
     """Whether an interval has no width: every question gave the same value."""
-    return found.low is not None and found.low == found.high
+    return estimate.low is not None and estimate.low == estimate.high
 
 
 def measured(value: float | None, *, percent: bool = False) -> str:
@@ -33,17 +33,17 @@ def measured(value: float | None, *, percent: bool = False) -> str:
     return formats.share(value) if percent else formats.number(value)
 
 
-def estimated(found: Estimate, *, percent: bool = False) -> str:
+def estimated(estimate: Estimate, *, percent: bool = False) -> str:
     """A mean with its interval."""
-    return f"{measured(found.value, percent=percent)} {interval_of(found, percent=percent)}".rstrip()
+    return f"{measured(estimate.value, percent=percent)} {interval_of(estimate, percent=percent)}".rstrip()
 
 
-def interval_of(found: Estimate, *, percent: bool = False) -> str:
+def interval_of(estimate: Estimate, *, percent: bool = False) -> str:
     """The interval of a mean; empty if there is none."""
-    if found.low is None or found.high is None:
+    if estimate.low is None or estimate.high is None:
         return ""
-    mark = formats.POINT if is_point(found) else ""
-    return f"[{measured(found.low, percent=percent)}, {measured(found.high, percent=percent)}]{mark}"
+    mark = formats.POINT if is_point(estimate) else ""
+    return f"[{measured(estimate.low, percent=percent)}, {measured(estimate.high, percent=percent)}]{mark}"
 
 
 def share_estimate(value: float | None, low: float | None, high: float | None) -> str:
@@ -66,12 +66,12 @@ def between(
     (('+5.0', '[−1.0, +11.0]'), ('−0.50', ''), ('0.50', '[0.40, 0.60]'))
     """
     digits, scale = (1, 100) if percent else (2, 1)
-    ends = [None if one is None else scale * one for one in (value, low, high)]
+    ends = [None if end is None else scale * end for end in (value, low, high)]
     number, span = (formats.number, formats.interval) if plain else (formats.signed, formats.signed_interval)
     return number(ends[0], digits=digits), span(ends[1], ends[2], digits=digits)
 
 
-def signed_estimate(found: Estimate, *, percent: bool = False) -> str:
+def signed_estimate(estimate: Estimate, *, percent: bool = False) -> str:
     """A difference with its interval; for shares in percentage points."""
-    value, span = between(found.value, found.low, found.high, percent=percent)
-    return f"{value}{' points' if percent and found.value is not None else ''} {span}".rstrip()
+    value, span = between(estimate.value, estimate.low, estimate.high, percent=percent)
+    return f"{value}{' points' if percent and estimate.value is not None else ''} {span}".rstrip()

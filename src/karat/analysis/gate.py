@@ -150,12 +150,12 @@ def _checks(summary: Summary, threshold: Threshold, baseline: Summary | str | No
     if threshold.bound == "max_drop" and summary.calibrated is not msgspec.UNSET:
         raise BadOption("--corrected", "applies to --min and --max: the baseline has its own labels")
     if threshold.bound != "max_drop":
-        return [_level(summary, threshold, info, one) for one in chosen]
+        return [_level(summary, threshold, info, name) for name in chosen]
     if baseline is None:
         raise BadOption("--max-drop", "needs a run to compare with: --baseline RUN, or `gate.baseline` in the file")
     if info.direction == "none":
         raise BadOption("--max-drop", f"'{metric}' is better in no direction: set a --min or a --max")
-    return [_drop(summary, threshold, info, one, baseline) for one in chosen]
+    return [_drop(summary, threshold, info, name, baseline) for name in chosen]
 
 
 def _total(summary: Summary, threshold: Threshold, condition: str | None, metric: str) -> Check:
@@ -196,7 +196,7 @@ class _Means(msgspec.Struct, frozen=True, kw_only=True):
 def _means(summary: Summary, info: MetricInfo, condition: str) -> _Means:
     table = summary.table_of_samples
     assert table is not None  # a run with metrics has one
-    column = next(one for one in table.columns if (one.condition, one.metric) == (condition, info.key))
+    column = next(column for column in table.columns if (column.condition, column.metric) == (condition, info.key))
     k = summary.repetitions - np.array(column.not_needed or [0] * len(table.ids), dtype=np.float64)
     value, n = np.array(column.mean, dtype=np.float64), np.array(column.n, dtype=np.float64)
     missing = k - n
@@ -207,9 +207,9 @@ def _means(summary: Summary, info: MetricInfo, condition: str) -> _Means:
         if info.low == 0:  # some rates count a failed trial as wrong; in the best case it is right
             sums[1] = np.minimum(np.where(n > 0, value * k, 0.0), n * ends[1])
         turns = np.array(column.turns, dtype=np.float64)
-        each = np.divide(turns, n, out=np.full(n.size, np.nan), where=n > 0)
-        known = np.isfinite(each)
-        weights = np.where(known, each, each[known].mean() if known.any() else 1.0) * np.array(table.weights)
+        lengths = np.divide(turns, n, out=np.full(n.size, np.nan), where=n > 0)
+        known = np.isfinite(lengths)
+        weights = np.where(known, lengths, lengths[known].mean() if known.any() else 1.0) * np.array(table.weights)
     least, most = (
         np.where(missing > 0, (there + missing * end) / np.maximum(k, 1), value)
         for there, end in zip(sums, ends, strict=True)
@@ -243,7 +243,7 @@ def _level(summary: Summary, threshold: Threshold, info: MetricInfo, condition: 
     if summary.calibrated is msgspec.UNSET:
         return _decided(summary, threshold, info, condition, rows, missing, ends)
     every = summary.calibrated.corrected
-    alike = [one for one in every if (one.metric, one.condition, one.against) == (info.key, condition, None)]
+    alike = [entry for entry in every if (entry.metric, entry.condition, entry.against) == (info.key, condition, None)]
     if not alike or info.low is None or info.high is None:
         check = _decided(summary, threshold, info, condition, rows, missing, ends)
         reason = "not corrected: people did not score it" if not alike else "not corrected: the metric has no range"
@@ -266,7 +266,7 @@ def _drop(summary: Summary, threshold: Threshold, info: MetricInfo, condition: s
         raise BadOption("--baseline", f"run {baseline.run} has no '{info.key}' under '{condition}'")
     new, old = _means(summary, info, condition), _means(baseline, theirs, condition)
     place = {digest: at for at, digest in enumerate(old.digests)}
-    pairs = np.array([(at, place[one]) for at, one in enumerate(new.digests) if one in place], dtype=int).reshape(-1, 2)
+    pairs = np.array([(at, place[key]) for at, key in enumerate(new.digests) if key in place], dtype=int).reshape(-1, 2)
     here, there = pairs.T
     seen = np.isfinite(new.rows[here, 0]) & np.isfinite(old.rows[there, 0])
     both = [part.rows[side] for part, side in ((new, here), (old, there))]
@@ -304,10 +304,10 @@ def _decided(  # noqa: PLR0913 - a threshold, its subject, and all that bounds i
     scale = None if ends[0] is None or ends[1] is None else (ends[0], ends[1])
     skewed = scale is None and info.low == 0 and threshold.bound != "max_drop"
     bounds = _Bounds(sides=sides, scale=scale, skewed=skewed, people=people)
-    found = bounds.at(LEVEL)
+    intervals = bounds.at(LEVEL)
     # A pseudo-value, or a conversation with a larger weight, may exceed the scale.
-    low = found[0].low if ends[0] is None else max(found[0].low, ends[0])
-    high = found[1].high if ends[1] is None else min(found[1].high, ends[1])
+    low = intervals[0].low if ends[0] is None else max(intervals[0].low, ends[0])
+    high = intervals[1].high if ends[1] is None else min(intervals[1].high, ends[1])
     above = threshold.bound == "max"
     kept, missed = (high <= limit, low > limit) if above else (low >= limit, high < limit)
     broken = [problem for problem in summary.server_problems if problem.condition == condition]
@@ -334,10 +334,10 @@ def _decided(  # noqa: PLR0913 - a threshold, its subject, and all that bounds i
         p_failed=bounds.p_missed(limit, above=above) if known[0 if above else 1] and seen.size else None,
         questions=seen.size,
         missing=missing,
-        method=found[0].method,
+        method=intervals[0].method,
         percent=info.percent,
         needed=needed,
-        reason=reason or found[0].reason,
+        reason=reason or intervals[0].reason,
     )
 
 
@@ -382,13 +382,13 @@ class _Bounds(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _corrected(people: Corrected, missing: float, scale: tuple[float, float], level: float) -> OneSided:
-    found = people.people
-    value, se = (math.nan if number is None else number for number in (found.value, found.se))
+    estimate = people.people
+    value, se = (math.nan if number is None else number for number in (estimate.value, estimate.se))
     bounds = corrected_bounds(value, se, people.df or math.nan, labels=people.labelled, scale=scale, level=level)
     low, high = (
         (1 - missing) * end + missing * worst for end, worst in zip((bounds.low, bounds.high), scale, strict=True)
     )
-    return msgspec.structs.replace(bounds, low=low, high=high, reason=found.reason or bounds.reason)
+    return msgspec.structs.replace(bounds, low=low, high=high, reason=estimate.reason or bounds.reason)
 
 
 def _known(number: float) -> float | None:

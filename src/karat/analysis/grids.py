@@ -110,18 +110,18 @@ def grids(
 ) -> list[Grid]:
     """Every metric of every shown scoring, in the order of the scorers. `right`: the match that makes a turn right."""
     described = {(scorer.name, scorer.scoring): scorer for scorer in scorers}
-    found: list[tuple[str, str, Metric, ScoreRows | None, bool]] = []
+    metrics: list[tuple[str, str, Metric, ScoreRows | None, bool]] = []
     for name, scoring in shown.items():
         info, rows = described.get((name, scoring)), index.scores.get((name, scoring))
         offline = rows.offline if rows is not None else info is not None and info.offline
-        found += [(name, scoring, metric, rows, offline) for metric in _metrics(info, rows)]
-    names = [metric.name for _, _, metric, _, _ in found]
+        metrics += [(name, scoring, metric, rows, offline) for metric in _metrics(info, rows)]
+    names = [metric.name for _, _, metric, _, _ in metrics]
     layouts: dict[int, Layout] = {}
-    made: list[Grid] = []
+    all_grids: list[Grid] = []
     decided = index.not_needed()
     shape = (len(index.samples), len(index.conditions), index.repetitions)
     not_needed = None if decided is None else np.frombuffer(decided, dtype=np.uint8).reshape(shape) > 0
-    for scorer, scoring, metric, rows, offline in found:
+    for scorer, scoring, metric, rows, offline in metrics:
         key = metric.name if names.count(metric.name) == 1 else f"{scorer}.{metric.name}"
         info = described.get((scorer, scoring))
         numeric = conversations is not None and info is not None and info.type == "numeric"
@@ -139,11 +139,11 @@ def grids(
             tested = tested_by(index, info, right) if numeric and info is not None else (metric.name,)
             grid = replace(grid, turns=sums, stands=metric.name in tested)
             if numeric and metric.name == tested[0]:  # what makes a turn right comes first
-                place = next((at for at, one in enumerate(made) if one.info.scorer == scorer), len(made))
-                made.insert(place, grid)
+                place = next((at for at, other in enumerate(all_grids) if other.info.scorer == scorer), len(all_grids))
+                all_grids.insert(place, grid)
                 continue
-        made.append(grid)
-    return made
+        all_grids.append(grid)
+    return all_grids
 
 
 def _metrics(info: ScorerInfo | None, rows: ScoreRows | None) -> Iterable[Metric]:
@@ -251,9 +251,9 @@ def _turn_sums(
     totals, squares = (
         np.bincount(cells, weights=part, minlength=size).astype(np.float64) for part in (means, means**2)
     )
-    whole = bool(turns.size) and bool((turns < 0).all())  # a number for the whole answer
+    per_answer = bool(turns.size) and bool((turns < 0).all())  # a number for the whole answer
     declared = conversations.numbers if rate else conversations.turns
-    per_sample = np.ones(shape[0]) if whole else declared.astype(np.float64)
+    per_sample = np.ones(shape[0]) if per_answer else declared.astype(np.float64)
     planned = np.repeat(per_sample, size // shape[0])
     if rate and metric in RATES:
         counts = np.where(conversations.failed, planned, counts)
@@ -298,15 +298,15 @@ def _by_judge(
 ) -> dict[str, Floats]:
     if len(layout.judge_names) < 2:
         return {}
-    found = {}
+    by_judge = {}
     for code, name in enumerate(layout.judge_names):
         mine = judges == code
         starts = _starts(cells[mine])
         flat = np.full(shape[0] * shape[1] * shape[2], np.nan)
         if len(starts):
             flat[cells[mine][starts]] = _mean(means[mine], starts)[0]
-        found[name] = flat.reshape(shape)
-    return found
+        by_judge[name] = flat.reshape(shape)
+    return by_judge
 
 
 def _changes(*keys: NDArray[Any]) -> NDArray[np.bool_]:

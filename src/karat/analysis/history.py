@@ -60,7 +60,7 @@ def history(
         hint = did_you_mean(name, known) if name is not None else ""
         raise BadOption("history", f"no run of '{name}'{hint}" if name is not None else "there are no runs")
     newest = named[-1]
-    alike = [one for one in named if one.name == newest.name and one.provenance.sha256 == newest.provenance.sha256]
+    alike = [run for run in named if run.name == newest.name and run.provenance.sha256 == newest.provenance.sha256]
     info = _metric(newest, metric)
     if condition is not None and condition not in newest.conditions:
         hint = did_you_mean(condition, newest.conditions)
@@ -72,7 +72,7 @@ def history(
         sha256=newest.provenance.sha256,
         runs=len(alike),
         left_out=len(every) - len(alike),
-        series=tuple(_series(alike, one, info) for one in chosen),
+        series=tuple(_series(alike, label, info) for label in chosen),
     )
 
 

@@ -133,7 +133,7 @@ def _letter(at: int) -> str:
 
 def _metric(summaries: Sequence[Summary], metric: str | None) -> MetricInfo:
     shared = [
-        info for info in summaries[0].metrics if all(info.key in {m.key for m in one.metrics} for one in summaries)
+        info for info in summaries[0].metrics if all(info.key in {m.key for m in run.metrics} for run in summaries)
     ]
     if not shared:
         raise BadOption("compare", "the runs share no metric; score them alike with `karat score`")
@@ -162,22 +162,22 @@ def _shared(summaries: Sequence[Summary]) -> tuple[list[list[int]], int]:
 
 def _means(summary: Summary, condition: str, metric: str, rows: Sequence[int]) -> NDArray[np.float64]:
     assert summary.table_of_samples is not None
-    column = next(one for one in summary.table_of_samples.columns if (one.condition, one.metric) == (condition, metric))
+    column = next(c for c in summary.table_of_samples.columns if (c.condition, c.metric) == (condition, metric))
     return np.array(column.mean, dtype=np.float64)[rows]
 
 
 def _warnings(summaries: Sequence[Summary], info: MetricInfo) -> list[str]:
-    found = [
+    warnings = [
         f"run {summary.run} is not complete (status: {summary.status})"
         for summary in summaries
         if summary.status != "done"
     ]
-    found += [
+    warnings += [
         f"run {summary.run} ended early, once it was decided: the groups do not allow for that"
         for summary in summaries
         if summary.stopping is not msgspec.UNSET and summary.stopping.out
     ]
     scorings = {metric.scoring for summary in summaries for metric in summary.metrics if metric.key == info.key}
     if len(scorings) > 1:
-        found.append(f"{info.key} was scored differently in some runs: score them alike with `karat score`")
-    return list(dict.fromkeys(found))
+        warnings.append(f"{info.key} was scored differently in some runs: score them alike with `karat score`")
+    return list(dict.fromkeys(warnings))

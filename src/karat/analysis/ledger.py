@@ -123,22 +123,22 @@ def _unscored(index: RunIndex, shown: Mapping[str, str]) -> dict[int, str]:
 def _score_failure(index: RunIndex, cell: int, scorer: str, scoring: str) -> int | None:
     """The code of the failure that explains a missing score, if one was journalled."""
     for name in (scorer, None):
-        found = index.score_failed.get((cell, name))
-        if found is not None and found[0] in (None, scoring):
-            return found[1]
+        failure = index.score_failed.get((cell, name))
+        if failure is not None and failure[0] in (None, scoring):
+            return failure[1]
     return None
 
 
 def accounts(index: RunIndex, outcome: Outcome) -> tuple[dict[str, Account], Account]:
     """Per condition, and for the whole run, including records without a condition."""
-    each = {
+    by_condition = {
         name: _account([index.tallies[column]], [outcome.counts[column]], index.retried_in(column))
         for name, column in index.conditions.items()
     }
     tallies = [*index.tallies, index.unassigned]
-    whole = _account(tallies, outcome.counts, index.retried.count(1))
+    total = _account(tallies, outcome.counts, index.retried.count(1))
     abandoned = index.unassigned.failed_attempts + index.unassigned.unfinished_attempts
-    return each, structs.replace(whole, attempts=structs.replace(whole.attempts, of_trials_not_run=abandoned))
+    return by_condition, structs.replace(total, attempts=structs.replace(total.attempts, of_trials_not_run=abandoned))
 
 
 def _account(tallies: Sequence[Tally], counts: Sequence[Mapping[str, int]], retried: int) -> Account:
@@ -161,12 +161,12 @@ def _account(tallies: Sequence[Tally], counts: Sequence[Mapping[str, int]], retr
     )
 
 
-def ledger_rows(each: Mapping[str, Account], total: Account) -> list[dict[str, Any]]:
+def ledger_rows(accounts: Mapping[str, Account], total: Account) -> list[dict[str, Any]]:
     """The ledger as flat rows: one per condition, and a last one for the whole run, with condition None.
 
     Only the last one has the attempts of trials that have not ended.
     """
-    named: list[tuple[str | None, Account]] = [*each.items(), (None, total)]
+    named: list[tuple[str | None, Account]] = [*accounts.items(), (None, total)]
     return [
         {
             "condition": name,
@@ -202,7 +202,7 @@ def server_problems(
     `servers`: condition → the names of its servers. `unknown`: the conditions for which it is not known whether calls
     were made. Without an answer, a call or an infrastructure fault, nothing is reported yet.
     """
-    found = []
+    problems = []
     for condition, account in accounts.items():
         calls, errors = (sum(getattr(use, part) for use in account.servers) for part in ("calls", "errors"))
         begun = account.latency.n or calls or account.ledger.infrastructure
@@ -210,20 +210,20 @@ def server_problems(
             answers = account.latency.n
             seen = bool(condition not in unknown or calls or not answers)
             problem = ServerProblem(condition=condition, answers=answers, calls=calls, errors=errors, reported=seen)
-            found.append(problem)
-    return tuple(found)
+            problems.append(problem)
+    return tuple(problems)
 
 
 def call_failures(index: RunIndex) -> list[FailureKind]:
     """Failed MCP calls by server and message, the most frequent first; the trials continued after them."""
-    whole: dict[str, Calls] = {}
+    totals: dict[str, Calls] = {}
     for tally in (*index.tallies, index.unassigned):
         for server, calls in tally.servers.items():
             for message, count in calls.messages.values():
-                whole.setdefault(server, Calls()).count_error(message, count)
+                totals.setdefault(server, Calls()).count_error(message, count)
     kinds = [
         FailureKind(cls="mcp", stage="call", kind=server, trials=0, attempts=0, calls=count, example=message)
-        for server, calls in whole.items()
+        for server, calls in totals.items()
         for message, count in calls.messages.values()
     ]
     return sorted(kinds, key=lambda kind: (-(kind.calls or 0), kind.kind, kind.example))

@@ -510,10 +510,10 @@ class Summary(PartHolder, frozen=True, kw_only=True):
             swapped = " (the condition comes first, then the metric)" if metric in self.conditions else ""
             hint = swapped or did_you_mean(condition, self.conditions)
             raise BadOption("condition", f"run {self.run} has no condition '{condition}'{hint}")
-        if all(one.key != metric for one in self.metrics):
-            hint = did_you_mean(metric, [one.key for one in self.metrics])
+        if all(info.key != metric for info in self.metrics):
+            hint = did_you_mean(metric, [info.key for info in self.metrics])
             raise BadOption("metric", f"run {self.run} has no metric '{metric}'{hint}")
-        return next((one for one in self.results if one.condition == condition and one.metric == metric), None)
+        return next((row for row in self.results if row.condition == condition and row.metric == metric), None)
 
     def table(self) -> list[dict[str, Any]]:
         """One row per condition and metric, raw numbers."""

@@ -38,14 +38,14 @@ def nearest_steps(values: np.ndarray, steps: Sequence[float]) -> list[float]:
 def _ac2(first: np.ndarray, second: np.ndarray, questions: list[int], steps: Sequence[float]) -> Estimate:
     from karat.stats import gwet_ac
 
-    judges = (nearest_steps(one, steps) for one in (first, second))
+    judges = (nearest_steps(scores, steps) for scores in (first, second))
     return estimated(gwet_ac(*judges, clusters=questions, categories=steps), -1, 1)
 
 
-def judge_pairs(found: Sequence[Grid]) -> list[JudgePair]:
+def judge_pairs(grids: Sequence[Grid]) -> list[JudgePair]:
     """Every pair of judges on every metric with steps, over the answers that both scored."""
     pairs = []
-    for grid in found:
+    for grid in grids:
         if grid.info.kind == "number":
             continue
         for (a, first), (b, second) in combinations(grid.by_judge.items(), 2):

@@ -145,8 +145,8 @@ class KindAnalysis(Protocol):
 
 def kind_of(name: str) -> KindAnalysis:
     """The kind of that name; an empty one if it is not installed."""
-    found: KindAnalysis = plugins.load("karat.kinds:of")(name)
-    return found
+    kind: KindAnalysis = plugins.load("karat.kinds:of")(name)
+    return kind
 
 
 def installed() -> Mapping[str, KindAnalysis]:

@@ -91,8 +91,8 @@ def _pilot(metric: str, sides: Sides, rows: tuple[Sequence[int], Sequence[int]] 
     """The pilot for a comparison of two sides, over `rows` of their tables (default: all)."""
     pair = [_column(summary, name, metric) for summary, name in sides]
     chosen: tuple[Sequence[int] | slice, ...] = rows or (slice(None), slice(None))
-    read = [(np.array(values, dtype=np.float64)[at] for values in (one.mean, one.n, one.sd))
-            for one, at in zip(pair, chosen, strict=True)]  # fmt: skip
+    read = [(np.array(values, dtype=np.float64)[at] for values in (column.mean, column.n, column.sd))
+            for column, at in zip(pair, chosen, strict=True)]  # fmt: skip
     means, counts, deviations = (np.stack(arrays) for arrays in zip(*read, strict=True))
     both = np.isfinite(means).all(axis=0)
     counts, spreads = np.maximum(counts[:, both], 1), deviations[:, both] ** 2  # count 0: the conversation never began
@@ -152,15 +152,15 @@ def comparison_of(
             hint = did_you_mean(name, summary.conditions)
             raise BadOption("--pair", f"run {summary.run} has no condition '{name}'{hint}")
     of_metric = [difference for difference in summary.differences if metric is None or difference.metric == metric]
-    of_pair = [one for one in of_metric if pair is None or {one.a, one.b} == set(pair)]
-    found = next((one for one in of_pair if one.estimate.value is not None), None)
-    if of_pair and found is None:
+    of_pair = [difference for difference in of_metric if pair is None or {difference.a, difference.b} == set(pair)]
+    comparison = next((difference for difference in of_pair if difference.estimate.value is not None), None)
+    if of_pair and comparison is None:
         where = f" of {' and '.join(pair)}" if pair else ""
         on = f" on {metric}" if metric else ""
         raise BadOption("run", f"no comparison{where}{on} in run {summary.run} has a question scored under both")
-    if found is None:
+    if comparison is None:
         raise BadOption("--pair", "these two conditions were not compared on that metric; `--pairs all` compares all")
-    return found, next(info for info in summary.metrics if info.key == found.metric)
+    return comparison, next(info for info in summary.metrics if info.key == comparison.metric)
 
 
 def _price(spent: Sequence[Money], units: int) -> float | None:
@@ -198,7 +198,7 @@ def would_repeat(
 
 def probable_flips(differences: Sequence[Difference]) -> tuple[float, int] | None:
     """How many of these verdicts a repeat on new questions would change on average, and their number; None: unknown."""
-    chances = [one.again.new_questions for one in differences if one.again and one.again.new_questions is not None]
+    chances = [pair.again.new_questions for pair in differences if pair.again and pair.again.new_questions is not None]
     return (exact_sum(1 - chance for chance in chances), len(chances)) if chances else None
 
 

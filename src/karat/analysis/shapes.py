@@ -69,11 +69,11 @@ def frame(rows: Sequence[Mapping[str, Any]], columns: Sequence[str] = ()) -> Any
     values = {name: [row.get(name) for row in rows] for name in names}
     for library in ("pandas", "polars"):
         try:
-            found = importlib.import_module(library)
+            module = importlib.import_module(library)
         except ImportError:
             continue
         # by default, polars guesses a column's type from its first rows only
-        return found.DataFrame(values) if library == "pandas" else found.DataFrame(values, infer_schema_length=None)
+        return module.DataFrame(values) if library == "pandas" else module.DataFrame(values, infer_schema_length=None)
     remedy = f"needs pandas or polars: {install_command('pandas')} (table() returns the same rows without them)"
     raise BadOption("to_frame", remedy)
 

@@ -99,19 +99,19 @@ class StoppingRule:
     def restore(self, decided: Mapping[Pair, Decided]) -> None:
         """Adopts the decisions of earlier parts of the run."""
         for pair in self.pairs:
-            if (one := decided.get(pair)) is not None:
-                self.decided[pair], self.least[pair] = one, one.p
+            if (decision := decided.get(pair)) is not None:
+                self.decided[pair], self.least[pair] = decision, decision.p
 
     def look(self, means: Floats, ended: int) -> list[Decided]:
         """The decisions of the looks that are due, in order.
 
         `means`: questions in order × conditions, NaN if there is no score; the first `ended` are complete.
         """
-        found: list[Decided] = []
+        decisions: list[Decided] = []
         while self.next_look <= ended and len(self.decided) < len(self.pairs):
-            found += self._decide(means, int(self.next_look))
+            decisions += self._decide(means, int(self.next_look))
             self._looks += 1
-        return found
+        return decisions
 
     def _decide(self, means: Floats, questions: int) -> list[Decided]:
         looks = {
@@ -122,7 +122,7 @@ class StoppingRule:
         for pair, look in looks.items():
             if look.p < self.least[pair]:
                 self.least[pair], self._sign[pair] = look.p, math.copysign(1.0, look.value)
-        adjusted, found = self.adjusted(), list[Decided]()
+        adjusted, decisions = self.adjusted(), list[Decided]()
         for pair, look in looks.items():
             verdict: Literal["better", "worse", "higher", "lower", "equivalent", "futile"]
             if adjusted[pair] <= self.horizon.alpha and self._sign[pair]:
@@ -137,8 +137,8 @@ class StoppingRule:
                 p=self.least[pair],
             )  # fmt: skip
             self.decided[pair] = structs.replace(self.decided[pair], out=tuple(sorted(self.out - before)))
-            found.append(self.decided[pair])
-        return found
+            decisions.append(self.decided[pair])
+        return decisions
 
     def _side(self, sign: float) -> Literal["better", "worse", "higher", "lower"]:
         if self._direction == "none":
@@ -175,7 +175,7 @@ class RunLooks:
     def __init__(self, index: RunIndex, horizon: Horizon) -> None:
         """Raises ValueError if the run's scorers have no such metric with a range."""
         scorer = index.scorers.get(horizon.scoring)
-        metric = next((one for one in scorer.metrics if one.name == horizon.metric), None) if scorer else None
+        metric = next((metric for metric in scorer.metrics if metric.name == horizon.metric), None) if scorer else None
         if metric is None:
             raise ValueError(f"metric: no scorer of the run has '{horizon.metric}'")
         self._index, self._horizon = index, horizon
@@ -216,8 +216,8 @@ class RunLooks:
         from karat.analysis.grids import grids
 
         horizon, index = self._horizon, self._index
-        found = grids(index, tuple(index.scorers.values()), {horizon.scorer: horizon.scoring})
-        grid = next((one for one in found if one.info.name == horizon.metric), None)
+        all_grids = grids(index, tuple(index.scorers.values()), {horizon.scorer: horizon.scoring})
+        grid = next((grid for grid in all_grids if grid.info.name == horizon.metric), None)
         if grid is None:
             return np.full((len(self._rows), len(index.conditions)), np.nan)
         columns = [question_means(grid.values[self._rows, column, :])[0] for column in range(len(index.conditions))]
@@ -243,12 +243,12 @@ def stopping_of(index: RunIndex, *, level: float) -> Stopping | None:
         return None
     ended, means, rule = looks.ended(), looks.means(), looks.rule
     rule.look(means, ended)
-    adjusted, found = rule.adjusted(), []
+    adjusted, stop_looks = rule.adjusted(), []
     for pair in rule.pairs:
         decided = index.decisions.get(pair)
         questions = ended if decided is None else min(decided.questions, horizon.questions)
         look = rule.at(means, pair, questions, alpha=1 - level)
-        found.append(
+        stop_looks.append(
             StopLook(
                 a=pair[0], b=pair[1], verdict=None if decided is None else decided.verdict, questions=questions,
                 n=look.n, p=rule.least[pair], p_adjusted=adjusted[pair],
@@ -260,7 +260,7 @@ def stopping_of(index: RunIndex, *, level: float) -> Stopping | None:
         )  # fmt: skip
     return Stopping(
         metric=horizon.metric, scorer=horizon.scorer, scoring=horizon.scoring, alpha=horizon.alpha,
-        margin=horizon.margin, futility=horizon.futility, horizon=horizon.questions, comparisons=tuple(found),
+        margin=horizon.margin, futility=horizon.futility, horizon=horizon.questions, comparisons=tuple(stop_looks),
         out=tuple(name for name in index.conditions if name in index.out),
     )  # fmt: skip
 
@@ -276,17 +276,17 @@ def look_of(stopping: Stopping | UnsetType | None, info: MetricInfo, a: str, b: 
     return next((look for look in stopping.comparisons if {look.a, look.b} == {a, b}), None)
 
 
-def adjusted_by(look: StopLook | None, one: Difference, stopping: Stopping | None) -> Difference:
+def adjusted_by(look: StopLook | None, difference: Difference, stopping: Stopping | None) -> Difference:
     """A comparison with the interval and the verdict of its looks; without looks unchanged."""
     if look is None or stopping is None:
-        return one
-    estimate, sign = look.estimate, 1 if look.a == one.a else -1
+        return difference
+    estimate, sign = look.estimate, 1 if look.a == difference.a else -1
     if sign < 0:
         ends = [None if end is None else -end for end in (estimate.value, estimate.high, estimate.low)]
         estimate = structs.replace(estimate, value=ends[0], low=ends[1], high=ends[2])
     best = {"better": look.b, "worse": look.a}.get(look.verdict or "")
     return structs.replace(
-        one, estimate=estimate, p=look.p, p_adjusted=look.p_adjusted, n_pairs=look.n, winner=best,
+        difference, estimate=estimate, p=look.p, p_adjusted=look.p_adjusted, n_pairs=look.n, winner=best,
         verdict=_words(look, stopping), reason=estimate.reason,
     )  # fmt: skip
 

@@ -56,13 +56,13 @@ def parse_threshold(text: str, bound: Bound) -> Threshold:
 
 def thresholds_of(settings: Mapping[str, object]) -> list[Threshold]:
     """The section `gate` of an experiment: its dotted keys, such as `gate.min.with-docs.completeness`, and values."""
-    found = []
+    thresholds = []
     for key, value in settings.items():
         for bound in get_args(Bound):
             prefix = f"gate.{bound}."
             if key.startswith(prefix) and isinstance(value, (int, float)):
-                found.append(Threshold(name=key.removeprefix(prefix), bound=bound, value=float(value)))
-    return found
+                thresholds.append(Threshold(name=key.removeprefix(prefix), bound=bound, value=float(value)))
+    return thresholds
 
 
 def metric_names(scorers: Iterable[tuple[str, tuple[Metric, ...]]]) -> list[str] | None:
@@ -82,16 +82,16 @@ def resolve(name: str, conditions: Collection[str], metrics: Collection[str] | N
     >>> resolve("gpt-4.1.judge.clarity", ["gpt-4.1"], ["judge.clarity"])
     ('gpt-4.1', 'judge.clarity')
     """
-    split = [(one, name.removeprefix(f"{one}.")) for one in conditions if name.startswith(f"{one}.")]
+    split = [(label, name.removeprefix(f"{label}.")) for label in conditions if name.startswith(f"{label}.")]
     if metrics is None:
         return split[0] if len(split) == 1 else (None, name)
     known = [*metrics, *TOTALS]
     meant: list[tuple[str | None, str]] = [(None, name)] if name in known else []
-    meant += [(one, metric) for one, metric in split if metric in known]
+    meant += [(label, metric) for label, metric in split if metric in known]
     if len(meant) == 1:
         return meant[0]
     if meant:
-        ways = " or ".join(f"'{metric}' {f'under {one!r}' if one else 'of all'}" for one, metric in meant)
+        ways = " or ".join(f"'{metric}' {f'under {label!r}' if label else 'of all'}" for label, metric in meant)
         raise BadOption("gate", f"'{name}' can be read in several ways: {ways}; rename the condition or the scorer")
     if split:
         _, metric = split[0]
@@ -99,7 +99,7 @@ def resolve(name: str, conditions: Collection[str], metrics: Collection[str] | N
     head, dot, metric = name.rpartition(".")
     if dot and metric in known:
         raise BadOption("gate", f"'{name}': no condition is called '{head}'{did_you_mean(head, conditions)}")
-    every = [*known, *(f"{one}.{metric}" for one in conditions for metric in known)]
+    every = [*known, *(f"{condition}.{metric}" for condition in conditions for metric in known)]
     raise BadOption(
         "gate", f"no metric is called '{name}'{did_you_mean(name, every, listing=False)} ({', '.join(known)})"
     )

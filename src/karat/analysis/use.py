@@ -54,12 +54,12 @@ def is_reported(index: RunIndex, kind: str) -> bool:
 
 def context_uses(index: RunIndex, grids: Sequence[Grid], *, level: float) -> tuple[ContextUse, ...]:
     """For each condition and what it offers: how many answers used it, and the scores with and without it."""
-    conditions, found = offered(index.run.widened_info()), []
+    conditions, uses = offered(index.run.widened_info()), []
     shape = (len(index.samples), len(index.conditions), index.repetitions)
     answered = np.frombuffer(index.answered, dtype=np.uint8).reshape(shape) > 0
     weights = next((grid.turns.weights for grid in grids if grid.turns is not None), np.ones(shape[0]))
     for (name, column), part in (
-        (each, part) for each in index.conditions.items() for part in conditions.get(each[0], ())
+        (item, part) for item in index.conditions.items() for part in conditions.get(item[0], ())
     ):
         there, state = answered[:, column, :], _states(index, part).reshape(shape)[:, column, :]
         used, known = there & (state == 2), is_reported(index, part.kind)
@@ -68,7 +68,7 @@ def context_uses(index: RunIndex, grids: Sequence[Grid], *, level: float) -> tup
             reason = _UNREPORTED if there.any() else "no answers"
             share = msgspec.structs.replace(share, value=None, low=None, high=None, se=None, reason=reason)
         scores = (score_by_use(grid, column, (used, there & ~used), level=level) for grid in grids if known)
-        found.append(
+        uses.append(
             ContextUse(
                 condition=name, kind=part.kind, name=part.name, answers=int(there.sum()),
                 used=int(used.sum()) if known else None,
@@ -76,7 +76,7 @@ def context_uses(index: RunIndex, grids: Sequence[Grid], *, level: float) -> tup
                 share=share, scores=tuple(scores),
             )
         )  # fmt: skip
-    return tuple(found)
+    return tuple(uses)
 
 
 def _states(index: RunIndex, part: Offered) -> NDArray[np.int8]:
@@ -137,14 +137,14 @@ def expectations(
     looking = {
         one.name: one.options for one in scorers if one.type == "trajectory" and shown.get(one.name) == one.scoring
     }
-    found: dict[str, list[frozenset[str] | None]] = {name: [None] * len(index.samples) for name in looking}
+    expected: dict[str, list[frozenset[str] | None]] = {name: [None] * len(index.samples) for name in looking}
     for sample in run.samples() if looking else ():
         for name, options in looking.items():
-            found[name][index.samples[sample.id]] = expected_tools(options, sample)
+            expected[name][index.samples[sample.id]] = expected_tools(options, sample)
     return {
         name: Expectation(tools, frozenset().union(*filter(None, tools)), looking[name].get("only_successful") is True)
-        for name, tools in found.items()
-        if any(one is not None for one in tools)
+        for name, tools in expected.items()
+        if any(names is not None for names in tools)
     }
 
 
@@ -185,8 +185,8 @@ def tool_uses(
                 count[2] += tool in matched
             instead: Iterable[str | None] = others or (None,)
             pairs.update((condition, missing, other) for other in instead for missing in tools - matched)
-        made = [_tool_use(scorer, names[at], tool, each.values(), level) for (at, tool), each in counts.items()]
-        uses += sorted(made, key=lambda use: (names.index(use.condition), -use.expected, -use.called, use.tool))
+        rows = [_tool_use(scorer, names[at], tool, tallies.values(), level) for (at, tool), tallies in counts.items()]
+        uses += sorted(rows, key=lambda use: (names.index(use.condition), -use.expected, -use.called, use.tool))
         most = sorted(pairs.items(), key=lambda pair: (-pair[1], pair[0][0], pair[0][1], pair[0][2] or ""))
         confusions += [
             ToolConfusion(scorer=scorer, condition=names[at], expected=missing, called=other, answers=answers)

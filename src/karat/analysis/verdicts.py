@@ -60,21 +60,21 @@ def attempts_sentence(account: Account) -> str:
     "Attempts: 76 = 12 answered + 64 failed. Those without an answer cost $1.20, which the cost above includes; 28 of
     them are of trials that were not run."
     """
-    made = account.attempts
-    without = made.failed + made.unfinished
+    attempts = account.attempts
+    without = attempts.failed + attempts.unfinished
     if not without:
         return ""
-    parts = [f"{formats.count(made.answered)} answered"]
-    parts += [f"{formats.count(made.failed)} failed"] if made.failed else []
-    parts += [f"{formats.count(made.unfinished)} unfinished"] if made.unfinished else []
-    lost = made.lost
+    parts = [f"{formats.count(attempts.answered)} answered"]
+    parts += [f"{formats.count(attempts.failed)} failed"] if attempts.failed else []
+    parts += [f"{formats.count(attempts.unfinished)} unfinished"] if attempts.unfinished else []
+    lost = attempts.lost
     cost = f"cost {formats.dollars(lost.known, unknown=lost.unknown)}, which the cost above includes"
     if lost.unknown and not lost.known:
         cost = "may have cost money: no price is known"
-    rest = f"; {formats.count(made.of_trials_not_run)} of them are of trials that were not run"
+    note = f"; {formats.count(attempts.of_trials_not_run)} of them are of trials that were not run"
     return (
-        f"Attempts: {formats.count(made.answered + without)} = {' + '.join(parts)}. "
-        f"Those without an answer {cost}{rest if made.of_trials_not_run else ''}."
+        f"Attempts: {formats.count(attempts.answered + without)} = {' + '.join(parts)}. "
+        f"Those without an answer {cost}{note if attempts.of_trials_not_run else ''}."
     )
 
 
@@ -104,8 +104,8 @@ def nothing_scored(total: Account, failures: Sequence[FailureKind], status: str)
         return ""
     worst = max(lost, key=lambda kind: kind.trials)
     count = f"{formats.count(worst.trials)} of {formats.plural(total.ledger.planned, 'trial')}"
-    what = "could not be scored" if worst.stage == "score" else "failed"
-    return f"No result: {count} {what}: {formats.excerpt(worst.example, 300)}"
+    outcome = "could not be scored" if worst.stage == "score" else "failed"
+    return f"No result: {count} {outcome}: {formats.excerpt(worst.example, 300)}"
 
 
 def headline(
@@ -120,8 +120,8 @@ def headline(
     """The answer in one sentence, with its uncertainty. `unit`: the paired unit; `unscored`: why nothing was scored."""
     if not metrics:
         ledger = total.ledger
-        done = f"{formats.count(ledger.scored)} of {formats.plural(ledger.planned, 'trial')} answered"
-        return f"{done}, none scored: {unscored}"
+        answered = f"{formats.count(ledger.scored)} of {formats.plural(ledger.planned, 'trial')} answered"
+        return f"{answered}, none scored: {unscored}"
     return main_finding(differences, metrics, unit=unit) if differences else _alone(results, metrics[0], unit)
 
 
@@ -133,8 +133,8 @@ def main_finding(differences: Sequence[Difference], metrics: Sequence[MetricInfo
         difference for difference in differences if difference.verdict.endswith(_HIGHER)
     ]
     if not shown:
-        return _nothing_shown([one for one in differences if one.verdict != NOT_MEASURED] or differences, shares, unit)
-    first = max((one for one in shown if one.metric == shown[0].metric), key=lambda one: abs(one.estimate.value or 0.0))
+        return _nothing_shown([row for row in differences if row.verdict != NOT_MEASURED] or differences, shares, unit)
+    first = max((row for row in shown if row.metric == shown[0].metric), key=lambda row: abs(row.estimate.value or 0.0))
     offline = " (offline scores)" if first.offline else ""
     return f"{_shown(first, unit, percent=first.metric in shares)}{offline}{_also(first, shown)}"
 
@@ -156,16 +156,16 @@ def _also(first: Difference, shown: Sequence[Difference]) -> str:
     return "".join(f"; {part}" for part in [*parts[:_MOST_ALSO], *further])
 
 
-def _pair(one: Difference) -> str:
-    upper, lower = (one.b, one.a) if (one.estimate.value or 0.0) > 0 else (one.a, one.b)
-    if one.winner is None:
+def _pair(pair: Difference) -> str:
+    upper, lower = (pair.b, pair.a) if (pair.estimate.value or 0.0) > 0 else (pair.a, pair.b)
+    if pair.winner is None:
         return f"{upper} is higher than {lower}"
-    return f"{one.winner} beats {one.a if one.winner == one.b else one.b}"
+    return f"{pair.winner} beats {pair.a if pair.winner == pair.b else pair.b}"
 
 
 def _shown(difference: Difference, unit: str, *, percent: bool) -> str:
-    found = difference.estimate
-    value, low, high = found.value or 0.0, found.low, found.high
+    estimate = difference.estimate
+    value, low, high = estimate.value or 0.0, estimate.low, estimate.high
     if value < 0 and low is not None and high is not None:
         low, high = -high, -low
     by = _by(abs(value), low, high, percent=percent, plain=True)
@@ -181,11 +181,11 @@ def _by(value: float | None, low: float | None, high: float | None, *, percent: 
 def _nothing_shown(differences: Sequence[Difference], shares: Container[str], unit: str) -> str:
     first = next((difference for difference in differences if difference.estimate.value is not None), None)
     if first is None:
-        one = differences[0]
-        why = one.reason if one.n_pairs and one.reason else f"no {unit} has a score under both"
-        return f"{one.a} and {one.b} cannot be compared on {one.metric}: {why}"
-    found = first.estimate
-    by = _by(found.value, found.low, found.high, percent=first.metric in shares)
+        pair = differences[0]
+        why = pair.reason if pair.n_pairs and pair.reason else f"no {unit} has a score under both"
+        return f"{pair.a} and {pair.b} cannot be compared on {pair.metric}: {why}"
+    estimate = first.estimate
+    by = _by(estimate.value, estimate.low, estimate.high, percent=first.metric in shares)
     offline = ", offline scores" if first.offline else ""
     over = formats.plural(first.n_pairs, unit)
     if first.verdict == NOT_MEASURED:
@@ -202,13 +202,13 @@ def _nothing_shown(differences: Sequence[Difference], shares: Container[str], un
 
 
 def _alone(results: Sequence[Result], metric: MetricInfo, unit: str) -> str:
-    one = next(result for result in results if result.metric == metric.key)
-    if one.mean.value is None:
-        return f"{one.condition}: no {metric.key} score yet"
-    offline = ", offline scores" if one.offline else ""
-    value = estimated(one.mean, percent=metric.percent)
-    answers = f"{formats.plural(one.n_questions, unit)}, {formats.plural(one.n_answers, 'answer')}"
-    return f"{one.condition}: {metric.key} {value} over {answers}{offline}"
+    result = next(result for result in results if result.metric == metric.key)
+    if result.mean.value is None:
+        return f"{result.condition}: no {metric.key} score yet"
+    offline = ", offline scores" if result.offline else ""
+    value = estimated(result.mean, percent=metric.percent)
+    answers = f"{formats.plural(result.n_questions, unit)}, {formats.plural(result.n_answers, 'answer')}"
+    return f"{result.condition}: {metric.key} {value} over {answers}{offline}"
 
 
 def _p(value: float | None) -> str:
@@ -227,35 +227,35 @@ def family_words(family: Family | None) -> str:
     )
 
 
-def unmeasured(one: Difference, conditions: Container[str]) -> Difference:
+def unmeasured(pair: Difference, conditions: Container[str]) -> Difference:
     """A comparison; "no difference" is not claimed for `conditions`, whose servers were not used."""
-    shown = one.winner is not None or one.verdict.endswith(_HIGHER) or one.verdict in (NOT_TESTED, _UNLIKE)
-    if shown or (one.a not in conditions and one.b not in conditions):
-        return one
-    return structs.replace(one, verdict=NOT_MEASURED)
+    shown = pair.winner is not None or pair.verdict.endswith(_HIGHER) or pair.verdict in (NOT_TESTED, _UNLIKE)
+    if shown or (pair.a not in conditions and pair.b not in conditions):
+        return pair
+    return structs.replace(pair, verdict=NOT_MEASURED)
 
 
 def server_warnings(problems: Iterable[ServerProblem]) -> list[str]:
     """The start of the headline: the conditions whose scores do not show what their MCP servers do."""
-    found = []
+    warnings = []
     for problem in problems:
         so = "so its scores do not show what its MCP servers do"
-        what = f"{formats.count(problem.errors)} of {formats.plural(problem.calls, 'MCP call')} failed"
+        fault = f"{formats.count(problem.errors)} of {formats.plural(problem.calls, 'MCP call')} failed"
         if not problem.answers:
             so = "and it has no answers" if problem.calls else "see Failures"
         if not problem.calls:
-            what = "no MCP call and no answer"
+            fault = "no MCP call and no answer"
             if problem.answers:
                 answers = formats.plural(problem.answers, "answer")
-                what, so = (
+                fault, so = (
                     f"no MCP call in {answers}",
                     "so its scores measure the offer of its MCP servers, not their use",
                 )
                 if not problem.reported:
-                    what = f"no MCP call was reported in {answers}"
+                    fault = f"no MCP call was reported in {answers}"
                     so = "so whether its MCP servers were used is not known"
-        found.append(f"{problem.condition}: {what}, {so}")
-    return found
+        warnings.append(f"{problem.condition}: {fault}, {so}")
+    return warnings
 
 
 def use_warnings(contexts: Iterable[ContextUse], problems: Iterable[ServerProblem]) -> Iterator[str]:
@@ -294,18 +294,18 @@ def loss_warnings(results: Sequence[Result], differences: Sequence[Difference], 
     if not any(result.n_answers for result in results):
         return []
     empty = _without_scores(results)
-    found = [f"{name}: no score on any metric, so it is compared with nothing" for name in empty]
+    warnings = [f"{name}: no score on any metric, so it is compared with nothing" for name in empty]
     compared = [difference for difference in differences if difference.a not in empty and difference.b not in empty]
     alike: dict[tuple[str, str, int, int], list[str]] = {}
-    for one in compared:
-        if one.lost_a != one.lost_b:
-            alike.setdefault((one.a, one.b, one.lost_a, one.lost_b), []).append(one.metric)
-    found += [_lost_questions(*pattern, metrics) for pattern, metrics in alike.items()]
-    found += _uneven([result for result in results if result.condition not in empty]) if bounds else []
-    few = max((one.n_pairs for one in compared), default=6)
+    for pair in compared:
+        if pair.lost_a != pair.lost_b:
+            alike.setdefault((pair.a, pair.b, pair.lost_a, pair.lost_b), []).append(pair.metric)
+    warnings += [_lost_questions(*pattern, metrics) for pattern, metrics in alike.items()]
+    warnings += _uneven([result for result in results if result.condition not in empty]) if bounds else []
+    few = max((pair.n_pairs for pair in compared), default=6)
     if few < 6:
-        found.append(f"{formats.plural(few, 'shared question')}: too few to show a difference safely; add questions")
-    return found
+        warnings.append(f"{formats.plural(few, 'shared question')}: too few to show a difference safely; add questions")
+    return warnings
 
 
 def _without_scores(results: Sequence[Result]) -> list[str]:
@@ -329,11 +329,11 @@ def _uneven(results: Sequence[Result]) -> list[str]:
     for metric, counts in missing.items():
         if len(set(counts.values())) > 1:
             alike.setdefault(tuple(counts.items()), []).append(metric)
-    found = []
+    warnings = []
     for pattern, metrics in alike.items():
         listed = ", ".join(f"{condition} {count}" for condition, count in pattern)
-        found.append(f"scores are missing unevenly on {_few(metrics)} ({listed}): see the bounds")
-    return found
+        warnings.append(f"scores are missing unevenly on {_few(metrics)} ({listed}): see the bounds")
+    return warnings
 
 
 def _few(metrics: Sequence[str]) -> str:

@@ -91,8 +91,8 @@ def whole(name: str, number: float) -> int:
 
 def plain(numbers: Counts) -> Counts:
     """An array without dimensions as a number; anything else unchanged."""
-    found: Counts = numbers.item() if isinstance(numbers, np.ndarray) and numbers.ndim == 0 else numbers
-    return found
+    value: Counts = numbers.item() if isinstance(numbers, np.ndarray) and numbers.ndim == 0 else numbers
+    return value
 
 
 def counts_of(names: tuple[str, str], parts: Counts, totals: Counts) -> tuple[list[int], list[int]]:

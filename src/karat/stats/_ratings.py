@@ -120,8 +120,8 @@ class Ratings:
     def shares(self, weights: Floats) -> Floats:
         """How often each category is given, counting each thing once, by its weight."""
         seen = self.codes >= 0
-        each = np.broadcast_to((weights / self.counts)[:, None], self.codes.shape)
-        return summed_by(self.codes[seen], each[seen], len(self.categories)) / float(weights.sum())
+        cell_weights = np.broadcast_to((weights / self.counts)[:, None], self.codes.shape)
+        return summed_by(self.codes[seen], cell_weights[seen], len(self.categories)) / float(weights.sum())
 
 
 class Agreed(NamedTuple):
@@ -149,7 +149,7 @@ def read_ratings(
     if not listed:
         raise ValueError("raters: must be at least one")
     if len({len(rater) for rater in listed}) > 1:
-        raise ValueError(f"raters: must be as long as each other, got {', '.join(str(len(one)) for one in listed)}")
+        raise ValueError(f"raters: must be as long as each other, got {', '.join(str(len(rater)) for rater in listed)}")
     known = _occurring(listed) if categories is None else tuple(categories)
     places = {value: place for place, value in enumerate(known)}
     if len(places) < len(known):
@@ -184,23 +184,23 @@ def interval_of(
     bare = Interval(value=math.nan, level=level, n=n, method=name, observations=size)
     if not n:
         return replace(bare, reason=NO_PAIR)
-    found = coefficient(ratings, np.ones(size))
-    if math.isnan(found.value):
+    point = coefficient(ratings, np.ones(size))
+    if math.isnan(point.value):
         return replace(bare, reason=NO_VARIATION)
-    bare = replace(bare, value=found.value)
+    bare = replace(bare, value=point.value)
     if n < 2:
         return replace(bare, reason="fewer than two clusters")
     if rng is not None:
         return _drawn(bare, ratings, coefficient, rng)
     if ratings.clusters is None:
-        se, df = math.sqrt(float((found.influence**2).sum())) / size, math.nan
+        se, df = math.sqrt(float((point.influence**2).sum())) / size, math.nan
         quantile = z_quantile(0.5 + level / 2)
     else:
-        sums = summed_by(ratings.clusters, found.influence, ratings.n_clusters)
+        sums = summed_by(ratings.clusters, point.influence, ratings.n_clusters)
         se, df = math.sqrt(n / (n - 1) * float((sums**2).sum())) / size, n - 1.0
         quantile = t_quantile(0.5 + level / 2, df)
     reason = POINT if se < ROUNDING else None
-    return replace(bare, se=se, low=found.value - quantile * se, high=found.value + quantile * se, df=df, reason=reason)
+    return replace(bare, se=se, low=point.value - quantile * se, high=point.value + quantile * se, df=df, reason=reason)
 
 
 def undefined(size: int) -> Agreed:
@@ -249,8 +249,8 @@ def _place(value: object, places: dict[object, int]) -> int:
 
 
 def _occurring(listed: Sequence[Sequence[object]]) -> tuple[Any, ...]:
-    found = {value for rater in listed for value in rater if not _missing(value)}
+    values = {value for rater in listed for value in rater if not _missing(value)}
     try:
-        return tuple(sorted(found))
+        return tuple(sorted(values))
     except TypeError as error:
         raise ValueError(f"categories: must be given where values have no order: {error}") from error

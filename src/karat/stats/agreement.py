@@ -72,15 +72,15 @@ def cohen_kappa(
     places = {value: place for place, value in enumerate(categories)}
     if len(places) < len(categories):
         raise ValueError("categories: a value appears twice")
-    pairs = [(_place(one, places), _place(two, places)) for one, two in zip(a, b, strict=True)]
+    pairs = [(_place(x, places), _place(y, places)) for x, y in zip(a, b, strict=True)]
     table = np.zeros((len(places), len(places)))
     for pair in pairs:
         table[pair] += 1
-    found = kappa_of_table(table, categories=list(categories), weights=weights, spacing=spacing, level=level)
+    interval = kappa_of_table(table, categories=list(categories), weights=weights, spacing=spacing, level=level)
     return (
-        found
+        interval
         if clusters is None
-        else _clustered(found, table, pairs, list(clusters), weight_matrix(list(places), weights, spacing))
+        else _clustered(interval, table, pairs, list(clusters), weight_matrix(list(places), weights, spacing))
     )
 
 
@@ -153,7 +153,7 @@ def _clustered(
     sums: dict[object, float] = {}
     for pair, cluster in zip(pairs, clusters, strict=True):
         sums[cluster] = sums.get(cluster, 0.0) + float(inner[pair]) - centre
-    se = math.sqrt(size / (size - 1) * math.fsum(one * one for one in sums.values())) / n / (1 - expected)
+    se = math.sqrt(size / (size - 1) * math.fsum(part * part for part in sums.values())) / n / (1 - expected)
     clustered = replace(interval, n=size, method=method)
     return clustered.with_error(se, float(size - 1), POINT if se < ROUNDING else None)
 
@@ -326,9 +326,9 @@ def _interval(  # noqa: PLR0913 – the arguments of every coefficient here, and
     matrix = weight_matrix(ratings.categories, *weights)
     # The mean weight over the pairs of raters of each thing; 0 where there is no pair.
     total = np.zeros(len(ratings.codes))
-    for one in range(ratings.codes.shape[1]):
-        for other in range(one):
-            a, b = ratings.codes[:, one], ratings.codes[:, other]
+    for rater in range(ratings.codes.shape[1]):
+        for other in range(rater):
+            a, b = ratings.codes[:, rater], ratings.codes[:, other]
             total += np.where((a >= 0) & (b >= 0), matrix[a, b], 0.0)
     agreeing = np.asarray(2 * total / np.maximum(1.0, ratings.counts * (ratings.counts - 1)))
 
@@ -515,8 +515,8 @@ def _alpha(ratings: Ratings, often: Floats, distance: _Distance) -> Agreed:
     if not total > 0:
         return undefined(size)
     seen = codes >= 0
-    each = np.broadcast_to(often[:, None], codes.shape)
-    share = summed_by(codes[seen], each[seen], len(ratings.categories)) / total
+    weights = np.broadcast_to(often[:, None], codes.shape)
+    share = summed_by(codes[seen], weights[seen], len(ratings.categories)) / total
     apart = distance.to_all(share)
     by_chance = float(share @ apart)
     if not by_chance > 1e-300:
@@ -541,12 +541,12 @@ Pairs = list[tuple[Any, Any, Any]]
 
 def _pairs(ratings: Ratings) -> Pairs:
     """For each pair of raters: the things that both rated, and both ratings."""
-    found = []
-    for one in range(ratings.codes.shape[1]):
-        for other in range(one):
-            rows = np.flatnonzero((ratings.codes[:, one] >= 0) & (ratings.codes[:, other] >= 0))
-            found.append((rows, ratings.codes[rows, one], ratings.codes[rows, other]))
-    return found
+    pairs = []
+    for rater in range(ratings.codes.shape[1]):
+        for other in range(rater):
+            rows = np.flatnonzero((ratings.codes[:, rater] >= 0) & (ratings.codes[:, other] >= 0))
+            pairs.append((rows, ratings.codes[rows, rater], ratings.codes[rows, other]))
+    return pairs
 
 
 def _with_ranks(ratings: Ratings, often: Floats, pairs: Pairs, share: Floats, known: tuple[float, float]) -> Floats:

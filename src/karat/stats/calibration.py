@@ -165,9 +165,9 @@ def _refuse_strata(judged: Floats, labelled: Bools) -> None:
     size, hits = np.array(merged).T
     far = float(((hits - size * share) ** 2 / (size * share * (1 - share))).sum())
     if len(merged) > 1 and float(chdtrc(len(merged) - 1, far)) < NOT_RANDOM:
-        each = ", ".join(f"{score:g}: {int(n)} of {c}" for score, n, c in zip(scores, seen, counts, strict=True))
+        parts = ", ".join(f"{score:g}: {int(n)} of {c}" for score, n, c in zip(scores, seen, counts, strict=True))
         raise ValueError(
-            f"strata: people scored other shares of some scores than of others ({each}), so their mean is not that of "
+            f"strata: people scored other shares of some scores than of others ({parts}), so their mean is not that of "
             "all: say from which stratum each answer was drawn (strata=)"
         )
 
@@ -184,17 +184,17 @@ def _corrected(alone: Groups, gap: Groups, people: Interval) -> Interval:
     bare = Interval(value=math.nan, level=level, n=clusters, method=method, observations=size)
     if not second:
         return replace(bare, reason="nobody scored what the judge scored")
-    one, other = (t_interval(groups.means, level=level, observations=0) for groups in (alone, gap))
-    value = one.value + other.value
+    judged, correction = (t_interval(groups.means, level=level, observations=0) for groups in (alone, gap))
+    value = judged.value + correction.value
     if first < 2 or second < 2:
         which = "both scored" if second < 2 else "the judge alone scored"
         return replace(bare, value=value, reason=f"{which} one question only: its spread cannot be known")
     se = _joint_error(alone, gap)
-    widest = max(one.se, other.se)
+    widest = max(judged.se, correction.se)
     bare = replace(bare, value=value)
     if se == 0 or not widest > 0:
         return around(bare, 0.0, math.nan)
-    parts = (one.se / widest) ** 2, (other.se / widest) ** 2
+    parts = (judged.se / widest) ** 2, (correction.se / widest) ** 2
     welch = exact_sum(parts) ** 2 / (parts[0] ** 2 / (first - 1) + parts[1] ** 2 / (second - 1))
     return bare.with_error(se, min(welch, clusters - 1.0))
 

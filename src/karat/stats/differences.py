@@ -141,9 +141,9 @@ def _t_test(d: Floats, se: float, reason: str | None) -> tuple[float, float, str
 def _correlation(a: Floats, b: Floats) -> float:
     if a.size < 2:
         return math.nan
-    one, two = a - centred_mean(a), b - centred_mean(b)
-    scale = math.sqrt(float(one @ one) * float(two @ two))
-    return max(-1.0, min(1.0, float(one @ two) / scale)) if scale > 0 else math.nan
+    x, y = a - centred_mean(a), b - centred_mean(b)
+    scale = math.sqrt(float(x @ x) * float(y @ y))
+    return max(-1.0, min(1.0, float(x @ y) / scale)) if scale > 0 else math.nan
 
 
 def cliffs_delta(a: Iterable[object], b: Iterable[object]) -> float:
@@ -156,12 +156,12 @@ def cliffs_delta(a: Iterable[object], b: Iterable[object]) -> float:
 
     Cliff (1993), Psychol. Bull. 114:494.
     """
-    one, two = np.sort(columns("a", a)), columns("b", b)
-    if not one.size or not two.size or np.isnan(one).any() or np.isnan(two).any():
+    x, y = np.sort(columns("a", a)), columns("b", b)
+    if not x.size or not y.size or np.isnan(x).any() or np.isnan(y).any():
         return math.nan
-    below = np.searchsorted(one, two, side="left")
-    above = one.size - np.searchsorted(one, two, side="right")
-    return float((below - above).sum() / (one.size * two.size))
+    below = np.searchsorted(x, y, side="left")
+    above = x.size - np.searchsorted(x, y, side="right")
+    return float((below - above).sum() / (x.size * y.size))
 
 
 def sign_flip_test(
@@ -322,11 +322,11 @@ def mean_difference(
     if (clusters_a is None) != (clusters_b is None):
         raise ValueError("clusters_b: must be given where clusters_a is, and the other way round")
     first, second = group(columns("a", a), clusters_a), group(columns("b", b), clusters_b)
-    one, two = _means(first), _means(second)
+    x, y = _means(first), _means(second)
     method = f"{'student' if equal_variances else 'welch'} t on question means"
-    value = centred_mean(two) - centred_mean(one)
-    error = _error(one, two, equal_variances)
-    statistic, p, reason = _test(value, error, one.size, two.size)
+    value = centred_mean(y) - centred_mean(x)
+    error = _error(x, y, equal_variances)
+    statistic, p, reason = _test(value, error, x.size, y.size)
     d = value / error.pooled_sd if error.pooled_sd > 0 else math.nan
     reach = t_quantile(0.5 + level / 2, error.df) * error.se if error.se > 0 else error.se
     return MeanDifference(
@@ -335,17 +335,17 @@ def mean_difference(
         low=value - reach,
         high=value + reach,
         level=level,
-        n_a=one.size,
-        n_b=two.size,
+        n_a=x.size,
+        n_b=y.size,
         method=method,
         statistic=statistic,
         df=error.df,
         p=p,
-        mean_a=centred_mean(one),
-        mean_b=centred_mean(two),
+        mean_a=centred_mean(x),
+        mean_b=centred_mean(y),
         cohens_d=d,
-        hedges_g=d * unbiased(one.size + two.size - 2),
-        cliffs_delta=cliffs_delta(one, two),
+        hedges_g=d * unbiased(x.size + y.size - 2),
+        cliffs_delta=cliffs_delta(x, y),
         missing_a=first.missing,
         missing_b=second.missing,
         warnings=_warnings(first, second),
@@ -359,11 +359,11 @@ class _Error(NamedTuple):
     pooled_sd: float
 
 
-def _error(one: Floats, two: Floats, equal_variances: bool) -> _Error:
-    sizes, nan = (one.size, two.size), math.nan
+def _error(x: Floats, y: Floats, equal_variances: bool) -> _Error:
+    sizes, nan = (x.size, y.size), math.nan
     if min(sizes) < 1 or sum(sizes) < 3:
         return _Error(nan, nan, nan)
-    spread = [0.0 if side.size < 2 else sample_sd(side) ** 2 for side in (one, two)]
+    spread = [0.0 if side.size < 2 else sample_sd(side) ** 2 for side in (x, y)]
     df = sum(sizes) - 2
     pooled = math.sqrt(((sizes[0] - 1) * spread[0] + (sizes[1] - 1) * spread[1]) / df)
     if equal_variances:
@@ -446,16 +446,16 @@ def tost(
     if b is None:
         groups = group(a, clusters)
         alone = t_interval(groups.means, level=0.95, observations=groups.values.size, missing=groups.missing)
-        found = tost_of_estimate(alone.value, alone.se, alone.df, bounds=bounds, alpha=alpha, n=alone.n)
-        return _flat(replace(found, method="tost, one sample", reason=found.reason and alone.reason))
+        result = tost_of_estimate(alone.value, alone.se, alone.df, bounds=bounds, alpha=alpha, n=alone.n)
+        return _flat(replace(result, method="tost, one sample", reason=result.reason and alone.reason))
     if design == "paired":
         both = paired_difference(a, b, clusters, clusters_b=clusters_b)
-        found = tost_of_estimate(both.value, both.se, both.df, bounds=bounds, alpha=alpha, n=both.n)
-        named = replace(found, method="tost, paired", warnings=both.warnings, reason=found.reason and both.reason)
+        result = tost_of_estimate(both.value, both.se, both.df, bounds=bounds, alpha=alpha, n=both.n)
+        named = replace(result, method="tost, paired", warnings=both.warnings, reason=result.reason and both.reason)
         return _flat(named)
     apart = mean_difference(a, b, clusters, clusters_b, equal_variances=design == "pooled")
-    found = tost_of_estimate(apart.value, apart.se, apart.df, bounds=bounds, alpha=alpha, n=apart.n)
-    named = replace(found, method=f"tost, {design}", warnings=apart.warnings, reason=found.reason and apart.reason)
+    result = tost_of_estimate(apart.value, apart.se, apart.df, bounds=bounds, alpha=alpha, n=apart.n)
+    named = replace(result, method=f"tost, {design}", warnings=apart.warnings, reason=result.reason and apart.reason)
     return _flat(named, sides=(apart.n_a, apart.n_b))
 
 

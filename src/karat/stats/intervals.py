@@ -60,11 +60,11 @@ def mean_interval(
         return bare
     if rng is None:
         raise ValueError(f"rng: is required for {method}")
-    found = replace(bare, method=f"{method}, {check_replicates(replicates, level)} resamples", df=math.nan)
+    interval = replace(bare, method=f"{method}, {check_replicates(replicates, level)} resamples", df=math.nan)
     if not bare.se > 0:
-        return found
+        return interval
     low, high, reason = _BOOTSTRAPS[method](groups.means, level=level, rng=rng, replicates=replicates)
-    return replace(found, low=low, high=high, reason=reason)
+    return replace(interval, low=low, high=high, reason=reason)
 
 
 def _of_these(groups: Groups, bare: Interval) -> Interval:

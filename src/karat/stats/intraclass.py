@@ -90,18 +90,18 @@ def _crossed(y: Iterable[object], question: Iterable[object], rater: Iterable[ob
 
 
 def _one_way(y: Iterable[object], question: Iterable[object], model: str, level: float) -> Interval:
-    found = variance_components(y, question, method="anova", level=level)
-    one = found.icc
+    components = variance_components(y, question, method="anova", level=level)
+    single = components.icc
     if model == "ICC(1,1)":
-        return replace(one, method=f"{model}, anova")
-    stepped = [_stepped_up(value, found.n0) for value in (one.value, one.low, one.high)]
-    reason = _UNLIKE if math.isnan(stepped[0]) and not math.isnan(one.value) else one.reason
-    return replace(one, value=stepped[0], low=stepped[1], high=stepped[2], method=f"{model}, anova", reason=reason)
+        return replace(single, method=f"{model}, anova")
+    stepped = [_stepped_up(value, components.n0) for value in (single.value, single.low, single.high)]
+    reason = _UNLIKE if math.isnan(stepped[0]) and not math.isnan(single.value) else single.reason
+    return replace(single, value=stepped[0], low=stepped[1], high=stepped[2], method=f"{model}, anova", reason=reason)
 
 
-def _stepped_up(one: float, k: float) -> float:
+def _stepped_up(value: float, k: float) -> float:
     """The reliability of the mean of k ratings; NaN if two ratings are as different as possible."""
-    return spearman_brown(min(one, 1.0), k) if 1 + (k - 1) * one > 1e-12 else math.nan
+    return spearman_brown(min(value, 1.0), k) if 1 + (k - 1) * value > 1e-12 else math.nan
 
 
 class _Squares(NamedTuple):
@@ -131,10 +131,10 @@ def _two_way(table: Floats, model: str, level: float, reason: str | None) -> Int
         if squares.things == squares.rest == 0:
             reason = "no variance but between raters" if squares.raters > 0 else "all values are equal"
         return Interval(value=math.nan, level=level, n=n, method=method, observations=size, reason=reason)
-    one = (squares.things - squares.rest) / total
-    bounds = _agreement_bounds(squares, one, n, k, level) if agreement else _consistency_bounds(squares, n, k, level)
-    fails = not math.isnan(bounds[0]) and not bounds[0] - _ROUNDING <= one <= bounds[1] + _ROUNDING
-    parts = [one, math.nan, math.nan] if fails else [one, *bounds]
+    value = (squares.things - squares.rest) / total
+    bounds = _agreement_bounds(squares, value, n, k, level) if agreement else _consistency_bounds(squares, n, k, level)
+    fails = not math.isnan(bounds[0]) and not bounds[0] - _ROUNDING <= value <= bounds[1] + _ROUNDING
+    parts = [value, math.nan, math.nan] if fails else [value, *bounds]
     if model.endswith("k)"):
         parts = [_stepped_up(part, k) for part in parts]
     note = _UNLIKE if math.isnan(parts[0]) else _FAILS if fails else None
@@ -154,10 +154,10 @@ def _squares(table: Floats) -> _Squares:
     grand = rows.mean()
     things = k * float(np.sum((rows - grand) ** 2)) / (n - 1)
     raters = n * float(np.sum((cols - grand) ** 2)) / (k - 1)
-    rest = float(np.sum((centred - rows[:, None] - cols[None, :] + grand) ** 2)) / ((n - 1) * (k - 1))
+    residual = float(np.sum((centred - rows[:, None] - cols[None, :] + grand) ** 2)) / ((n - 1) * (k - 1))
     # Rounding alone must not give a table of sums a residual, or make equally rated things differ.
     noise = 1e-26 * float(np.max(np.abs(centred))) ** 2
-    return _Squares(*(square if square > noise else 0.0 for square in (things, raters, rest)))
+    return _Squares(*(square if square > noise else 0.0 for square in (things, raters, residual)))
 
 
 def _f_quantile(df1: float, df2: float, tail: float) -> float:
@@ -175,11 +175,11 @@ def _consistency_bounds(squares: _Squares, n: int, k: int, level: float) -> tupl
     return (low - 1) / (low + k - 1), (high - 1) / (high + k - 1)
 
 
-def _agreement_bounds(squares: _Squares, one: float, n: int, k: int, level: float) -> tuple[float, float]:
+def _agreement_bounds(squares: _Squares, value: float, n: int, k: int, level: float) -> tuple[float, float]:
     """Satterthwaite's degrees of freedom for the mixture of rater and residual in the denominator."""
     if squares.rest == 0 and squares.raters == 0:
         return 1.0, 1.0
-    a, b = k * one, n * (1 + (k - 1) * one) - k * one
+    a, b = k * value, n * (1 + (k - 1) * value) - k * value
     mixed = (a * squares.raters + b * squares.rest) ** 2
     if not mixed > 0:
         return math.nan, math.nan

@@ -29,8 +29,8 @@ def noncentral_t_cdf(t: float, df: float, ncp: float) -> float:
     """
     from karat.stats.special import log_ndtr
 
-    found = _mean_over_spread(df, ncp, t, lambda s: np.asarray(log_ndtr(t * s - ncp), dtype=np.float64))
-    return 1.0 if found > 1 else found  # by rounding; NaN stays NaN
+    chance = _mean_over_spread(df, ncp, t, lambda s: np.asarray(log_ndtr(t * s - ncp), dtype=np.float64))
+    return 1.0 if chance > 1 else chance  # by rounding; NaN stays NaN
 
 
 def noncentral_t_above(t: float, df: float, ncp: float) -> float:

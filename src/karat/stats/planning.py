@@ -99,10 +99,10 @@ def minimum_detectable_effect(
             return Planned(value=math.nan, n=questions, power=power, alpha=alpha, method="z", reason=few)
         value, reached = errors * math.sqrt(spread / questions), _normal_power(errors, alpha)
         return Planned(value=value, n=questions, power=reached, alpha=alpha, method="z")
-    found = effect_size_ttest(questions, power=power, alpha=alpha)
+    effect = effect_size_ttest(questions, power=power, alpha=alpha)
     return Planned(
-        value=found.value * math.sqrt(spread), n=found.n, power=power, alpha=alpha, method=found.method,
-        reason=found.reason,
+        value=effect.value * math.sqrt(spread), n=effect.n, power=power, alpha=alpha, method=effect.method,
+        reason=effect.reason,
     )  # fmt: skip
 
 
@@ -210,11 +210,11 @@ def difference_variances(
     first, second = _known(a, at), _known(b, at if clusters_b is None else list(clusters_b))
     places = {label: place for place, label in enumerate(second.labels)}
     both = [(place, places[label]) for place, label in enumerate(first.labels) if label in places]
-    one, other = (np.array([pair[side] for pair in both], dtype=np.int64) for side in (0, 1))
-    total = sample_sd(second.means[other] - first.means[one]) ** 2
-    within = _within(first, one), _within(second, other)
+    here, there = (np.array([pair[side] for pair in both], dtype=np.int64) for side in (0, 1))
+    total = sample_sd(second.means[there] - first.means[here]) ** 2
+    within = _within(first, here), _within(second, there)
     noise = exact_sum(part * float(np.mean(1 / groups.counts[rows])) if rows.size else math.nan
-                for part, groups, rows in zip(within, (first, second), (one, other), strict=True))  # fmt: skip
+                for part, groups, rows in zip(within, (first, second), (here, there), strict=True))  # fmt: skip
     raw = total - noise
     reason = None
     if math.isnan(total):
@@ -245,18 +245,18 @@ def _within(groups: Groups, rows: npt.NDArray[np.int64]) -> float:
 def question_variance(var_between: float, var_within: OneOrTwo, repetitions: OneOrTwo) -> float:
     """The variance of one question's difference. Raises ValueError if negative, or for less than one repetition."""
     within, times = _pair("var_within", var_within), _pair("repetitions", repetitions)
-    for name, value in (("var_between", var_between), *(("var_within", one) for one in within)):
+    for name, value in (("var_between", var_between), *(("var_within", variance) for variance in within)):
         if not (value >= 0 and math.isfinite(value)):
             raise ValueError(f"{name}: must be a number of at least 0, got {value:g}")
     if not min(times) >= 1:
         raise ValueError(f"repetitions: must be at least 1, got {min(times):g}")
-    return var_between + exact_sum(one / k for one, k in zip(within, times, strict=True))
+    return var_between + exact_sum(variance / k for variance, k in zip(within, times, strict=True))
 
 
 def _pair(name: str, value: OneOrTwo) -> tuple[float, float]:
     if isinstance(value, (int, float, np.number)):
         return float(value), float(value)
-    listed = tuple(float(one) for one in value)
+    listed = tuple(float(number) for number in value)
     if len(listed) != 2:
         raise ValueError(f"{name}: must be one number, or one for each of two conditions, got {len(listed)}")
     return listed
@@ -346,22 +346,22 @@ def best_split(  # noqa: PLR0913 – a budget, three prices, three variances, an
     question_variance(var_between, var_within, 1)
     answers = np.arange(1, _MOST_REPETITIONS + 1, dtype=np.float64)[:, None]
     scores = np.arange(1, (_MOST_JUDGEMENTS if var_judge > 0 else 1) + 1, dtype=np.float64)[None, :]
-    each = cost_question + conditions * answers * (cost_agent + scores * cost_judge)
-    if max_questions is None and not float(each[0, 0]) > 0:
+    price = cost_question + conditions * answers * (cost_agent + scores * cost_judge)
+    if max_questions is None and not float(price[0, 0]) > 0:
         raise ValueError("max_questions: is required where nothing costs anything")
     with np.errstate(divide="ignore", invalid="ignore"):
         # 1e-9: 60 / 0.6 questions are 100, despite floating-point rounding
-        paid = np.where(each > 0, np.floor(budget / each * (1 + 1e-9)), math.inf)
+        paid = np.where(price > 0, np.floor(budget / price * (1 + 1e-9)), math.inf)
     questions = np.minimum(paid, math.inf if max_questions is None else max_questions)
     spread = var_between + conditions * (var_within + var_judge / scores) / answers
     variance = np.where(questions >= 2, spread / np.maximum(questions, 1), math.inf)
-    found = _cheapest(questions, variance, questions * each)
+    split = _cheapest(questions, variance, questions * price)
     if max_questions is not None and max_questions < 2:
-        return replace(found, reason=f"max_questions is {max_questions}: an error needs two questions")
+        return replace(split, reason=f"max_questions is {max_questions}: an error needs two questions")
     # at the edge of the search, more might be even better
-    most = [f"{_MOST_REPETITIONS} repetitions"] if found.repetitions == _MOST_REPETITIONS else []
-    most += [f"{_MOST_JUDGEMENTS} judge repeats"] if found.judge_repeats == _MOST_JUDGEMENTS else []
-    return replace(found, reason=found.reason or (f"no more than {' and '.join(most)} were tried" if most else None))
+    most = [f"{_MOST_REPETITIONS} repetitions"] if split.repetitions == _MOST_REPETITIONS else []
+    most += [f"{_MOST_JUDGEMENTS} judge repeats"] if split.judge_repeats == _MOST_JUDGEMENTS else []
+    return replace(split, reason=split.reason or (f"no more than {' and '.join(most)} were tried" if most else None))
 
 
 def _cheapest(questions: Floats, variance: Floats, cost: Floats) -> Split:

@@ -68,10 +68,10 @@ def power_ttest(
     """
     design = _design(type)
     check_share("alpha", alpha)
-    found = _power(d, design(n, n2), alpha, _sided(alternative, d))
-    reason = "too few for a t test" if math.isnan(found) and not (math.isnan(d) or math.isnan(n)) else None
+    power = _power(d, design(n, n2), alpha, _sided(alternative, d))
+    reason = "too few for a t test" if math.isnan(power) and not (math.isnan(d) or math.isnan(n)) else None
     size = None if math.isnan(n) else math.floor(n)
-    return Planned(value=found, n=size, power=found, alpha=alpha, method=f"{type} t, {alternative}", reason=reason)
+    return Planned(value=power, n=size, power=power, alpha=alpha, method=f"{type} t, {alternative}", reason=reason)
 
 
 def sample_size_ttest(
@@ -160,8 +160,8 @@ def power_anova(f: float, n: float, *, k: int, alpha: float = 0.05) -> Planned:
     if math.isnan(f) or not df2 > 0:
         reason = "f is not known" if math.isnan(f) else "too few for an F test"
         return Planned(value=math.nan, n=None, power=math.nan, alpha=alpha, method="one-way F", reason=reason)
-    found = noncentral_f_above(float(fdtri(df1, df2, 1 - alpha)), df1, df2, k * n * f * f)
-    return Planned(value=found, n=math.floor(n), power=found, alpha=alpha, method="one-way F")
+    power = noncentral_f_above(float(fdtri(df1, df2, 1 - alpha)), df1, df2, k * n * f * f)
+    return Planned(value=power, n=math.floor(n), power=power, alpha=alpha, method="one-way F")
 
 
 def power_correlation(r: float, n: float, *, alpha: float = 0.05) -> Planned:
@@ -183,8 +183,8 @@ def power_correlation(r: float, n: float, *, alpha: float = 0.05) -> Planned:
     bar = -t_quantile(alpha / 2, n - 2)
     bar = math.atanh(bar / math.sqrt(bar * bar + n - 2))
     z = math.atanh(abs(r)) + abs(r) / (2 * (n - 1))
-    found = float(ndtr((z - bar) * math.sqrt(n - 3)) + ndtr((-z - bar) * math.sqrt(n - 3)))
-    return Planned(value=found, n=math.floor(n), power=found, alpha=alpha, method="Fisher's z")
+    power = float(ndtr((z - bar) * math.sqrt(n - 3)) + ndtr((-z - bar) * math.sqrt(n - 3)))
+    return Planned(value=power, n=math.floor(n), power=power, alpha=alpha, method="Fisher's z")
 
 
 def check_share(name: str, share: float) -> None:

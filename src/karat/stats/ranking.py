@@ -134,16 +134,16 @@ class _Family:
 def _families(table: Floats, *, level: float, rng: np.random.Generator, replicates: int) -> tuple[_Family, _Family]:
     """The means, and all differences of two of them."""
     n, many = table.shape
-    one, two = np.triu_indices(many, 1)
+    a, b = np.triu_indices(many, 1)
     if n < 2:
         nothing = np.full(replicates, np.nan)
         families = [
-            _Family(errors=np.full(size, np.nan), largest=nothing, level=level, df=0) for size in (many, one.size)
+            _Family(errors=np.full(size, np.nan), largest=nothing, level=level, df=0) for size in (many, a.size)
         ]
         return families[0], families[1]
-    centred, errors = table - table.mean(axis=0), (_errors(table), _errors(table[:, one] - table[:, two]))
+    centred, errors = table - table.mean(axis=0), (_errors(table), _errors(table[:, a] - table[:, b]))
     shown = [
-        values[:, error > 0] for values, error in zip((centred, centred[:, one] - centred[:, two]), errors, strict=True)
+        values[:, error > 0] for values, error in zip((centred, centred[:, a] - centred[:, b]), errors, strict=True)
     ]
     largest = [
         _largest(values, counts) for counts in resampled_counts(n, rng=rng, replicates=replicates) for values in shown
@@ -168,9 +168,9 @@ def _errors(values: Floats) -> Floats:
 
 def _contrasts(names: Sequence[str], table: Floats, family: _Family) -> tuple[Contrast, ...]:
     pairs, reach = list(combinations(range(len(names)), 2)), family.critical
-    found = []
-    for (one, two), error in zip(pairs, family.errors.tolist(), strict=True):
-        d = table[:, one] - table[:, two]
+    contrasts = []
+    for (a, b), error in zip(pairs, family.errors.tolist(), strict=True):
+        d = table[:, a] - table[:, b]
         plain = t_interval(d, level=family.level, observations=d.size)
         p, note = math.nan, plain.reason
         low, high = plain.low, plain.high
@@ -180,10 +180,10 @@ def _contrasts(names: Sequence[str], table: Floats, family: _Family) -> tuple[Co
         elif error == 0:
             p = 1.0 if plain.value == 0 else min(1.0, len(pairs) * 2.0 ** (1 - d.size))
             note = f"all {d.size} differences are equal: p by sign flips"
-        found.append(
+        contrasts.append(
             Contrast(
-                first=names[one],
-                second=names[two],
+                first=names[a],
+                second=names[b],
                 value=plain.value,
                 se=error,
                 low=low,
@@ -193,20 +193,20 @@ def _contrasts(names: Sequence[str], table: Floats, family: _Family) -> tuple[Co
                 reason=note,
             )
         )
-    return tuple(found)
+    return tuple(contrasts)
 
 
 def _standings(
     names: Sequence[str], table: Floats, family: _Family, contrasts: Sequence[Contrast], lost: Mapping[str, int]
 ) -> tuple[Standing, ...]:
-    found = []
+    standings = []
     for place, name in enumerate(names):
         plain = t_interval(table[:, place], level=family.level, observations=len(table))
         reach = family.critical * plain.se if plain.se > 0 else plain.se
         simultaneous = replace(plain, low=plain.value - reach, high=plain.value + reach, method="max-t")
         better = sum(contrast.apart and contrast.second == name for contrast in contrasts)
         worse = sum(contrast.apart and contrast.first == name for contrast in contrasts)
-        found.append(
+        standings.append(
             Standing(
                 name=name,
                 interval=simultaneous,
@@ -215,16 +215,14 @@ def _standings(
                 lost=lost[name],
             )
         )
-    return tuple(found)
+    return tuple(standings)
 
 
 def _groups(names: Sequence[str], apart: Sequence[tuple[str, str]]) -> tuple[tuple[str, ...], ...]:
     """Maximal sets without a pair that is apart: each such pair splits the sets that contain both."""
     sets = [frozenset(names)]
-    for one, two in apart:
-        split = [
-            kept for group in sets for kept in ((group - {one}, group - {two}) if {one, two} <= group else (group,))
-        ]
+    for a, b in apart:
+        split = [kept for group in sets for kept in ((group - {a}, group - {b}) if {a, b} <= group else (group,))]
         sets = [kept for kept in dict.fromkeys(split) if not any(kept < other for other in split)]
     place = {name: rank for rank, name in enumerate(names)}
     ordered = [tuple(sorted(kept, key=place.__getitem__)) for kept in sets]
@@ -233,8 +231,8 @@ def _groups(names: Sequence[str], apart: Sequence[tuple[str, str]]) -> tuple[tup
 
 def _warnings(lost: Mapping[str, int], sides: Mapping[str, Groups]) -> tuple[str, ...]:
     missing = {name: sides[name].missing for name in lost}
-    for what, counts in (("questions lost", lost), ("answers missing", missing)):
+    for loss, counts in (("questions lost", lost), ("answers missing", missing)):
         if len(set(counts.values())) > 1:
             listed = ", ".join(f"{name}: {count}" for name, count in counts.items())
-            return (f"{what} under {listed}; the compared parts may differ",)
+            return (f"{loss} under {listed}; the compared parts may differ",)
     return ()

@@ -206,8 +206,8 @@ def ratio_difference(a: Sums, b: Sums, *, level: float = 0.95) -> PairedDifferen
     se = _jackknife(pulls) if n > 1 else math.nan
     statistic, p, reason = _t_test(value, se, n)
     reach = t_quantile(0.5 + level / 2, n - 1) * se if n > 1 else math.nan
-    one, two = (part.totals / part.counts for part in (first, second))
-    change = np.where(np.abs(two - one) <= _NOISE, 0.0, two - one)
+    x, y = (part.totals / part.counts for part in (first, second))
+    change = np.where(np.abs(y - x) <= _NOISE, 0.0, y - x)
     return PairedDifference(
         value=value,
         se=se,
@@ -222,7 +222,7 @@ def ratio_difference(a: Sums, b: Sums, *, level: float = 0.95) -> PairedDifferen
         mean_a=first.ratio,
         mean_b=second.ratio,
         d_z=value / (se * math.sqrt(n)) if n > 1 and se > 0 else math.nan,
-        cliffs_delta=cliffs_delta(one, two),
+        cliffs_delta=cliffs_delta(x, y),
         correlation=_correlation(first.pulls(), second.pulls()) if n > 1 else math.nan,
         better=int(np.count_nonzero(change > 0)),
         worse=int(np.count_nonzero(change < 0)),
@@ -244,14 +244,14 @@ def ratio_gap(a: Sums, b: Sums, *, level: float = 0.95) -> Interval:
 
     Welch (1947), Biometrika 34:28.
     """
-    one, two = (ratio_interval(side, share=False, level=level).interval for side in (a, b))
-    value, variance = two.value - one.value, one.se**2 + two.se**2
-    method, n, observations = "t of two clustered ratios", one.n + two.n, one.observations + two.observations
+    first, second = (ratio_interval(side, share=False, level=level).interval for side in (a, b))
+    value, variance = second.value - first.value, first.se**2 + second.se**2
+    method, n, observations = "t of two clustered ratios", first.n + second.n, first.observations + second.observations
     if math.isnan(variance):
-        reason = one.reason or two.reason
+        reason = first.reason or second.reason
         return Interval(value=value, level=level, n=n, method=method, observations=observations, reason=reason)
-    parts = one.se**4 / one.df + two.se**4 / two.df
-    df = variance**2 / parts if parts > 0 else one.df + two.df
+    parts = first.se**4 / first.df + second.se**4 / second.df
+    df = variance**2 / parts if parts > 0 else first.df + second.df
     bare = Interval(value=value, level=level, n=n, method=method, observations=observations)
     return bare.with_error(math.sqrt(variance), df)
 
@@ -267,9 +267,9 @@ def _t_test(value: float, se: float, n: int) -> tuple[float, float, str | None]:
     return math.copysign(math.inf, value), p, f"all {n} differences are equal: p by sign flips"
 
 
-def _correlation(one: Floats, two: Floats) -> float:
-    if not sample_sd(one) * sample_sd(two) > 0:
+def _correlation(a: Floats, b: Floats) -> float:
+    if not sample_sd(a) * sample_sd(b) > 0:
         return math.nan
-    x, y = one - math.fsum(one) / one.size, two - math.fsum(two) / two.size
+    x, y = a - math.fsum(a) / a.size, b - math.fsum(b) / b.size
     # Exact sums: those of a BLAS, as in `np.corrcoef`, differ in the last digit from one processor to another.
     return math.fsum(x * y) / math.sqrt(math.fsum(x * x) * math.fsum(y * y))

@@ -33,8 +33,8 @@ def pass_hat_k(
 
     Yao et al. (2024), arXiv:2406.12045.
     """
-    found = _chances(n, c, k, lambda tries, wins: _all_of(wins, tries, k))
-    return _averaged(found, clusters, level=level, method="pass^k", few=f"fewer than {k} attempts")
+    chances = _chances(n, c, k, lambda tries, wins: _all_of(wins, tries, k))
+    return _averaged(chances, clusters, level=level, method="pass^k", few=f"fewer than {k} attempts")
 
 
 def pass_at_k(
@@ -49,8 +49,8 @@ def pass_at_k(
 
     Chen et al. (2021), arXiv:2107.03374.
     """
-    found = _chances(n, c, k, lambda tries, wins: 1 - _all_of(tries - wins, tries, k))
-    return _averaged(found, clusters, level=level, method="pass@k", few=f"fewer than {k} attempts")
+    chances = _chances(n, c, k, lambda tries, wins: 1 - _all_of(tries - wins, tries, k))
+    return _averaged(chances, clusters, level=level, method="pass@k", few=f"fewer than {k} attempts")
 
 
 def consistency(counts: Iterable[Any], *, level: float = 0.95) -> Interval:
@@ -65,10 +65,10 @@ def consistency(counts: Iterable[Any], *, level: float = 0.95) -> Interval:
     Fleiss (1971), Psychol. Bull. 76:378 (observed agreement).
     """
     listed = list(counts)
-    one = not listed or isinstance(listed[0], (int, float, np.number))
-    rows: list[Sequence[Any]] = [listed] if one else [list(row) for row in listed]
-    found = np.array([_agreement([whole("counts", cell) for cell in row]) for row in rows], dtype=np.float64)
-    return _averaged(found, None, level=level, method="consistency", few="fewer than 2 answers")
+    flat = not listed or isinstance(listed[0], (int, float, np.number))
+    rows: list[Sequence[Any]] = [listed] if flat else [list(row) for row in listed]
+    chances = np.array([_agreement([whole("counts", cell) for cell in row]) for row in rows], dtype=np.float64)
+    return _averaged(chances, None, level=level, method="consistency", few="fewer than 2 answers")
 
 
 def _agreement(cells: list[int]) -> float:
@@ -80,28 +80,28 @@ def _chances(n: Counts, c: Counts, k: int, chance: Callable[[int, int], float]) 
     if whole("k", k) < 1:
         raise ValueError(f"k: must be at least 1, got {k}")
     wins, tries = counts_of(("c", "n"), c, n)
-    found = [chance(tried, won) if tried >= k else math.nan for tried, won in zip(tries, wins, strict=True)]
-    return np.array(found, dtype=np.float64)
+    chances = [chance(tried, won) if tried >= k else math.nan for tried, won in zip(tries, wins, strict=True)]
+    return np.array(chances, dtype=np.float64)
 
 
-def _averaged(found: Floats, clusters: Iterable[object] | None, *, level: float, method: str, few: str) -> Interval:
-    known = ~np.isnan(found)
-    kept, left_out = found[known], int(np.count_nonzero(~known))
+def _averaged(chances: Floats, clusters: Iterable[object] | None, *, level: float, method: str, few: str) -> Interval:
+    known = ~np.isnan(chances)
+    kept, left_out = chances[known], int(np.count_nonzero(~known))
     if clusters is None:
-        over = t_interval(kept, level=check_level(level), observations=found.size)
+        over = t_interval(kept, level=check_level(level), observations=chances.size)
     else:
         labels = list(clusters)
-        if len(labels) != found.size:
-            raise ValueError(f"clusters: must be as many as questions ({found.size}), got {len(labels)}")
+        if len(labels) != chances.size:
+            raise ValueError(f"clusters: must be as many as questions ({chances.size}), got {len(labels)}")
         over = clustered_se(kept, [label for label, there in zip(labels, known, strict=True) if there], level=level)
         method = f"{method}, clustered"
-    reason = f"{left_out} of {found.size} questions have {few}" if left_out else over.reason
+    reason = f"{left_out} of {chances.size} questions have {few}" if left_out else over.reason
     return replace(
         over,
         low=max(over.low, 0.0),  # this argument order keeps NaN
         high=min(over.high, 1.0),
         method=method,
-        observations=found.size,
+        observations=chances.size,
         reason=reason,
     )
 

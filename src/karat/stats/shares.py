@@ -52,12 +52,12 @@ def proportion_interval(k: Counts, n: Counts, *, method: ShareMethod = "wilson",
     if not isinstance(plain(k), (int, float, np.number)):
         asked = [(won, tried) for won, tried in zip(right, tries, strict=True) if tried]
         means = np.array([won / tried for won, tried in asked], dtype=np.float64)
-        found = share_of_means(means, observations=sum(tries), level=level, method=method)
+        interval = share_of_means(means, observations=sum(tries), level=level, method=method)
         left_out = len(tries) - len(asked)
         if not left_out:
-            return found
+            return interval
         missing = f"{left_out} of {len(tries)} questions have no answer"
-        return replace(found, reason=f"{missing}; {found.reason}" if found.reason else missing)
+        return replace(interval, reason=f"{missing}; {interval.reason}" if interval.reason else missing)
     successes, size = right[0], tries[0]
     if size == 0:
         return Interval(value=math.nan, level=level, n=0, method=method, reason="no trials")
@@ -84,10 +84,10 @@ def wilson_bounds(share: float, n: float, level: float) -> tuple[float, float]:
 
 
 def _wilson_corrected(share: float, n: float, level: float) -> tuple[float, float]:
-    z, rest = z_quantile(0.5 + level / 2), 1 - share
+    z, complement = z_quantile(0.5 + level / 2), 1 - share
 
     def bound(towards: int) -> float:
-        inner = z * z + towards * 2 - 1 / n + 4 * share * (n * rest - towards)
+        inner = z * z + towards * 2 - 1 / n + 4 * share * (n * complement - towards)
         return (2 * n * share + z * z + towards * (1 + z * math.sqrt(max(0.0, inner)))) / (2 * (n + z * z))
 
     low = 0.0 if share <= 0 else max(0.0, bound(-1))
@@ -110,9 +110,9 @@ def _flat_prior(share: float, n: float, level: float) -> tuple[float, float]:
 
 
 def _clopper_pearson(share: float, n: float, level: float) -> tuple[float, float]:
-    k, rest = n * share, n * (1 - share)
-    low = 0.0 if share <= 0 else _beta(k, rest + 1, level)[0]
-    high = 1.0 if share >= 1 else _beta(k + 1, rest, level)[1]
+    k, failures = n * share, n * (1 - share)
+    low = 0.0 if share <= 0 else _beta(k, failures + 1, level)[0]
+    high = 1.0 if share >= 1 else _beta(k + 1, failures, level)[1]
     return low, high
 
 
@@ -269,22 +269,22 @@ def newcombe(
     if method not in ("score", "scorecc", "miettinen-nurminen"):
         raise ValueError(f"method: must be score, scorecc or miettinen-nurminen, got {method!r}")
     of_each: Literal["wilson", "wilsoncc"] = "wilsoncc" if method == "scorecc" else "wilson"
-    one, two = (proportion_interval(k, n, method=of_each, level=level) for k, n in ((k1, n1), (k2, n2)))
-    clustered = [part for part in (one, two) if "effective" in part.method]
+    first, second = (proportion_interval(k, n, method=of_each, level=level) for k, n in ((k1, n1), (k2, n2)))
+    clustered = [part for part in (first, second) if "effective" in part.method]
     named = {"score": "newcombe hybrid score", "scorecc": "newcombe hybrid score, corrected"}.get(method, method)
     named += ", at effective n" if clustered else ""
-    size, seen = one.n + two.n, one.observations + two.observations
-    if math.isnan(one.value) or math.isnan(two.value):
+    size, seen = first.n + second.n, first.observations + second.observations
+    if math.isnan(first.value) or math.isnan(second.value):
         return Interval(value=math.nan, level=level, n=size, method=named, observations=seen, reason="no trials")
-    value = one.value - two.value
+    value = first.value - second.value
     if method != "miettinen-nurminen":
-        low = value - math.hypot(one.value - one.low, two.high - two.value)
-        high = value + math.hypot(one.high - one.value, two.value - two.low)
+        low = value - math.hypot(first.value - first.low, second.high - second.value)
+        high = value + math.hypot(first.high - first.value, second.value - second.low)
     elif clustered:
         raise ValueError("method: miettinen-nurminen takes one count a side, not one a question")
     else:
-        low, high = _score_bounds((one.value, one.n), (two.value, two.n), level)
-    se = math.hypot(one.se, two.se)
+        low, high = _score_bounds((first.value, first.n), (second.value, second.n), level)
+    se = math.hypot(first.se, second.se)
     reason = next((part.reason for part in clustered if part.reason), None)
     return Interval(
         value=value, se=se, low=low, high=high, level=level, n=size, method=named, observations=seen, reason=reason
@@ -311,7 +311,7 @@ def newcombe_paired(both: int, first: int, second: int, neither: int, *, level: 
     n, method = a + b + c + d, "newcombe paired score"
     if n == 0:
         return Interval(value=math.nan, level=level, n=0, method=method, reason="no questions")
-    one, two = proportion_interval(a + b, n, level=level), proportion_interval(a + c, n, level=level)
+    left, right = proportion_interval(a + b, n, level=level), proportion_interval(a + c, n, level=level)
     margins = float(a + b) * (c + d) * (a + c) * (b + d)
     phi = (a * d - b * c) / math.sqrt(margins) if margins > 0 else 0.0
     value = (b - c) / n
@@ -319,8 +319,8 @@ def newcombe_paired(both: int, first: int, second: int, neither: int, *, level: 
     def reach(of_one: float, of_two: float) -> float:
         return math.sqrt(max(0.0, (of_one - of_two) ** 2 + 2 * (1 - phi) * of_one * of_two))
 
-    low = max(-1.0, value - reach(one.value - one.low, two.high - two.value))
-    high = min(1.0, value + reach(one.high - one.value, two.value - two.low))
+    low = max(-1.0, value - reach(left.value - left.low, right.high - right.value))
+    high = min(1.0, value + reach(left.high - left.value, right.value - right.low))
     return Interval(
         value=value,
         se=math.sqrt(max(0.0, (b + c) / n - value**2) / n),
@@ -337,15 +337,15 @@ def newcombe_paired(both: int, first: int, second: int, neither: int, *, level: 
 Share = tuple[float, int]
 
 
-def _score_bounds(one: Share, two: Share, level: float) -> tuple[float, float]:
+def _score_bounds(first: Share, second: Share, level: float) -> tuple[float, float]:
     """The differences at which the score reaches the quantile, on either side of the observed one."""
-    value, bar = one[0] - two[0], z_quantile(0.5 + level / 2)
+    value, bar = first[0] - second[0], z_quantile(0.5 + level / 2)
 
     def end(limit: float) -> float:
         inside, outside = value, limit
         for _ in range(60):
             middle = (inside + outside) / 2
-            if abs(_score(one, two, middle)) <= bar:
+            if abs(_score(first, second, middle)) <= bar:
                 inside = middle
             else:
                 outside = middle
@@ -354,9 +354,9 @@ def _score_bounds(one: Share, two: Share, level: float) -> tuple[float, float]:
     return end(-1.0), end(1.0)
 
 
-def _score(one: Share, two: Share, supposed: float) -> float:
-    (p1, n1), (p2, n2) = one, two
-    q1 = _restricted(one, two, supposed)
+def _score(first: Share, second: Share, supposed: float) -> float:
+    (p1, n1), (p2, n2) = first, second
+    q1 = _restricted(first, second, supposed)
     q2 = min(1.0, max(0.0, q1 - supposed))
     variance = (q1 * (1 - q1) / n1 + q2 * (1 - q2) / n2) * (n1 + n2) / (n1 + n2 - 1)
     off = p1 - p2 - supposed
@@ -365,12 +365,12 @@ def _score(one: Share, two: Share, supposed: float) -> float:
     return math.copysign(math.inf, off) if off else 0.0
 
 
-def _restricted(one: Share, two: Share, supposed: float) -> float:
+def _restricted(first: Share, second: Share, supposed: float) -> float:
     """The likeliest first share given that it exceeds the second by `supposed`: a root of a cubic.
 
     Farrington and Manning (1990), Stat. Med. 9:1447.
     """
-    (p1, n1), (p2, n2) = one, two
+    (p1, n1), (p2, n2) = first, second
     ratio = n2 / n1
     a = 1 + ratio
     b = -(a + p1 + ratio * p2 + supposed * (ratio + 2)) / a

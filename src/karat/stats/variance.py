@@ -32,9 +32,9 @@ def reml_of_two(groups: Groups) -> tuple[float, float]:
 
     def deviance(log_ratio: float) -> float:
         ratio = math.exp(log_ratio)
-        rest, weights = residual(ratio)
+        rss, weights = residual(ratio)
         spread = float(np.log1p(ratio * counts).sum()) + math.log(float(weights.sum()))
-        return (size - 1) * math.log(max(rest, 1e-300)) + spread
+        return (size - 1) * math.log(max(rss, 1e-300)) + spread
 
     grid = np.linspace(-25.0, 25.0, 201)
     best = int(np.argmin([deviance(point) for point in grid]))
@@ -113,7 +113,7 @@ def nested(values: Floats, question: list[object], answer: list[object]) -> Nest
     above = group(below.means, [label[0] for label in below.labels if isinstance(label, tuple)])
     answers, verdicts = above.counts.astype(np.float64), below.counts.astype(np.float64)
     df = (len(answers) - 1, len(verdicts) - len(answers), values.size - len(verdicts))
-    each = summed_by(above.codes, 1 / verdicts, len(answers))  # Σ 1/J over the answers to a question
+    inverses = summed_by(above.codes, 1 / verdicts, len(answers))  # Σ 1/J over the answers to a question
     centred = above.means - above.means[:1]
     squares = (
         float(np.var(centred, ddof=1)) if df[0] > 0 else math.nan,
@@ -122,8 +122,8 @@ def nested(values: Floats, question: list[object], answer: list[object]) -> Nest
     )
     shares = (
         float(np.mean(1 / answers)) if answers.size else math.nan,
-        float(np.mean(each / answers**2)) if answers.size else math.nan,
-        float(np.sum((answers - 1) * each / answers)) / df[1] if df[1] > 0 else math.nan,
+        float(np.mean(inverses / answers**2)) if answers.size else math.nan,
+        float(np.sum((answers - 1) * inverses / answers)) / df[1] if df[1] > 0 else math.nan,
     )
     return Nested(
         question=above.codes, verdicts=verdicts, means=below.means, answers=answers,
@@ -150,17 +150,17 @@ def reml_parts(data: Nested) -> Parts:
         means = summed_by(data.question, weights * data.means, data.answers.size) / sums
         above = sums / (1 + question * sums)
         grand = float(above @ means) / float(above.sum())
-        rest = total + float(weights @ (data.means - means[data.question]) ** 2) + float(above @ (means - grand) ** 2)
+        rss = total + float(weights @ (data.means - means[data.question]) ** 2) + float(above @ (means - grand) ** 2)
         spread = float(np.log1p(agent * data.verdicts).sum() + np.log1p(question * sums).sum())
-        return (size - 1) * math.log(rest) + spread + math.log(float(above.sum())), rest
+        return (size - 1) * math.log(rss) + spread + math.log(float(above.sum())), rss
 
     def deviance(logs: Any) -> float:
         return fit(np.exp(np.clip(logs, -30.0, 30.0)))[0]
 
     grid = np.linspace(-12.0, 12.0, 25)
-    start = np.array(min(((one, two) for one in grid for two in grid), key=deviance))
-    found = minimize(deviance, start, method="Nelder-Mead", options={"xatol": 1e-9, "fatol": 1e-12, "maxiter": 2_000})
-    best = np.exp(np.clip(found.x, -30.0, 30.0))
+    start = np.array(min(((x, y) for x in grid for y in grid), key=deviance))
+    result = minimize(deviance, start, method="Nelder-Mead", options={"xatol": 1e-9, "fatol": 1e-12, "maxiter": 2_000})
+    best = np.exp(np.clip(result.x, -30.0, 30.0))
     for edge in ((0.0, best[1]), (best[0], 0.0), (0.0, 0.0)):  # a variance that vanishes is 0, not tiny
         if fit(edge)[0] <= fit(best)[0] + 1e-9:
             best = np.array(edge)
@@ -490,8 +490,8 @@ def _three(data: Nested, parts: tuple[float, ...], *, method: str, level: float,
     def estimate(value: float, points: Floats) -> Interval:
         low, high = np.quantile(points, (0.5 - level / 2, 0.5 + level / 2)).tolist()
         why = reason or ("it is the same at every point of the interval" if low == high else None)
-        found = Interval(value=value, low=low, high=high, level=level, n=data.df[0] + 1, method=method)
-        return replace(found, observations=size, reason=why)
+        interval = Interval(value=value, low=low, high=high, level=level, n=data.df[0] + 1, method=method)
+        return replace(interval, observations=size, reason=why)
 
     between, within, judge = (estimate(part, points) for part, points in zip(parts, possible, strict=True))
     of_each = tuple(estimate(share, points) for share, points in zip(shares, ratios, strict=True))

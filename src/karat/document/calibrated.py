@@ -14,28 +14,28 @@ from karat.document.run import Document
 __all__ = ["calibrated_document"]
 
 
-def calibrated_document(found: Calibrated, *, name: str) -> Document:
+def calibrated_document(report: Calibrated, *, name: str) -> Document:
     """Corrected numbers first, then agreement, then the answers on which judge and people differ most."""
-    labelled = f"{formats.count(found.labelled)} of {formats.plural(found.drawn, 'drawn answer')}"
-    strata = formats.plural(found.strata, "stratum", "strata")
+    labelled = f"{formats.count(report.labelled)} of {formats.plural(report.drawn, 'drawn answer')}"
+    strata = formats.plural(report.strata, "stratum", "strata")
     facts = [
-        ("Labels", f"{labelled}, by {', '.join(found.by)}"),
-        ("Draw", f"{found.draw}: {formats.plural(found.answers, 'answer')} in {strata} of {found.strata_by}"),
+        ("Labels", f"{labelled}, by {', '.join(report.by)}"),
+        ("Draw", f"{report.draw}: {formats.plural(report.answers, 'answer')} in {strata} of {report.strata_by}"),
     ]
     return Document(
         name=name,
-        verdicts=tuple(corrected_lines(found)),
+        verdicts=tuple(corrected_lines(report)),
         facts=tuple(facts),
-        warnings=found.notes,
+        warnings=report.notes,
         sections=(
-            Section(id="corrected", title="Corrected by people", blocks=tuple(corrected_blocks(found))),
-            Section(id="agreement", title="Agreement of judge and people", blocks=tuple(_agreement(found))),
+            Section(id="corrected", title="Corrected by people", blocks=tuple(corrected_blocks(report))),
+            Section(id="agreement", title="Agreement of judge and people", blocks=tuple(_agreement(report))),
         ),
     )
 
 
-def _agreement(found: Calibrated) -> Iterator[Block]:
-    people = any(one.people_alpha is not None for one in found.agreement)
+def _agreement(report: Calibrated) -> Iterator[Block]:
+    people = any(row.people_alpha is not None for row in report.agreement)
     yield Table(
         caption="Agreement on the labelled answers",
         columns=columns(
@@ -53,60 +53,60 @@ def _agreement(found: Calibrated) -> Iterator[Block]:
         ),
         rows=tuple(
             Row(
-                name=one.metric,
+                name=row.metric,
                 cells=(
-                    Share(one.exact),
-                    _estimate(one.kappa),
-                    _estimate(one.ac2),
-                    _estimate(one.alpha),
-                    *([_estimate(one.people_alpha) if one.people_alpha else Text("–")] if people else []),
-                    Count(one.labelled),
+                    Share(row.exact),
+                    _estimate(row.kappa),
+                    _estimate(row.ac2),
+                    _estimate(row.alpha),
+                    *([_estimate(row.people_alpha) if row.people_alpha else Text("–")] if people else []),
+                    Count(row.labelled),
                 ),
             )
-            for one in found.agreement
+            for row in report.agreement
         ),
         brief=True,
     )
-    reasons = {one.kappa.reason: one.metric for one in found.agreement if one.kappa.reason and one.steps}
+    reasons = {row.kappa.reason: row.metric for row in report.agreement if row.kappa.reason and row.steps}
     if reasons:
         yield Note(texts=tuple(f"{metric}: {reason}." for reason, metric in reasons.items()))
-    for one in found.agreement:
-        yield from _confusion(one)
-    if found.disagreements:
-        yield _disagreements(found)
+    for row in report.agreement:
+        yield from _confusion(row)
+    if report.disagreements:
+        yield _disagreements(report)
 
 
-def _estimate(found: Found) -> Estimate:
-    return Estimate(found.value, found.low, found.high)
+def _estimate(interval: Found) -> Estimate:
+    return Estimate(interval.value, interval.low, interval.high)
 
 
-def _confusion(one: MetricAgreement) -> Iterator[Block]:
-    heads = [f"{step:g}" for step in one.steps]
-    if one.confusion:
+def _confusion(agreement: MetricAgreement) -> Iterator[Block]:
+    heads = [f"{step:g}" for step in agreement.steps]
+    if agreement.confusion:
         yield Table(
-            caption=f"{one.metric}: people's score (rows) and the judge's (columns)",
+            caption=f"{agreement.metric}: people's score (rows) and the judge's (columns)",
             columns=columns("people \\ judge", *heads),
             rows=tuple(
                 Row(name=head, cells=tuple(Count(count) for count in counts))
-                for head, counts in zip(heads, one.confusion, strict=True)
+                for head, counts in zip(heads, agreement.confusion, strict=True)
             ),
             slim=True,
         )
 
 
-def _disagreements(found: Calibrated) -> Table:
+def _disagreements(report: Calibrated) -> Table:
     texts = ("metric", "sample", "condition", "question")
     return Table(
         caption="Where judge and people are farthest apart",
         columns=columns("row", "metric", "people", "judge", "sample", "condition", "question", text=texts),
         rows=tuple(
             Row(
-                name=one.row,
+                name=case.row,
                 cells=(
-                    Text(one.metric), Number(one.people), Number(one.judge), Text(one.sample), Text(one.condition),
-                    Text(one.question, tone="quiet"),
+                    Text(case.metric), Number(case.people), Number(case.judge), Text(case.sample), Text(case.condition),
+                    Text(case.question, tone="quiet"),
                 ),
             )
-            for one in found.disagreements
+            for case in report.disagreements
         ),
     )  # fmt: skip

@@ -18,32 +18,32 @@ _TARGETS = {
 }
 
 
-def corrected_lines(found: Calibrated) -> Iterator[str]:
+def corrected_lines(report: Calibrated) -> Iterator[str]:
     """Where the judge is biased, and each difference as people would score it."""
-    for one in found.corrected:
-        low, high = (one.bias.low, one.bias.high) if one.against is None else (one.people.low, one.people.high)
+    for row in report.corrected:
+        low, high = (row.bias.low, row.bias.high) if row.against is None else (row.people.low, row.people.high)
         shown = low is not None and high is not None and (low > 0 or high < 0)
-        unit = " points" if one.percent else ""
-        if one.against is not None:
-            rest = "" if shown else ": no difference shown"
-            yield f"{_name(one)} on {one.metric}, as people would score: {plain(_people(one))}{unit}{rest}"
+        unit = " points" if row.percent else ""
+        if row.against is not None:
+            note = "" if shown else ": no difference shown"
+            yield f"{_name(row)} on {row.metric}, as people would score: {plain(_people(row))}{unit}{note}"
         elif shown:
-            way = "more" if (one.bias.value or 0.0) > 0 else "less"
-            yield f"{one.metric} of {one.condition}: the judge gives {way} than people, {plain(_bias(one))}{unit}"
+            way = "more" if (row.bias.value or 0.0) > 0 else "less"
+            yield f"{row.metric} of {row.condition}: the judge gives {way} than people, {plain(_bias(row))}{unit}"
 
 
-def corrected_blocks(found: Calibrated) -> Iterator[Block]:
+def corrected_blocks(report: Calibrated) -> Iterator[Block]:
     """Means and differences as people would score them, next to the judge's."""
-    level, width = formats.level(found.level), found.half_width
+    level, width = formats.level(report.level), report.half_width
     rows: list[Row | Group] = []
-    for metric in dict.fromkeys(one.metric for one in found.corrected):
-        rows += [Group(metric), *(_row(one, found) for one in found.corrected if one.metric == metric)]
+    for metric in dict.fromkeys(row.metric for row in report.corrected):
+        rows += [Group(metric), *(_row(row, report) for row in report.corrected if row.metric == metric)]
     legend = "A dash: no number of labels makes it so narrow; more questions do."
     yield Table(
         caption="Means and differences as people would score all answers",
         columns=(
             Column("condition", number=False),
-            Column(f"corrected [{level}]", legend=_TARGETS[found.target]),
+            Column(f"corrected [{level}]", legend=_TARGETS[report.target]),
             Column("judge", legend="Judge: over the same answers."),
             Column(f"judge − people [{level}]", rank=1, legend="Judge − people: from the labelled answers."),
             Column("labels"),
@@ -53,28 +53,28 @@ def corrected_blocks(found: Calibrated) -> Iterator[Block]:
         brief=True,
     )
     reasons = dict.fromkeys(
-        one.people.reason for one in found.corrected if one.people.reason and one.people.low is None
+        row.people.reason for row in report.corrected if row.people.reason and row.people.low is None
     )
     if reasons:
         yield Note(texts=tuple(f"No interval: {reason}." for reason in reasons), brief=True)
 
 
-def _row(one: Corrected, found: Calibrated) -> Row:
-    judge: Cell = Share(one.judge) if one.percent else Number(one.judge)
-    if one.against is not None:
-        judge = Estimate(one.judge, percent=one.percent, signed=True)
-    needed = [] if found.half_width is None else [Count(one.labels_needed)]
-    return Row(name=_name(one), cells=(_people(one), judge, _bias(one), Count(one.labelled, of=one.answers), *needed))
+def _row(row: Corrected, report: Calibrated) -> Row:
+    judge: Cell = Share(row.judge) if row.percent else Number(row.judge)
+    if row.against is not None:
+        judge = Estimate(row.judge, percent=row.percent, signed=True)
+    needed = [] if report.half_width is None else [Count(row.labels_needed)]
+    return Row(name=_name(row), cells=(_people(row), judge, _bias(row), Count(row.labelled, of=row.answers), *needed))
 
 
-def _name(one: Corrected) -> str:
-    return one.condition if one.against is None else f"{one.condition} − {one.against}"
+def _name(row: Corrected) -> str:
+    return row.condition if row.against is None else f"{row.condition} − {row.against}"
 
 
-def _people(one: Corrected) -> Estimate:
-    found = one.people
-    return Estimate(found.value, found.low, found.high, percent=one.percent, signed=one.against is not None)
+def _people(row: Corrected) -> Estimate:
+    interval = row.people
+    return Estimate(interval.value, interval.low, interval.high, percent=row.percent, signed=row.against is not None)
 
 
-def _bias(one: Corrected) -> Estimate:
-    return Estimate(one.bias.value, one.bias.low, one.bias.high, percent=one.percent, signed=True)
+def _bias(row: Corrected) -> Estimate:
+    return Estimate(row.bias.value, row.bias.low, row.bias.high, percent=row.percent, signed=True)

@@ -90,14 +90,14 @@ def _answer(summary: Summary, low: LowSample, cell: LowCell, texts: Texts | None
                     answer=heard[at] if at < len(heard) else None)
             for at, question in enumerate(asked)
         )  # fmt: skip
-    whole = answers[-1] if answers and not turns else None
+    answer = answers[-1] if answers and not turns else None
     return LowAnswer(
         condition=cell.condition,
         color=summary.conditions.index(cell.condition),
         score=_score(cell),
         reason=cell.reason,
-        answer=None if turns else whole or cell.answer,
-        excerpt=whole is None,
+        answer=None if turns else answer or cell.answer,
+        excerpt=answer is None,
         turns=turns,
         claims=cell.claims[:_CLAIMS],
     )
@@ -182,16 +182,16 @@ def _where(failure: FailureKind) -> str:
 
 def claims(summary: Summary, texts: Texts | None) -> Iterator[Block]:
     """The number of details that could not be verified, and some of them."""
-    if texts is None or not any(one.total for one in texts.claims.values()):
+    if texts is None or not any(tally.total for tally in texts.claims.values()):
         return
     unit = of(summary.kind).unit
     rows = tuple(
         Row(
             name=name,
             color=summary.conditions.index(name),
-            cells=(Count(found.total), Count(found.answers), Count(summary.accounts[name].ledger.scored)),
+            cells=(Count(tally.total), Count(tally.answers), Count(summary.accounts[name].ledger.scored)),
         )
-        for name, found in texts.claims.items()
+        for name, tally in texts.claims.items()
     )
     yield Table(
         caption="Unverified claims",

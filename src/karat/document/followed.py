@@ -61,10 +61,10 @@ def history_chart(history: History) -> Chart:
         )
         for at, series in enumerate(history.series)
     )
-    held = {(series.condition, point.run): point.estimate for series in history.series for point in series.points}
+    means = {(series.condition, point.run): point.estimate for series in history.series for point in series.points}
     conditions = [series.condition for series in history.series]
     rows = [
-        Row(name=run, cells=(Text(runs[run][:16]), *(_cell(held.get((name, run)), percent) for name in conditions)))
+        Row(name=run, cells=(Text(runs[run][:16]), *(_cell(means.get((name, run)), percent) for name in conditions)))
         for run in order
     ]
     return Chart(

@@ -25,10 +25,10 @@ def read_texts(run: RunFolder, summary: Summary) -> tuple[Texts | None, list[str
     if size > _LONGEST_JOURNAL:
         size_text = f"{formats.count(size // 1_000_000)} MB"
         return None, [f"Answers in full and unverified claims: the journal has {size_text}. `karat view` shows them."]
-    found = _Reading(summary)
+    reading = _Reading(summary)
     for trial in trials(run, summary):
-        found.add(trial)
-    return found.texts(), []
+        reading.add(trial)
+    return reading.texts(), []
 
 
 class _Reading:

@@ -62,8 +62,8 @@ def _run(summary: Summary) -> Iterator[tuple[str, str]]:
 
 def _moment(text: str) -> str:
     """A time in UTC in a readable form; other texts unchanged."""
-    found = re.fullmatch(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d)[\d:.]*(?:Z|\+00:00)", text)
-    return f"{found[1]} {found[2]} UTC" if found else text
+    match = re.fullmatch(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d)[\d:.]*(?:Z|\+00:00)", text)
+    return f"{match[1]} {match[2]} UTC" if match else text
 
 
 def _commands(summary: Summary) -> str:
@@ -84,8 +84,8 @@ def _conditions(summary: Summary) -> Iterator[Block]:
             color=at,
             cells=(
                 Text(", ".join(source.condition_servers.get(name, ())) or formats.UNKNOWN),
-                *(Text(_digest(found.get(name)), code=True)
-                  for found in (source.conditions, source.agents, source.prompts)),
+                *(Text(_digest(digests.get(name)), code=True)
+                  for digests in (source.conditions, source.agents, source.prompts)),
             ),
         )
         for at, name in enumerate(summary.conditions)

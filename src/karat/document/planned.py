@@ -101,8 +101,8 @@ def _spreads(plan: Plan, percent: bool) -> list[tuple[str, str]]:
         return []
     spreads = [("Differences between questions", f"sd {_points(math.sqrt(pilot.between), percent)}")]
     if sum(pilot.within) > 0:
-        each = ", ".join(_points(math.sqrt(part), percent) for part in dict.fromkeys(pilot.within))
-        spreads.append(("Answers to one question", f"sd {each}"))
+        listed = ", ".join(_points(math.sqrt(part), percent) for part in dict.fromkeys(pilot.within))
+        spreads.append(("Answers to one question", f"sd {listed}"))
     return spreads
 
 

@@ -54,7 +54,7 @@ def document(
     """
     kind = kinds.of(summary.kind).sections(summary)
     low = tuple(failing.lowest(summary, texts, most=lowest, limit=longest))
-    found = [
+    sections = [
         *_measured(summary, kind),
         *kind.sections,
         Section(id="failing", title="Where it fails", blocks=(
@@ -79,7 +79,7 @@ def document(
         warnings=(*summary.warnings, *notes),
         sections=tuple(
             msgspec.structs.replace(section, blocks=with_names_apart(section.blocks, taken))
-            for section in found
+            for section in sections
             if section.blocks
         ),
     )

@@ -155,8 +155,8 @@ def note_of(info: MetricInfo, summary: Summary, *, share: str = "share, in perce
 def _scale(info: MetricInfo, results: Sequence[Result]) -> Scale | None:
     if info.low is not None and info.high is not None:
         return Scale(info.low, info.high)
-    found = [result.mean for result in results if result.metric == info.key]
-    ends = [end for mean in found for end in (mean.value, mean.low, mean.high) if end is not None]
+    means = [result.mean for result in results if result.metric == info.key]
+    ends = [end for mean in means for end in (mean.value, mean.low, mean.high) if end is not None]
     return Scale(min(ends), max(ends)) if ends else None
 
 
@@ -257,8 +257,8 @@ def _settled(pair: Difference, unit: str) -> str:
 
 
 def _difference(pair: Difference, info: MetricInfo, alike: Sequence[Difference]) -> Row:
-    found = pair.estimate
-    ends = [end for each in alike for end in (each.estimate.value, each.estimate.low, each.estimate.high) if end]
+    estimate = pair.estimate
+    ends = [end for other in alike for end in (other.estimate.value, other.estimate.low, other.estimate.high) if end]
     reach = 1.05 * max(map(abs, ends), default=1.0)
     lost = pair.lost_a + pair.lost_b + pair.lost_both
     verdict = pair.verdict
@@ -268,7 +268,7 @@ def _difference(pair: Difference, info: MetricInfo, alike: Sequence[Difference])
         name=f"{pair.b} − {pair.a}",
         cells=(
             blocks.Estimate(
-                found.value, found.low, found.high, percent=info.percent, signed=True,
+                estimate.value, estimate.low, estimate.high, percent=info.percent, signed=True,
                 scale=Scale(-reach, reach, 0.0),
             ),
             PValue(pair.p_adjusted),

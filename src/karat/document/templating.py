@@ -31,14 +31,14 @@ def environment(**folders: Path) -> Environment:
     import jinja2
 
     loaders = {name: jinja2.FileSystemLoader(path) for name, path in {"pages": _OWN, **folders}.items()}
-    found = jinja2.Environment(
+    templates = jinja2.Environment(
         loader=jinja2.PrefixLoader(loaders),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    found.filters |= {
+    templates.filters |= {
         "foreign": foreign,
         "line": line,
         "short": short,
@@ -55,6 +55,6 @@ def environment(**folders: Path) -> Environment:
             for name in ("count", "dollars", "duration", "level", "number", "p_value", "plural", "share", "signed")
         },
     }
-    found.globals["source"] = assets.source
-    found.globals["shapes"] = SHAPES
-    return found
+    templates.globals["source"] = assets.source
+    templates.globals["shapes"] = SHAPES
+    return templates

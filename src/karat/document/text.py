@@ -42,16 +42,16 @@ def visible(text: str) -> str:
     if text.isascii():
         return _CONTROLS.sub(_symbol, text)
     text = _HIDDEN.sub(_numbered, _CONTROLS.sub(_symbol, text))
-    return _PILED.sub(lambda found: f"{found[1]}⟨{formats.plural(len(found[2]), 'more mark')}⟩", text)
+    return _PILED.sub(lambda match: f"{match[1]}⟨{formats.plural(len(match[2]), 'more mark')}⟩", text)
 
 
-def _symbol(found: re.Match[str]) -> str:
-    return "\u2421" if found[0] == "\x7f" else chr(0x2400 + ord(found[0]))
+def _symbol(match: re.Match[str]) -> str:
+    return "\u2421" if match[0] == "\x7f" else chr(0x2400 + ord(match[0]))
 
 
-def _numbered(found: re.Match[str]) -> str:
-    many = f"{formats.count(len(found[0]))} × " if len(found[0]) > 1 else ""
-    return f"⟨{many}U+{ord(found[0][0]):04X}⟩"
+def _numbered(match: re.Match[str]) -> str:
+    many = f"{formats.count(len(match[0]))} × " if len(match[0]) > 1 else ""
+    return f"⟨{many}U+{ord(match[0][0]):04X}⟩"
 
 
 def foreign(text: str | None, limit: int = LONGEST) -> Markup:
@@ -96,4 +96,4 @@ def tied(text: str) -> str:
     >>> tied("by 0.84 [0.47, 1.21], p < 0.001").count("\xa0")
     3
     """
-    return _TIED.sub(lambda found: found[0].replace(" ", "\u00a0"), text)
+    return _TIED.sub(lambda match: match[0].replace(" ", "\u00a0"), text)

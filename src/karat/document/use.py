@@ -68,7 +68,7 @@ def _share(share: analysis.Estimate) -> Estimate:
 def _scores(summary: Summary) -> Iterator[Block]:
     rows: list[Row | Group] = []
     for info in summary.metrics:
-        made = []
+        metric_rows = []
         for context in summary.contexts:
             for by in context.scores:
                 if by.metric == info.key and by.answers_used and by.answers_not_used:
@@ -77,8 +77,8 @@ def _scores(summary: Summary) -> Iterator[Block]:
                         for mean in (by.used, by.not_used)
                     )
                     cells = used, Count(by.answers_used), unused, Count(by.answers_not_used)
-                    made.append(Row(name=f"{context.condition}: {_name(context)}", cells=cells))
-        rows += [Group(info.key, note_of(info, summary)), *made] if made else []
+                    metric_rows.append(Row(name=f"{context.condition}: {_name(context)}", cells=cells))
+        rows += [Group(info.key, note_of(info, summary)), *metric_rows] if metric_rows else []
     if rows:
         level, unit = formats.level(summary.level), of(summary.kind).unit
         yield Table(

@@ -33,14 +33,14 @@ __all__ = ["retried", "variation"]
 
 def variation(summary: Summary, metrics: Sequence[MetricInfo]) -> Iterator[Block]:
     """The components of the variation, how reliable answers are, and the judges of a panel."""
-    results = [one for info in metrics for one in summary.results if one.metric == info.key and one.n_answers]
+    results = [row for info in metrics for row in summary.results if row.metric == info.key and row.n_answers]
     if not results:
         return
     unit = of(summary.kind).unit
-    judged = any(one.judge_sd.value is not None for one in results)
+    judged = any(result.judge_sd.value is not None for result in results)
     ordinal = {info.key for info in metrics if info.kind == "ordinal"}  # for a share it would repeat the mean
-    stepped = any(one.top_share.value is not None and one.metric in ordinal for one in results)
-    reliable = any(one.reliability.value is not None for one in results)
+    stepped = any(result.top_share.value is not None and result.metric in ordinal for result in results)
+    reliable = any(result.reliability.value is not None for result in results)
     rows: list[Row | Group] = []
     for info in metrics:
         own = [result for result in results if result.metric == info.key]
@@ -88,14 +88,14 @@ def _parts(result: Result) -> tuple[Quantity, Quantity, Quantity]:
 
 
 def _cells(result: Result, widest: float, *, judged: bool, best: Cell | None, reliable: bool) -> tuple[Cell, ...]:
-    found = result.reliability
+    interval = result.reliability
     return (
         *(
             Number(part.value, bar=Bar((("spread", part.value / widest),)) if part.value and widest else None)
             for part in (_parts(result) if judged else _parts(result)[:2])
         ),
         *([best] if best is not None else []),
-        *([Estimate(found.value, found.low, found.high, percent=True)] if reliable else []),
+        *([Estimate(interval.value, interval.low, interval.high, percent=True)] if reliable else []),
     )
 
 
@@ -143,24 +143,24 @@ def _panel(summary: Summary) -> Iterator[Block]:
 
 
 def _ac2(pair: JudgePair) -> Estimate:
-    found = pair.ac2
-    return Estimate(None) if found is msgspec.UNSET else Estimate(found.value, found.low, found.high)
+    estimate = pair.ac2
+    return Estimate(None) if estimate is msgspec.UNSET else Estimate(estimate.value, estimate.low, estimate.high)
 
 
 def _by_judge(summary: Summary) -> Table:
     rows: list[Row | Group] = []
     for info in summary.metrics:
         given = {
-            (each.judge, one.condition): each
-            for one in summary.results if one.metric == info.key for each in one.by_judge
+            (score.judge, result.condition): score
+            for result in summary.results if result.metric == info.key for score in result.by_judge
         }  # fmt: skip
         rows += [Group(info.key)] if given else []
         for judge in dict.fromkeys(judge for judge, _ in given):
             cells = []
             for condition in summary.conditions:
-                found = given.get((judge, condition))
-                answers = "" if found is None else formats.plural(found.answers, "answer")
-                cells.append(Number(None if found is None else found.mean, below=answers))
+                score = given.get((judge, condition))
+                answers = "" if score is None else formats.plural(score.answers, "answer")
+                cells.append(Number(None if score is None else score.mean, below=answers))
             rows.append(Row(name=judge, cells=tuple(cells)))
     return Table(caption="What each judge gave", columns=columns("judge", *summary.conditions), rows=tuple(rows))
 
@@ -168,8 +168,8 @@ def _by_judge(summary: Summary) -> Table:
 def retried(summary: Summary) -> Iterator[Block]:
     """Whether trying again changed the result, on the first metric."""
     first = summary.metrics[0].key if summary.metrics else None
-    found = [result for result in summary.results if result.metric == first and result.retried.answers]
-    if not found:
+    results = [result for result in summary.results if result.metric == first and result.retried.answers]
+    if not results:
         return
     rows = tuple(
         Row(
@@ -182,7 +182,7 @@ def retried(summary: Summary) -> Iterator[Block]:
                 Count(result.retried.answers),
             ),
         )
-        for result in found
+        for result in results
     )
     yield Table(
         caption=f"Retried answers: {first}",

@@ -35,8 +35,8 @@ def verdicts(summary: Summary) -> tuple[str, ...]:
         for pair in shown:
             pairs.setdefault((_better(pair), _other(pair)), []).append(pair)
         lines = [
-            f"{better} {_verb(found[0])} {other} on {_listed(found, metrics)}"
-            for (better, other), found in pairs.items()
+            f"{better} {_verb(group[0])} {other} on {_listed(group, metrics)}"
+            for (better, other), group in pairs.items()
         ]
     if any(pair.offline for pair in shown):
         which = (
@@ -45,8 +45,8 @@ def verdicts(summary: Summary) -> tuple[str, ...]:
             else " of " + ", ".join(dict.fromkeys(_metric(pair) for pair in shown if pair.offline))
         )
         lines.append(f"Offline scores{which}: given by a rule, not by a model that understands")
-    rest = _not_shown(summary, shown)
-    return (*unused, *lines, *([rest] if rest else []))
+    note = _not_shown(summary, shown)
+    return (*unused, *lines, *([note] if note else []))
 
 
 def _result(pair: Difference, info: MetricInfo) -> str:
@@ -73,8 +73,8 @@ def _metric(pair: Difference) -> str:
 
 def _by(pair: Difference, info: MetricInfo, *, interval: bool) -> str:
     """The better condition minus the other: with a sign, since for some metrics less is better."""
-    found = pair.estimate
-    value, low, high = found.value, found.low, found.high
+    estimate = pair.estimate
+    value, low, high = estimate.value, estimate.low, estimate.high
     if _better(pair) == pair.a:
         value, low, high = (None if end is None else -end for end in (value, high, low))
     text, span = between(value, low, high, percent=info.percent)

@@ -104,4 +104,4 @@ def _text(text: str) -> str:
     safe = _SPECIAL.sub(r"\\\1", escape(line, quote=False))
     if not _NUMBER.match(line):
         safe = _FIRST.sub(r"\1\\\2", safe)
-    return _LINKED.sub(lambda found: f"{found[0]}{_BREAK}", safe)
+    return _LINKED.sub(lambda match: f"{match[0]}{_BREAK}", safe)

@@ -20,12 +20,12 @@ def summary_html(summary: Summary) -> str:
     """The same as a terminal shows first: the result, the facts, the most important tables, the warnings."""
     from karat.document.run import document
 
-    made = document(summary)
-    blocks = [block for section in made.sections for block in section.blocks]
+    report = document(summary)
+    blocks = [block for section in report.sections for block in section.blocks]
     first = [block for block in blocks if isinstance(block, (Table, Note)) and block.brief]
-    facts = " · ".join(f"{term}: {value}" for term, value in made.facts)
-    title = f"{made.name} {made.run} ({made.status})"
-    return _page(title, [*made.verdicts, facts], first, made.warnings)
+    facts = " · ".join(f"{term}: {value}" for term, value in report.facts)
+    title = f"{report.name} {report.run} ({report.status})"
+    return _page(title, [*report.verdicts, facts], first, report.warnings)
 
 
 def comparison_html(comparison: Comparison) -> str:

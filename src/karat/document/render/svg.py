@@ -196,10 +196,10 @@ class _Drawing:
         self._heading(panel.title)
         self.y += 8
         points = [point for curve in panel.curves for point in curve.points if curve.form != "reference"]
-        across = _Scale(panel.x, [end for one in points for end in (one.x, one.left, one.right)],
+        across = _Scale(panel.x, [end for point in points for end in (point.x, point.left, point.right)],
                         self._left, self._left + _PLOT)  # fmt: skip
         top, bottom = self.y, self.y + panel.height
-        up = _Scale(panel.y, [end for one in points for end in (one.y, one.low, one.high)], bottom, top)
+        up = _Scale(panel.y, [end for point in points for end in (point.y, point.low, point.high)], bottom, top)
         for tick, text in zip(up.ticks, up.texts, strict=True):
             self.path(f"M{_at(self._left)} {_at(up(tick))}h{_PLOT}", self._ink.grid)
             self.text(self._left - 8, up(tick) + 4, text, anchor="end", size=_SMALL)

@@ -246,8 +246,8 @@ class _Grid:
                 narrow = max(min(value, _NARROWEST), value + room)
                 room += value - narrow
                 self.widths[at] = (narrow, beside)
-        rest = width - _INDENT - (self._sum() - self.widths[0][0])
-        self.widths[0] = (max(2, min(self.widths[0][0], rest)), 0)
+        space = width - _INDENT - (self._sum() - self.widths[0][0])
+        self.widths[0] = (max(2, min(self.widths[0][0], space)), 0)
         self.total = self._sum()
 
     def _sum(self) -> int:
@@ -287,7 +287,7 @@ def _texts(cell: Cell) -> tuple[str, str]:
 
 def _wrap(text: str, width: int) -> list[str]:
     """Lines of limited width, broken between words, and never inside an interval."""
-    words = _INTERVAL.sub(lambda found: found[0].replace(" ", "\x00"), text).split()
+    words = _INTERVAL.sub(lambda match: match[0].replace(" ", "\x00"), text).split()
     return _lines([word.replace("\x00", " ") for word in words], width)
 
 
@@ -305,10 +305,10 @@ def _lines(words: Iterable[str], width: int) -> list[str]:
 def _words(words: Iterable[str], width: int) -> Iterator[str]:
     """The words; those longer than a line are split."""
     for word in words:
-        rest = word
-        while formats.width(rest) > width:
-            piece = formats.cut(rest, width + 1)[:-1] or rest[:1]
+        tail = word
+        while formats.width(tail) > width:
+            piece = formats.cut(tail, width + 1)[:-1] or tail[:1]
             yield piece
-            rest = rest[len(piece) :]
-        if rest:
-            yield rest
+            tail = tail[len(piece) :]
+        if tail:
+            yield tail

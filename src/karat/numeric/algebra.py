@@ -163,8 +163,8 @@ def _combine(step: Step, forms: Sequence[Form], setting: Setting) -> Form | None
     if step.operation == "greater":
         return Form((*left.sides, *right.sides))
     exponent = _integer(step.arguments[1]) if step.operation == "exp" else None
-    found = combine(step.operation, left.sides[0], right.sides[0], exponent)
-    return None if found is None else Form((found,))
+    combined = combine(step.operation, left.sides[0], right.sides[0], exponent)
+    return None if combined is None else Form((combined,))
 
 
 def combine(operation: str, left: Rational, right: Rational, exponent: int | None = None) -> Rational | None:
@@ -203,10 +203,10 @@ def _value(function: Rational) -> int:
 
 def _integer(argument: Argument) -> int | None:
     """The literal exponent if it is an integer of at most `MAX_EXPONENT`."""
-    found = read_literal(argument.text) if argument.kind == "number" else None
-    if found is None or abs(found.exact) > MAX_EXPONENT or found.exact != found.exact.to_integral_value():
+    number = read_literal(argument.text) if argument.kind == "number" else None
+    if number is None or abs(number.exact) > MAX_EXPONENT or number.exact != number.exact.to_integral_value():
         return None
-    return int(found.exact)
+    return int(number.exact)
 
 
 def _argument(argument: Argument, forms: Sequence[Form], setting: Setting) -> Form:
@@ -214,9 +214,9 @@ def _argument(argument: Argument, forms: Sequence[Form], setting: Setting) -> Fo
     if argument.kind == "reference" and argument.index is not None:
         return forms[argument.index]
     if argument.kind == "number":
-        found = read_literal(argument.text)
-        if found is not None:
-            return Form((literal(found.exact, setting),))
+        number = read_literal(argument.text)
+        if number is not None:
+            return Form((literal(number.exact, setting),))
     if argument.kind == "cell":
         cell = one_cell(setting.table, argument.text, argument.column or "")
         if not isinstance(cell, ExecutionError):
@@ -248,8 +248,8 @@ def _row(step: Step, setting: Setting) -> Form:
 
 
 def _written(argument: Argument) -> bytes:
-    found = read_literal(argument.text) if argument.kind == "number" else None
+    number = read_literal(argument.text) if argument.kind == "number" else None
     shown: Any = (argument.kind, argument.text, argument.column, argument.index)
-    if found is not None:
-        shown = named(found.exact)[:2]
+    if number is not None:
+        shown = named(number.exact)[:2]
     return blake2b(repr(shown).encode("utf-8", "surrogatepass"), digest_size=32).digest()

@@ -227,5 +227,5 @@ def _filled(circuit: Circuit, table: Table | None) -> Circuit | None:
 def table_value(step: Step, operation: str, table: Table | None) -> float | None:
     """The result of a table operation on the step's row; None if the row has no number."""
     alone = Step(operation, step.arguments, operation)
-    found = execute(Program(text="", tokens=(), steps=(alone,)), table)
-    return found if isinstance(found, float) else None
+    value = execute(Program(text="", tokens=(), steps=(alone,)), table)
+    return value if isinstance(value, float) else None

@@ -381,8 +381,8 @@ def _other_gold(turn: TurnFacts, _history: Sequence[TurnFacts]) -> Evidence | No
         value = parse_value(form)
         if value is None or (golden is not None and near(golden, value.number)):
             continue
-        found = match(form, turn.actual, declared_unit=turn.unit if isinstance(turn.unit, str) else None, printed=form)
-        if found.right or found.declared or found.printed:
+        result = match(form, turn.actual, declared_unit=turn.unit if isinstance(turn.unit, str) else None, printed=form)
+        if result.right or result.declared or result.printed:
             return {**evidence, "answer_is": which}
     return None
 
@@ -468,7 +468,7 @@ def _stopped_early(turn: TurnFacts, _history: Sequence[TurnFacts]) -> Evidence |
             return {"step": at, **evidence}
     if _changed(circuit):
         return None
-    return next((found for slot in circuit.named if (found := _is_slot(slots[slot], turn)) is not None), None)
+    return next((hit for slot in circuit.named if (hit := _is_slot(slots[slot], turn)) is not None), None)
 
 
 def _is_slot(value: object, turn: TurnFacts) -> Evidence | None:
@@ -574,7 +574,7 @@ def _own_program(turn: TurnFacts, history: Sequence[TurnFacts]) -> tuple[float, 
     """
     if turn.stated is None or turn.program is None:
         return None
-    earlier = [(each.program, each.expected, each.actual) for each in history]
+    earlier = [(past.program, past.expected, past.actual) for past in history]
     table = turn.document.table if turn.document is not None else None
     unit = turn.unit if isinstance(turn.unit, str) else None
     chain = compare_programs(
@@ -591,14 +591,14 @@ def _own_program(turn: TurnFacts, history: Sequence[TurnFacts]) -> tuple[float, 
 
 def _own_operand(turn: TurnFacts, history: Sequence[TurnFacts]) -> Evidence | None:
     """The agent's own program has the golden operations, but other numbers."""
-    found = _own_program(turn, history)
-    return {"program": _shown(turn.stated)} if found and found[0] == 1.0 and found[1:] != (1.0, 1.0) else None
+    scores = _own_program(turn, history)
+    return {"program": _shown(turn.stated)} if scores and scores[0] == 1.0 and scores[1:] != (1.0, 1.0) else None
 
 
 def _own_operation(turn: TurnFacts, history: Sequence[TurnFacts]) -> Evidence | None:
     """The agent's own program has all golden numbers, but other operations."""
-    found = _own_program(turn, history)
-    return {"program": _shown(turn.stated)} if found and found[0] < 1.0 and found[1] == 1.0 else None
+    scores = _own_program(turn, history)
+    return {"program": _shown(turn.stated)} if scores and scores[0] < 1.0 and scores[1] == 1.0 else None
 
 
 def _repeats_earlier(turn: TurnFacts, history: Sequence[TurnFacts]) -> Evidence | None:

@@ -50,17 +50,17 @@ class Document:
         Numbers with a minus or in brackets are also listed by absolute value, because tables are often damaged
         there. A percentage is listed as written and as a share.
         """
-        found: dict[float, Place] = {}
+        places: dict[float, Place] = {}
         for value, place in _numbers_of_table(self.table):
-            found.setdefault(value, place)
-            if len(found) >= MAX_NUMBERS:
-                return found
+            places.setdefault(value, place)
+            if len(places) >= MAX_NUMBERS:
+                return places
         for value, at in self._in_text:
-            if value not in found:
-                found[value] = Place(at=at)
-                if len(found) >= MAX_NUMBERS:
-                    return found
-        return found
+            if value not in places:
+                places[value] = Place(at=at)
+                if len(places) >= MAX_NUMBERS:
+                    return places
+        return places
 
     @cached_property
     def _in_text(self) -> list[tuple[float, int]]:
@@ -155,12 +155,12 @@ def _cells(table: Table | None) -> Iterator[tuple[str, str, Any]]:
 def _in_text(text: str) -> list[tuple[float, int]]:
     """Each number with its position."""
     numbers = []
-    for found in _NUMBER.finditer(text):
-        start, end = found.span()
+    for match in _NUMBER.finditer(text):
+        start, end = match.span()
         before, behind = text[max(0, start - 4) : start], text[end : end + 2]
         if behind[:1].isalpha() or before[-1:].isalnum() or before[-1:] in _CUT_OFF:
             continue
-        digits = found[0]
+        digits = match[0]
         pieces = [digits] if "," not in digits or _THOUSANDS.fullmatch(digits) else digits.split(",")
         minus = before.rstrip(" $")[-1:] in _MINUS
         share = "%" in behind and behind.strip()[0] == "%"

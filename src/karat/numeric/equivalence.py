@@ -90,8 +90,8 @@ def _inline(inlined: dict[str, Rational], numbers: Sequence[Decimal], function: 
 def _numbers(value: Any) -> list[Decimal]:
     """The answer as exact numbers: as given, and rounded as in the data sets."""
     if isinstance(value, str):
-        found = read_literal(value)
-        return [] if found is None else [found.exact]
+        number = read_literal(value)
+        return [] if number is None else [number.exact]
     digits = written(value)
     if not digits or not abs(float(digits)) < 1e300:
         return []

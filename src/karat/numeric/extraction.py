@@ -62,12 +62,12 @@ def stated(
         if inside is None or inside.answer is None:
             return Stated(answer, unit, program or None, "reply", None)
         return Stated(inside.answer, unit or inside.unit, program or inside.program, inside.how, inside.span)
-    found = (take or extract)(text)
-    unit, program = unit or found.unit, program or found.program
+    extracted = (take or extract)(text)
+    unit, program = unit or extracted.unit, program or extracted.program
     words = text.strip()
-    if found.answer is None and found.span is None and words:
+    if extracted.answer is None and extracted.span is None and words:
         return Stated(words[:_LONGEST], unit, program, "none", None)
-    return Stated(found.answer, unit, program, found.how, found.span)
+    return Stated(extracted.answer, unit, program, extracted.how, extracted.span)
 
 
 def extract(text: str, how: How = "json", pattern: str | None = None) -> Extracted:
@@ -94,10 +94,10 @@ def extract(text: str, how: How = "json", pattern: str | None = None) -> Extract
     Extracted(answer='10.5 million', unit=None, program=None, how='last_number', span=(22, 34))
     """
     if how == "regex":
-        found = deque(_compiled(pattern).finditer(text), maxlen=1)
-        if not found:
+        matches = deque(_compiled(pattern).finditer(text), maxlen=1)
+        if not matches:
             return Extracted(None, None, None, "regex", None)
-        last = found[0]
+        last = matches[0]
         named = last.groupdict()
         group: str | int = "answer" if "answer" in named else 1 if last.re.groups and not named else 0
         span = last.span(group)
@@ -132,25 +132,25 @@ _NUMBER = re.compile(
 
 
 def _last_number(text: str) -> Extracted:
-    for found in reversed(list(_NUMBER.finditer(text))):
-        if parse_value(found[0]) is not None:
-            return Extracted(found[0], None, None, "last_number", found.span())
+    for match in reversed(list(_NUMBER.finditer(text))):
+        if parse_value(match[0]) is not None:
+            return Extracted(match[0], None, None, "last_number", match.span())
     return Extracted(None, None, None, "last_number", None)
 
 
 def _from_json(text: str) -> Extracted:
     starts, ends = _fences(text)
     best: tuple[tuple[bool, bool, int], dict[str, object], int] | None = None
-    for found, start, end in _objects(text):
+    for fields, start, end in _objects(text):
         block = bisect_right(starts, start) - 1
-        answers = "answer" in found
+        answers = "answer" in fields
         rank = (answers, answers and block >= 0 and end <= ends[block], start)
         if best is None or rank > best[0]:
-            best = (rank, found, end)
+            best = (rank, fields, end)
     if best is None:
         return Extracted(None, None, None, "json", None)
-    (_, _, start), found, end = best
-    answer, unit, program = (_text(found.get(key), text[start:end], key) for key in ("answer", "unit", "program"))
+    (_, _, start), fields, end = best
+    answer, unit, program = (_text(fields.get(key), text[start:end], key) for key in ("answer", "unit", "program"))
     return Extracted(answer, unit, program, "json", (start, end))
 
 
@@ -173,7 +173,7 @@ def _objects(text: str) -> Iterator[tuple[dict[str, object], int, int]]:
     while left > 0 and (opening := _OPENING.search(text, at)):
         start = opening.start()
         try:
-            found, end = _AS_WRITTEN.raw_decode(text, start)
+            fields, end = _AS_WRITTEN.raw_decode(text, start)
         except json.JSONDecodeError as error:
             at = start + 1
             far = len(text) if error.msg.startswith("Unterminated") else error.pos
@@ -182,7 +182,7 @@ def _objects(text: str) -> Iterator[tuple[dict[str, object], int, int]]:
             at = start + 1
             left -= len(text)
         else:
-            yield {str(key).casefold(): value for key, value in found.items()}, start, end
+            yield {str(key).casefold(): value for key, value in fields.items()}, start, end
             at = end
 
 
@@ -191,7 +191,7 @@ def _text(value: object, source: str, key: str) -> str | None:
     if value is None or isinstance(value, str):
         return value
     try:
-        usual = {name.casefold(): one for name, one in _USUAL.decode(source).items()}
+        usual = {name.casefold(): item for name, item in _USUAL.decode(source).items()}
         return json.dumps(usual[key])
     except ValueError:  # a number with more digits than Python reads
         return json.dumps(value)

@@ -72,7 +72,7 @@ def doubts(turns: Sequence[GoldenTurn], *, text: str = "", table: Table | None =
     page = _Page(text, table)
     history: list[tuple[Program | str, float | str | None]] = []
     excused: set[Decimal] = set()  # numbers that questions name or earlier turns computed
-    found = []
+    by_turn = []
     for turn in turns:
         program = parse_program(turn.program) if turn.program is not None else None
         excused.update(_in_text(turn.question))
@@ -81,8 +81,8 @@ def doubts(turns: Sequence[GoldenTurn], *, text: str = "", table: Table | None =
             of_turn += [*_executed(turn, program, history, table), *_operands(program, excused, page)]
             excused.update(_computed(turn, program))
         history.append((program or "", turn.executed))
-        found.append(of_turn)
-    return found
+        by_turn.append(of_turn)
+    return by_turn
 
 
 def agreement(executed: object, printed: str) -> Literal["same", "sign", "differs"] | None:
@@ -207,7 +207,7 @@ class _Page:
 
 
 def _operands(program: Program, excused: Set[Decimal], page: _Page) -> Iterator[Doubt]:
-    found: dict[str, dict[str, dict[str, object]]] = {}
+    by_reason: dict[str, dict[str, dict[str, object]]] = {}
     for argument in _literals(program):
         # The number, and, if written in percent, its percentage.
         number = Decimal(repr(argument.value))
@@ -219,8 +219,8 @@ def _operands(program: Program, excused: Set[Decimal], page: _Page) -> Iterator[
             if cell is not None:
                 reason, evidence = name, evidence | cell._asdict() | {"value": float(cell.value)}
                 break
-        found.setdefault(reason, {})[argument.text] = evidence
-    yield from (Doubt(reason, {"operands": list(of_it.values())[:_MOST_SHOWN]}) for reason, of_it in found.items())
+        by_reason.setdefault(reason, {})[argument.text] = evidence
+    yield from (Doubt(reason, {"operands": list(of_it.values())[:_MOST_SHOWN]}) for reason, of_it in by_reason.items())
 
 
 def _literals(program: Program) -> Iterator[Argument]:
@@ -247,16 +247,16 @@ _NUMBER = re.compile(r"(?<![\w.])(?:[0-9][0-9,]*(?:\.[0-9]+)?|\.[0-9]+)(\s?%)?",
 
 def _in_text(text: str) -> Iterator[Decimal]:
     """The numbers of a text without signs, in figures or in words; a percentage also as a share."""
-    for found in _NUMBER.finditer(text):
-        digits = found[0].rstrip("% \n\t").replace(",", "")
+    for match in _NUMBER.finditer(text):
+        digits = match[0].rstrip("% \n\t").replace(",", "")
         if len(digits) <= 30:
             number = Decimal(digits)
             yield number.normalize(_EXACT)
-            if found[1]:
+            if match[1]:
                 yield number.scaleb(-2).normalize(_EXACT)
     for tens, unit, small in _WORD.findall(text.lower()):
-        whole = 10 * _TENS.index(tens) + 20 if tens else _SMALL.index(small)
-        yield Decimal(whole + (_SMALL.index(unit) if unit else 0)).normalize(_EXACT)
+        value = 10 * _TENS.index(tens) + 20 if tens else _SMALL.index(small)
+        yield Decimal(value + (_SMALL.index(unit) if unit else 0)).normalize(_EXACT)
 
 
 def _cells(table: Table | None) -> Iterator[tuple[str, str, Any]]:

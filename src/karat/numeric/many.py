@@ -227,14 +227,14 @@ def _of_any(values: Values, *, all_text: bool) -> Columns:
     others = [] if all_text else [at for at, x in enumerate(values) if not isinstance(x, str)]
     for first in range(0, len(texts), _MANY):
         at = texts[first : first + _MANY]
-        _read_texts(columns, np.asarray(at), [values[one] for one in at])
-    for one in others:
-        found = parse_value(values[one])
-        if found is None:
+        _read_texts(columns, np.asarray(at), [values[row] for row in at])
+    for row in others:
+        value = parse_value(values[row])
+        if value is None:
             continue
-        columns.number[one] = found.number
-        columns.boolean[one] = NO_BOOLEAN if found.boolean is None else found.boolean
-        columns.decimals[one] = SHORTEST
+        columns.number[row] = value.number
+        columns.boolean[row] = NO_BOOLEAN if value.boolean is None else value.boolean
+        columns.decimals[row] = SHORTEST
     return columns
 
 
@@ -249,20 +249,20 @@ def _read_texts(columns: Columns, at: NDArray[np.intp], texts: list[str]) -> Non
         left = np.flatnonzero(~short.fine).tolist()
     if not left:
         return
-    number = np.array([plain(texts[one]) for one in left])
+    number = np.array([plain(texts[index]) for index in left])
     is_plain = ~np.isnan(number)
     where = at[left]
     columns.number[where[is_plain]] = number[is_plain]
-    columns.decimals[where[is_plain]] = [_decimals(texts[left[one]]) for one in np.flatnonzero(is_plain).tolist()]
-    for one in np.flatnonzero(~is_plain).tolist():
-        row, text = int(where[one]), texts[left[one]]
-        found = spelled(text)
-        if found is None:
+    columns.decimals[where[is_plain]] = [_decimals(texts[left[index]]) for index in np.flatnonzero(is_plain).tolist()]
+    for index in np.flatnonzero(~is_plain).tolist():
+        row, text = int(where[index]), texts[left[index]]
+        parts = spelled(text)
+        if parts is None:
             columns.boolean[row] = BOOLEANS.get(" ".join(text.split()).lower(), NO_BOOLEAN)
-        elif not math.isinf(found.number):
-            columns.number[row] = found.number
-            columns.power[row] = found.power
-            columns.decimals[row] = _decimals(found.digits)
+        elif not math.isinf(parts.number):
+            columns.number[row] = parts.number
+            columns.power[row] = parts.power
+            columns.decimals[row] = _decimals(parts.digits)
 
 
 def _decimals(digits: str) -> int:
@@ -311,16 +311,16 @@ def match_many(
     sizes = {n, a.number.size, forms.number.size, n if units is None else len(units)}
     if len(sizes) != 1:
         raise ValueError(f"expected, actual, declared_unit and printed: must have one length, got {sorted(sizes)}")
-    found = {name: np.empty(n, dtype=object if name == "unreadable" else np.bool_) for name in _MATCHES}
+    arrays = {name: np.empty(n, dtype=object if name == "unreadable" else np.bool_) for name in _MATCHES}
     with np.errstate(over="ignore", invalid="ignore"):  # NaN and overflows match nothing
         for first in range(0, n, _AT_ONCE):
             part = slice(first, first + _AT_ONCE)
             declared = units[part] if units else declared_unit
             golden = e.part(part)
             rows = _compare(golden, a.part(part), golden if forms is e else forms.part(part), declared)
-            for name, array in found.items():
+            for name, array in arrays.items():
                 array[part] = rows[name]
-    return found
+    return arrays
 
 
 def _compare(e: Columns, a: Columns, forms: Columns, units: Units) -> dict[str, NDArray[Any]]:
@@ -330,15 +330,15 @@ def _compare(e: Columns, a: Columns, forms: Columns, units: Units) -> dict[str, 
     same = (e.boolean != NO_BOOLEAN) & (e.boolean == a.boolean)
     right = numerical | same
     # Compared as text only if unreadable: otherwise the same text is the same value.
-    found = np.zeros(e.number.size, dtype=np.bool_)
-    for one in np.flatnonzero(~(e.readable & a.readable)).tolist():
-        found[one] = same_text(e.raw[one], a.raw[one])
+    alike = np.zeros(e.number.size, dtype=np.bool_)
+    for row in np.flatnonzero(~(e.readable & a.readable)).tolist():
+        alike[row] = same_text(e.raw[row], a.raw[row])
     return {
         "numerical": numerical,
         "soft": close(e.number, a.number),
         "unit_agnostic": numerical | scaled(e.number, a.number),
         "sign_agnostic": without_sign,
-        "general": right | _bare(e, a) | found,
+        "general": right | _bare(e, a) | alike,
         "exact": _same_at_five(e.number, a.number) | same,
         "scale_and_sign": without_sign | scaled(x, y),
         "declared": right if units is None else _declared(e, a, forms, units) | same,
@@ -355,8 +355,8 @@ def _same_at_five(e: Floats, a: Floats) -> Bools:
     if at.size:
         x, y = e[at] * 1e5, a[at] * 1e5
         same[at] = np.rint(x) == np.rint(y)
-        for one in at[_tied(x) | _tied(y)].tolist():
-            same[one] = round(float(e[one]), 5) == round(float(a[one]), 5)
+        for row in at[_tied(x) | _tied(y)].tolist():
+            same[row] = round(float(e[row]), 5) == round(float(a[row]), 5)
     return same
 
 
@@ -366,14 +366,14 @@ def _tied(x: Floats) -> Bools:
 
 def _bare(e: Columns, a: Columns) -> Bools:
     """The bare number of a percentage compared with a number that is not a percentage."""
-    found = np.zeros(e.number.size, dtype=np.bool_)
+    bare = np.zeros(e.number.size, dtype=np.bool_)
     e_percent, a_percent = e.power == _PERCENT, a.power == _PERCENT
     at = np.flatnonzero(e_percent != a_percent)
     if at.size:
         x = np.where(e_percent[at], 100 * e.number[at], e.number[at])
         y = np.where(a_percent[at], 100 * a.number[at], a.number[at])
-        found[at] = near(x, y) & np.isfinite(x)
-    return found
+        bare[at] = near(x, y) & np.isfinite(x)
+    return bare
 
 
 def _declared(e: Columns, a: Columns, forms: Columns, units: str | Sequence[str | None]) -> Bools:
@@ -393,20 +393,20 @@ _TENS = np.array([10.0**power for power in range(max(POWERS.values()) + 1)])
 
 def _printed(forms: Columns, a: Columns) -> Bools:
     """`prints_as`, called only where float64 cannot decide on which side of half a last decimal the answer is."""
-    found: Bools = (forms.number == a.number) | ((forms.boolean != NO_BOOLEAN) & (forms.boolean == a.boolean))
+    printed: Bools = (forms.number == a.number) | ((forms.boolean != NO_BOOLEAN) & (forms.boolean == a.boolean))
     off = abs(a.number - forms.number)
     open_, decimals = _shortest_decimals(forms, off)
-    at = np.flatnonzero(~found & np.isfinite(off) & ~open_)
+    at = np.flatnonzero(~printed & np.isfinite(off) & ~open_)
     step = np.power(10.0, np.clip(decimals[at] - forms.power[at], -330, 330))
     halves = off[at] * step - 0.5
     unsure = 1e-6 + 8 * np.finfo(np.float64).eps * np.maximum(abs(a.number[at]), abs(forms.number[at])) * step
-    found[at[halves < -unsure]] = True
-    for one in [*at[~(abs(halves) > unsure)].tolist(), *np.flatnonzero(open_).tolist()]:
-        form = forms.raw[one]
-        actual = a.raw[one]
+    printed[at[halves < -unsure]] = True
+    for row in [*at[~(abs(halves) > unsure)].tolist(), *np.flatnonzero(open_).tolist()]:
+        form = forms.raw[row]
+        actual = a.raw[row]
         value = parse_value(actual)
-        found[one] = value is not None and prints_as(form, parse_value(form), value)
-    return found
+        printed[row] = value is not None and prints_as(form, parse_value(form), value)
+    return printed
 
 
 def _shortest_decimals(forms: Columns, off: Floats) -> tuple[Bools, NDArray[np.int64]]:

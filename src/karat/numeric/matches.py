@@ -178,8 +178,8 @@ def prints_as(form: object, p: Value | None, a: Value) -> bool:
     try:
         stated = Decimal(parts.digits if parts else repr(p.number))
         step = stated if parts else (stated.normalize() if stated % 1 else Decimal(1))
-        found = _EXACT.scaleb(Decimal(repr(a.number)), -(parts.power if parts else 0))
-        return bool(_EXACT.quantize(found, step) == stated)
+        number = _EXACT.scaleb(Decimal(repr(a.number)), -(parts.power if parts else 0))
+        return bool(_EXACT.quantize(number, step) == stated)
     except InvalidOperation:  # more decimals than any float64 has: nothing is rounded away
         return False
 
@@ -218,7 +218,7 @@ def null_answers(golden: Sequence[object], conversations: Sequence[Hashable]) ->
     """
     if len(golden) != len(conversations):
         raise ValueError(f"conversations: must be as many as golden answers, {len(golden)}, got {len(conversations)}")
-    values = [parse_value(each) for each in golden]
+    values = [parse_value(answer) for answer in golden]
     return {
         "zero": [0.0] * len(values),
         "one": [1.0] * len(values),

@@ -172,9 +172,9 @@ class _Run:
         if self._rows is None:
             return ExecutionError("unknown_row", "there is no readable table")
         if "#" in first:
-            found = self._reference(first)
-            if isinstance(found, ExecutionError):
-                return found
+            error = self._reference(first)
+            if isinstance(error, ExecutionError):
+                return error
         elif first not in self._rows:
             return ExecutionError("unknown_row", f"no row is called {first[:40]!r}")
         else:
@@ -287,7 +287,7 @@ def _symbols(step: OfficialStep) -> list[str]:
 
 def _backward(steps: Sequence[OfficialStep | None], symbols: set[str]) -> list[OfficialStep] | None:
     """The steps, if each uses only these symbols and refers only to steps before it."""
-    found = []
+    checked = []
     for at, step in enumerate(steps):
         if step is None or not symbols.issuperset(_symbols(step)):
             return None
@@ -296,8 +296,8 @@ def _backward(steps: Sequence[OfficialStep | None], symbols: set[str]) -> list[O
                 index = step_index(argument.strip("#")) if "#" in argument else -1
                 if index is None or "#" in argument.strip("#") or index >= at:
                     return None
-        found.append(step)
-    return found
+        checked.append(step)
+    return checked
 
 
 class _Reading:
@@ -313,7 +313,7 @@ class _Reading:
         """The function of the last step."""
         at = len(self._steps) - 1
         form = self._form(at)
-        high = any(side.degree > MAX_DEGREE for found in self._forms.values() if found for side in found.sides)
+        high = any(side.degree > MAX_DEGREE for known in self._forms.values() if known for side in known.sides)
         if form is None or form == _UNDEFINED or not (high or self._undefined):
             return form
         return Form((), self._structure(at, {}))
@@ -343,9 +343,9 @@ class _Reading:
             return Form((*left.sides, *right.sides))
         if step.operation == "divide" and not left.sides[0].above and not right.sides[0].above:
             return _UNDEFINED
-        found = combine(step.operation, left.sides[0], right.sides[0])
-        self._undefined = self._undefined or found is None
-        return Form((found or _NOTHING,))
+        combined = combine(step.operation, left.sides[0], right.sides[0])
+        self._undefined = self._undefined or combined is None
+        return Form((combined or _NOTHING,))
 
     def _argument(self, text: str) -> Form | None:
         if "#" not in text:

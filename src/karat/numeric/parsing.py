@@ -106,15 +106,15 @@ class _Yard:
     ) -> Argument:
         """The value of the whole formula."""
         operand_next = True
-        for each in tokens:
-            if isinstance(each, str):
-                if each == "%" and not operand_next:
+        for item in tokens:
+            if isinstance(item, str):
+                if item == "%" and not operand_next:
                     self._percent()
                 else:
-                    self._operator(each, operand_next=operand_next)
+                    self._operator(item, operand_next=operand_next)
                     operand_next = True
             elif operand_next:
-                operand = argument_of(each.text) if isinstance(each, _Number) else each
+                operand = argument_of(item.text) if isinstance(item, _Number) else item
                 self._operands.append(operand.argument if isinstance(operand, Bracketed) else operand)
                 operand_next = False
             else:
@@ -518,13 +518,13 @@ def read_json(text: str) -> Program:
     """The plan or token list in a JSON text; text that is not JSON is read as a program."""
     if len(text) <= MAX_PLAN:
         try:
-            found = json.loads(text)
+            parsed = json.loads(text)
         except (ValueError, RecursionError):
             return read_text(text)
-        if isinstance(found, Mapping) or (isinstance(found, list) and found and isinstance(found[0], Mapping)):
-            return read_plan(found, text)
-        if isinstance(found, list):
-            return read_tokens(found)
+        if isinstance(parsed, Mapping) or (isinstance(parsed, list) and parsed and isinstance(parsed[0], Mapping)):
+            return read_plan(parsed, text)
+        if isinstance(parsed, list):
+            return read_tokens(parsed)
     return read_text(text)
 
 
@@ -626,21 +626,21 @@ class _Planner:
             if type(turn) is int:
                 return Argument(f"turn {turn}", "history", index=turn)
             given = _first(given, (*_VALUES, "row"))
-        if isinstance(given, str) and (found := _NAMED.fullmatch(given.strip())):
-            number = int(found["number"])
-            if found["prev"]:
+        if isinstance(given, str) and (match := _NAMED.fullmatch(given.strip())):
+            number = int(match["number"])
+            if match["prev"]:
                 return self._reference(-1 - number)
-            return self._reference(number) if found["step"] else self._at(number, given)
+            return self._reference(number) if match["step"] else self._at(number, given)
         text = _shown(given)
         literal = read_literal(text)
         return Argument(text, "name") if literal is None else Argument(text, "number", literal.number)
 
     def _reference(self, to: Any) -> Argument:
-        if isinstance(to, str) and (found := _NAMED.fullmatch(to.strip())):
-            number = int(found["number"])
-            if found["place"]:
+        if isinstance(to, str) and (match := _NAMED.fullmatch(to.strip())):
+            number = int(match["number"])
+            if match["place"]:
                 return self._at(number, to)
-            to = -1 - number if found["prev"] else number
+            to = -1 - number if match["prev"] else number
         if type(to) is int and to < 0:
             return Argument(f"step {_shown(to)}", "history", index=to)
         return self._results.get(_shown(to), Argument(f"step {_shown(to)[:40]}", "reference"))

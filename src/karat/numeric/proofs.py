@@ -34,10 +34,10 @@ class Proof:
 
     def as_dict(self) -> dict[str, object]:
         """The proof as plain data, sufficient to compute it again."""
-        each = zip(self.turns, self.replaced, self.by, strict=True)
+        rows = zip(self.turns, self.replaced, self.by, strict=True)
         return {
             "turns": list(self.turns),
-            "substitutions": [{"turn": turn, "golden": golden, "answer": answer} for turn, golden, answer in each],
+            "substitutions": [{"turn": turn, "golden": golden, "answer": answer} for turn, golden, answer in rows],
             "program": self.program,
             "result": self.result,
             "reading": self.reading,
@@ -105,7 +105,7 @@ def _slots(circuit: Circuit, part: Circuit) -> Iterator[int]:
     """The slots of the part in the circuit: steps written like its last one, or literals of its value."""
     if part.computes:
         key = part.keys[part.root]
-        yield from (slot for slot, each in enumerate(circuit.keys) if each == key)
+        yield from (slot for slot, other in enumerate(circuit.keys) if other == key)
     else:
         key = literal_key(part.values[part.root])
         yield from (slot for slot in circuit.named if circuit.keys[slot] == key)
@@ -113,17 +113,17 @@ def _slots(circuit: Circuit, part: Circuit) -> Iterator[int]:
 
 def _proof(turn: TurnFacts, circuit: Circuit, readings: Sequence[Reading], some: Sequence[_Earlier]) -> Proof | None:
     given: dict[int, float] = {}
-    for each in some:
-        given.update(dict.fromkeys(each.slots, each.answer))
+    for earlier in some:
+        given.update(dict.fromkeys(earlier.slots, earlier.answer))
     result = circuit.value(given=given)
     if result is None:
         return None
     for reading in readings:
         if near(result, reading.number):
             return Proof(
-                turns=tuple(each.turn for each in some),
-                replaced=tuple(each.golden for each in some),
-                by=tuple(each.answer for each in some),
+                turns=tuple(earlier.turn for earlier in some),
+                replaced=tuple(earlier.golden for earlier in some),
+                by=tuple(earlier.answer for earlier in some),
                 program=turn.program if isinstance(turn.program, str) else read_program(turn.program).text,
                 result=result,
                 reading=reading.by,

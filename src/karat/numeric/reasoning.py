@@ -47,24 +47,24 @@ class Shares(NamedTuple):
 
 def named_operations(names: Iterable[str]) -> list[str]:
     """The basic operations of a list of names, in order, with `percentage` and `percentage_change` written out."""
-    found: list[str] = []
+    operations: list[str] = []
     for name in names:
         word = name.strip().lower()
-        found.extend(PERCENTAGES.get(word, (word,)))
-        if len(found) >= MOST_OPERATIONS:
+        operations.extend(PERCENTAGES.get(word, (word,)))
+        if len(operations) >= MOST_OPERATIONS:
             break
-    return found
+    return operations
 
 
 def step_operations(steps: Iterable[Step]) -> list[str]:
     """The operations of a prediction's steps; for a plan's percentages, only those that count."""
-    found: list[str] = []
+    operations: list[str] = []
     for step in steps:
         if step.operation != "multiply" or step.written not in PERCENTAGES:
-            found.append(step.operation)
+            operations.append(step.operation)
         elif step.written == "percentage":
-            found.append(_PERHAPS)
-    return found
+            operations.append(_PERHAPS)
+    return operations
 
 
 def operations_attempted(program: Program) -> int | None:
@@ -83,14 +83,14 @@ def settled(predicted: Sequence[str], golden: Sequence[str]) -> list[str]:
     if _PERHAPS not in predicted:
         return list(predicted)
     remaining = golden.count("multiply") - predicted.count("multiply")
-    found = []
+    operations = []
     for operation in predicted:
         if operation != _PERHAPS:
-            found.append(operation)
+            operations.append(operation)
         elif remaining > 0:
-            found.append("multiply")
+            operations.append("multiply")
             remaining -= 1
-    return found
+    return operations
 
 
 def operation_shares(golden: Sequence[str], predicted: Sequence[str]) -> Shares:
@@ -167,9 +167,9 @@ def _of_text(text: str) -> Parts:
 
 
 def _apart(program: Program, setting: Setting) -> Parts:
-    keys, whole = _keys(program, setting)
+    keys, program_key = _keys(program, setting)
     counted = tuple(range(len(program.steps)))
-    return Parts(program, keys, whole, counted, tuple(_literals(program, counted, setting.table)))
+    return Parts(program, keys, program_key, counted, tuple(_literals(program, counted, setting.table)))
 
 
 def _keys(program: Program, setting: Setting) -> tuple[tuple[Key, ...] | None, Key | None]:
@@ -180,8 +180,8 @@ def _keys(program: Program, setting: Setting) -> tuple[tuple[Key, ...] | None, K
     keys = tuple(map(_key, forms))
     if forms and program.number is None and all(s.degree <= MAX_DEGREE for form in forms for s in form.sides):
         return keys, keys[-1]
-    whole = form_of(program, setting)
-    return keys, None if whole is None else _key(whole)
+    form = form_of(program, setting)
+    return keys, None if form is None else _key(form)
 
 
 def _key(form: Form) -> Key:
@@ -249,14 +249,14 @@ class Before:
 
         An earlier answer in the program stands for the program that gave it.
         """
-        keys, whole = parts.keys, parts.whole
+        keys, program_key = parts.keys, parts.whole
         if keys is not None and self._answers_in(parts):
-            keys, whole = _keys(parts.program, self.setting)
+            keys, program_key = _keys(parts.program, self.setting)
         counted = _counted(parts.program.steps, keys, self.keys) if keys and self.keys else parts.counted
-        if keys is parts.keys and whole is parts.whole and counted == parts.counted:
+        if keys is parts.keys and program_key is parts.whole and counted == parts.counted:
             return parts
         literals = tuple(_literals(parts.program, counted, self.table))
-        return Parts(parts.program, keys, whole, counted, literals)
+        return Parts(parts.program, keys, program_key, counted, literals)
 
     def _answers_in(self, parts: Parts) -> bool:
         """Whether the program contains an earlier answer: if not, the history changes nothing."""
@@ -351,10 +351,10 @@ def compare_programs(
     chain = _reading(golden, mine, names, before.computed)
     step = chain
     if earlier:
-        whole, own = (None if parts is None else before.step(parts) for parts in (golden, mine))
-        same = whole is golden and own is mine
+        target, own = (None if parts is None else before.step(parts) for parts in (golden, mine))
+        same = target is golden and own is mine
         same = same and (mine is None or before.extracted <= before.computed)
-        step = chain if same else _reading(whole, own, names, before.computed | before.extracted)
+        step = chain if same else _reading(target, own, names, before.computed | before.extracted)
     both: dict[str, Any] = {}
     if mine is not None:
         value = _value(mine.program, table, earlier)
@@ -371,9 +371,9 @@ def _missing(source: Any) -> bool:
 
 def _names(predicted: Any) -> list[str] | None:
     """The operations of a list of names; None for a program, whose tokens have parentheses, digits or an end."""
-    if not isinstance(predicted, list | tuple) or not all(isinstance(each, str) for each in predicted):
+    if not isinstance(predicted, list | tuple) or not all(isinstance(name, str) for name in predicted):
         return None
-    if any(each.strip() == "EOF" or not each.strip().replace("_", "").isalpha() for each in predicted):
+    if any(name.strip() == "EOF" or not name.strip().replace("_", "").isalpha() for name in predicted):
         return None
     return named_operations(predicted)
 
@@ -389,11 +389,11 @@ def _reading(
         return _of_operations(operations, names)
     if mine is None:
         return {"operations": len(operations)}
-    found = _of_operations(operations, step_operations(mine.steps))
-    found["operand_recall"], found["operand_precision"] = _operands(golden, mine, produced)
-    found["partial_credit"] = _partial_credit(golden, mine)
-    found["program_match"] = None if golden.whole is None else golden.whole == mine.whole
-    return found
+    scores = _of_operations(operations, step_operations(mine.steps))
+    scores["operand_recall"], scores["operand_precision"] = _operands(golden, mine, produced)
+    scores["partial_credit"] = _partial_credit(golden, mine)
+    scores["program_match"] = None if golden.whole is None else golden.whole == mine.whole
+    return scores
 
 
 def _of_operations(golden: list[str], predicted: list[str]) -> dict[str, Any]:
@@ -435,16 +435,16 @@ def _partial_credit(golden: Parts, mine: Parts) -> float | None:
     if mine.keys is None:
         return 0.0
     have = {*mine.keys, mine.whole}
-    found = sum(key in have for key in wanted)
+    hits = sum(key in have for key in wanted)
     number = golden.program.number
-    if not found and number is not None and number.value is not None:
-        found = int(any(abs(number.value) == size for size, _ in mine.literals))
-    return found / len(wanted)
+    if not hits and number is not None and number.value is not None:
+        hits = int(any(abs(number.value) == size for size, _ in mine.literals))
+    return hits / len(wanted)
 
 
 def _value(program: Program, table: Table | None, earlier: Earlier) -> float | bool | None:
     """The prediction's result, with the agent's own answers as its history if known."""
-    history = [(each[0], each[-1]) for each in earlier]
+    history = [(turn[0], turn[-1]) for turn in earlier]
     value = execute(program, table, history)
     return None if isinstance(value, str | ExecutionError) else value
 

@@ -38,18 +38,18 @@ def row_numbers(table: Table | None, label: str) -> list[Decimal] | ExecutionErr
 
 def one_cell(table: Table | None, label: str, column: str) -> Decimal | ExecutionError:
     """The exact number of one cell, whose row and column names must match exactly once."""
-    found: list[object] = []
+    matches: list[object] = []
     if isinstance(table, Mapping):
         cells = table.get(column)
-        found = [cells[label]] if isinstance(cells, Mapping) and label in cells else []
+        matches = [cells[label]] if isinstance(cells, Mapping) and label in cells else []
     elif table:
         at = [place for place, head in enumerate(table[0]) if place > 0 and head == column]
         rows = [row for row in table[1:] if row and row[0] == label]
-        found = [row[place] for row in rows for place in at if place < len(row)]
-    if len(found) != 1:
-        return ExecutionError("unknown_row", f"{len(found)} cells are called {label[:40]!r}, {column[:40]!r}")
-    number = exact_number(found[0])
-    return ExecutionError("not_a_number", f"{str(found[0])[:40]!r} is not a number") if number is None else number
+        matches = [row[place] for row in rows for place in at if place < len(row)]
+    if len(matches) != 1:
+        return ExecutionError("unknown_row", f"{len(matches)} cells are called {label[:40]!r}, {column[:40]!r}")
+    number = exact_number(matches[0])
+    return ExecutionError("not_a_number", f"{str(matches[0])[:40]!r} is not a number") if number is None else number
 
 
 def rows_called(table: Table | None, label: str) -> list[list[object]]:
@@ -88,8 +88,8 @@ def exact_number(cell: Any) -> Decimal | None:
         return Decimal(digits) if digits and abs(float(digits)) < MOST else None
     before, bracket, after = cell.translate(_CURRENCY).partition("(")
     if before.strip() or not bracket:
-        found = read_literal(before)
-        return None if found is None else found.exact
-    inside, _, rest = after.partition(")")
-    found = read_literal(inside.strip() + rest.strip())
-    return None if found is None or inside.strip()[:1] in _SIGNS else found.exact.copy_negate()
+        literal = read_literal(before)
+        return None if literal is None else literal.exact
+    inside, _, tail = after.partition(")")
+    literal = read_literal(inside.strip() + tail.strip())
+    return None if literal is None or inside.strip()[:1] in _SIGNS else literal.exact.copy_negate()

@@ -125,15 +125,15 @@ def _of_text(text: str) -> Value | None:
     number = plain(text)
     if number == number:
         return Value(number, text=text)
-    found = spelled(text)
-    if found is None:
+    parts = spelled(text)
+    if parts is None:
         boolean = BOOLEANS.get(" ".join(text.split()).lower())
         return None if boolean is None else Value(math.nan, boolean=boolean, text=text)
-    number = found.number
+    number = parts.number
     if math.isinf(number):
         return None
-    percent = found.unit == "percent"
-    return Value(number, percent, None if percent else found.unit, None, text)
+    percent = parts.unit == "percent"
+    return Value(number, percent, None if percent else parts.unit, None, text)
 
 
 _SHORT = 24  # characters of texts to cache: they are read again and again while a turn is compared in many ways
@@ -154,10 +154,10 @@ def plain(text: str) -> float:
 
 def spelled(text: str) -> Spelled | None:
     """The parts of a text that is one number, however large, in the grammar of `parse_value`; else None."""
-    found = _GRAMMAR.fullmatch(" ".join(text.split()).replace("\u2212", "-"))
-    if found is None:
+    match = _GRAMMAR.fullmatch(" ".join(text.split()).replace("\u2212", "-"))
+    if match is None:
         return None
-    before, sign, after, digits, exponent, inner, close, outer, behind = found.groups()
+    before, sign, after, digits, exponent, inner, close, outer, behind = match.groups()
     if (inner and outer) or len(before + after + behind) > 1 or (sign == "(") != (close == ")"):
         return None
     minus = "-" if sign in {"-", "("} else ""
@@ -190,17 +190,17 @@ def decimals(value: Value) -> int | None:
 
     At least two digits stay: 1200 has -2 decimals, 100 has -1, 10 and 8 have 0. `12.5%` has 3. An exponent shifts them.
     """
-    found = spelled(value.text)
-    if found is None:
+    parts = spelled(value.text)
+    if parts is None:
         return None
-    digits, _, exponent = found.digits.lower().partition("e")
+    digits, _, exponent = parts.digits.lower().partition("e")
     if len(exponent) > 4:
         return None
-    whole, _, after = digits.lstrip("-").partition(".")
-    count = len(after) - int(exponent or 0) - found.power
+    integer, _, after = digits.lstrip("-").partition(".")
+    count = len(after) - int(exponent or 0) - parts.power
     if after:
         return count
-    bare = whole.lstrip("0")
+    bare = integer.lstrip("0")
     zeros = len(bare) - len(bare.rstrip("0"))
     return count - max(0, min(zeros, len(bare) - 2))
 
@@ -255,8 +255,8 @@ def written(x: object) -> str:
 @lru_cache(maxsize=16_384)
 def _read(text: str) -> Literal | None:
     text = text.strip()
-    if found := _CONSTANT.fullmatch(text):
-        exact = Decimal(("-" if found["minus"] else "") + found["digits"].replace(",", ""))
+    if match := _CONSTANT.fullmatch(text):
+        exact = Decimal(("-" if match["minus"] else "") + match["digits"].replace(",", ""))
         return Literal(exact, constant=True)
     if _NOT_IN_PROGRAMS.search(text):
         return None

@@ -157,17 +157,17 @@ class Conversation(Kind):
     def load(self, path: Path) -> Dataset:
         """The samples. Raises BadDataset with every bad conversation, and BadOption for a bad template."""
         template = read_template(self._options.template, self._folders(path))
-        found = self._read(path)
-        faults = [*found.faults, *self._missing(found)]
+        drafts = self._read(path)
+        faults = [*drafts.faults, *self._missing(drafts)]
         if faults:
-            raise BadDataset(shown(path), sorted(faults, key=found.place))
-        marks = self._marks(path, found)
+            raise BadDataset(shown(path), sorted(faults, key=drafts.place))
+        marks = self._marks(path, drafts)
         samples = Packed()
-        for position, draft in enumerate(found.drafts):
+        for position, draft in enumerate(drafts.drafts):
             samples.append(self._sample(position, draft, template, marks))
         self._check_strata(path, samples)
         drawn = self._drawn(samples)
-        return Dataset(kind="conversation", path=path, sha256=found.sha256, samples=drawn, commit=found.commit)
+        return Dataset(kind="conversation", path=path, sha256=drafts.sha256, samples=drawn, commit=drafts.commit)
 
     def lint(self, path: Path) -> Linted:
         """Contradictions in the golden answers. Raises BadDataset only if nothing can be read."""
@@ -274,7 +274,7 @@ class Conversation(Kind):
                 detail["quarantined"] = [*of_it.get(None, ()), *of_it.get(index, ())]
             asked = None
             if self._options.history == "golden" and turns:
-                asked = transcript([(one.question, one.golden or "") for one in turns], turn.question)
+                asked = transcript([(earlier.question, earlier.golden or "") for earlier in turns], turn.question)
             turns.append(Turn(question=turn.question, golden=self._golden(turn), detail=detail, asked=asked))
         return tuple(turns)
 

@@ -179,19 +179,19 @@ def questions(at: Value) -> list[str]:
     """One text per turn. An empty one is a fault."""
     if at.value == []:
         at.note("is empty; a conversation needs at least one question")
-    found = entries(at)
-    for one in found:
-        if not isinstance(one.value, str):
-            one.refuse("a text")
-        elif not one.value.strip():
-            one.note("is empty; fill it in, or remove the turn")
-    return [one.value if isinstance(one.value, str) else "" for one in found]
+    listed = entries(at)
+    for entry in listed:
+        if not isinstance(entry.value, str):
+            entry.refuse("a text")
+        elif not entry.value.strip():
+            entry.note("is empty; fill it in, or remove the turn")
+    return [entry.value if isinstance(entry.value, str) else "" for entry in listed]
 
 
 def numbers(at: Value, turns: int) -> list[float | str | None]:
     """Golden answers: numbers and texts, one per turn; None if the file has none."""
-    found = _each(at, turns, "a number or a text", lambda value: not isinstance(value, (list, dict)))
-    return [plain_answer(value) for value in found]
+    values = _each(at, turns, "a number or a text", lambda value: not isinstance(value, (list, dict)))
+    return [plain_answer(value) for value in values]
 
 
 def texts(at: Value, turns: int) -> list[str | None]:
@@ -201,22 +201,22 @@ def texts(at: Value, turns: int) -> list[str | None]:
 
 def marks(at: Value, turns: int) -> list[bool | None]:
     """Yes or no per turn: true and false, or 1 and 0."""
-    return [None if one is None else one == 1 for one in _each(at, turns, "true or false", lambda one: one in (0, 1))]
+    return [None if mark is None else mark == 1 for mark in _each(at, turns, "true or false", lambda x: x in (0, 1))]
 
 
 def _each(at: Value, turns: int, wanted: str, fits: Callable[[object], bool]) -> list[object]:
     """As many values as turns; if the number differs, that is a fault and all are None."""
     if at.value is None or not turns:
         return [None] * turns
-    before, found = len(at.wrong), entries(at)
-    if len(found) != turns:
+    before, listed = len(at.wrong), entries(at)
+    if len(listed) != turns:
         if len(at.wrong) == before:
-            at.note(f"has {plural(len(found), 'entry', 'entries')}, the conversation has {plural(turns, 'question')}")
+            at.note(f"has {plural(len(listed), 'entry', 'entries')}, the conversation has {plural(turns, 'question')}")
         return [None] * turns
-    for one in found:
-        if one.value is not None and not fits(one.value):
-            one.refuse(wanted)
-    return [one.value for one in found]
+    for entry in listed:
+        if entry.value is not None and not fits(entry.value):
+            entry.refuse(wanted)
+    return [entry.value for entry in listed]
 
 
 def _is_text(value: object) -> bool:

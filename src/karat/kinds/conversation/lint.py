@@ -47,17 +47,17 @@ class _Seen:
     def contradictions(self, draft: Draft) -> list[Doubt | None]:
         """For each turn: the earlier conversation that asked the same of the same page, and has another answer."""
         page = sample_digest([draft.pre_text, draft.post_text, draft.table])
-        found: list[Doubt | None] = []
+        doubted: list[Doubt | None] = []
         asked = page
         for index, turn in enumerate(draft.turns):
             asked = sample_digest([asked, " ".join(turn.question.casefold().split())])
             name, place, answer = self._answers.setdefault(asked, (draft.id, index, turn.executed))
             if name == draft.id or answer == turn.executed:
-                found.append(None)
+                doubted.append(None)
             else:
                 evidence = {"executed": turn.executed, "there": answer, "id": name, "turn": place}
-                found.append(Doubt("contradicts", evidence))
-        return found
+                doubted.append(Doubt("contradicts", evidence))
+        return doubted
 
 
 def _of_conversation(draft: Draft, seen: _Seen) -> list[Doubted]:
@@ -66,7 +66,7 @@ def _of_conversation(draft: Draft, seen: _Seen) -> list[Doubted]:
         for turn in draft.turns
     ]
     text = f"{draft.pre_text}\n{draft.post_text}"
-    found = _of_the_whole(draft)
+    doubted = _of_the_whole(draft)
     contradictions = seen.contradictions(draft)
     for index, of_turn in enumerate(doubts(turns, text=text, table=draft.table)):
         other = contradictions[index]
@@ -75,8 +75,8 @@ def _of_conversation(draft: Draft, seen: _Seen) -> list[Doubted]:
         else:
             reasons = list(of_turn)
         reasons += [other] if other is not None else []
-        found += [_doubted(draft.id, index, reasons)] if reasons else []
-    return found
+        doubted += [_doubted(draft.id, index, reasons)] if reasons else []
+    return doubted
 
 
 def _of_the_whole(draft: Draft) -> list[Doubted]:

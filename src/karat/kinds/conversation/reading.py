@@ -54,13 +54,13 @@ def cleaned(number: int, row: Mapping[str, Any]) -> tuple[Draft | None, list[str
 
 def _dialogue(at: Value, asked: str, executed: str, printed: Callable[[int], list[str | None]]) -> list[DraftTurn]:
     """The turns, from lists under the keys `asked` and `executed`; `printed` gives the printed answers of n turns."""
-    found = questions(at.at(asked))
+    listed = questions(at.at(asked))
     columns = zip(
-        found,
-        numbers(at.at(executed), len(found)),
-        printed(len(found)),
-        texts(at.at("turn_program"), len(found)),
-        marks(at.at("qa_split"), len(found)),
+        listed,
+        numbers(at.at(executed), len(listed)),
+        printed(len(listed)),
+        texts(at.at("turn_program"), len(listed)),
+        marks(at.at("qa_split"), len(listed)),
         strict=True,
     )
     return [
@@ -71,8 +71,8 @@ def _dialogue(at: Value, asked: str, executed: str, printed: Callable[[int], lis
 
 def _features(record: Value) -> Mapping[str, Any]:
     there = record.at("features").value is not None
-    found = record.within("features") if there else None
-    return found.value if found is not None and isinstance(found.value, Mapping) else {}
+    features = record.within("features") if there else None
+    return features.value if features is not None and isinstance(features.value, Mapping) else {}
 
 
 class _Report(TypedDict):
@@ -159,18 +159,18 @@ def _tatqa_turn(asked: Value) -> DraftTurn:
     question, kind = asked.at("question").text(), asked.at("answer_type").choice(_ANSWER_TYPES)
     scale, answer = asked.at("scale").choice(_TATQA_SCALES), asked.at("answer").value
     answers = answer if isinstance(answer, list) else [] if answer is None or answer == "" else [answer]
-    if any(plain_answer(one) is None or isinstance(one, bool) for one in answers):
+    if any(plain_answer(item) is None or isinstance(item, bool) for item in answers):
         asked.at("answer").refuse("texts or a number")
         answers = []
     if kind == "count" and answers:
         counted = str(answers[0])
         answers = [counted.removesuffix(".0")]
-    texts = [str(one) for one in answers]
-    whole = plain_answer(answers[0]) if len(answers) == 1 else "; ".join(texts) or None
+    texts = [str(item) for item in answers]
+    joined = plain_answer(answers[0]) if len(answers) == 1 else "; ".join(texts) or None
     return DraftTurn(
         question=question,
-        executed=whole,
-        printed=None if whole is None else f"{whole} {scale}".strip(),
+        executed=joined,
+        printed=None if joined is None else f"{joined} {scale}".strip(),
         detail={"answers": texts, "answer_type": kind, "scale": scale},
     )
 
@@ -190,11 +190,11 @@ def _printed(row: Mapping[str, Any], count: int) -> list[str | None]:
     if not isinstance(listed, list) or len(listed) != count:
         listed = [None] * count
     results = _results(row, annotation.get("step_list"))
-    found = [_one_printed(answer, results) for answer in listed]
+    answers = [_one_printed(answer, results) for answer in listed]
     last = row.get("qa_1", row.get("qa"))
-    if found and found[-1] is None and isinstance(last, dict):
-        found[-1] = plain_text(last.get("answer"))
-    return found
+    if answers and answers[-1] is None and isinstance(last, dict):
+        answers[-1] = plain_text(last.get("answer"))
+    return answers
 
 
 def _one_printed(answer: Any, results: Sequence[str | None]) -> str | None:
@@ -308,19 +308,19 @@ def _line(number: int, row: Mapping[str, Any], names: Mapping[str, str]) -> tupl
     )
     index = _index(record, names.get("turn_key"))
     used = {*names.values(), *_TURN_ONLY}
-    rest = {key: value for key, value in row.items() if key not in used}
+    further = {key: value for key, value in row.items() if key not in used}
     # The row's report; `document` is its text, or an object with everything
     document = record.at("document")
     holder = document if isinstance(document.value, Mapping) else record
-    found: dict[str, Any] = {}
+    report: dict[str, Any] = {}
     for key in ("pre_text", "post_text", *(["document"] if holder is record else [])):
         text = joined_text(holder.at(key))
         if text.strip():
-            found["pre_text" if key == "document" else key] = text
+            report["pre_text" if key == "document" else key] = text
     if holder.at("table").value not in (None, ""):  # an empty cell in a file without types
         table = table_of(holder.at("table"))
-        found |= {"table": table} if table is not None else {}
-    line = _Line(number, conversation, index, turn, found, rest)
+        report |= {"table": table} if table is not None else {}
+    line = _Line(number, conversation, index, turn, report, further)
     return line, record.wrong
 
 
@@ -393,7 +393,7 @@ def _few(indexes: Iterable[int]) -> str:
 def _shared(rests: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """The further columns with the same value on every line: they describe the conversation."""
     first = rests[0]
-    return {key: value for key, value in first.items() if all(key in rest and rest[key] == value for rest in rests)}
+    return {key: value for key, value in first.items() if all(key in other and other[key] == value for other in rests)}
 
 
 Form = Literal["cleaned", "original", "finqa", "tatqa", "turns"]

@@ -147,13 +147,13 @@ class RecordedTurns:
         key = self.find(sample.id, turn, condition, repetition)
         if key is None:
             return Reply(text="", answer="", stop_reason=NOT_RECORDED)
-        found = self.rows[key].reply
+        reply = self.rows[key].reply
         if "answer" in self.columns:
-            return found
+            return reply
         before = [self.find(sample.id, number, condition, repetition) for number in range(turn)]
-        programs = [self.rows[one].reply.program if one is not None else None for one in before]
-        answer = _executed_answer([*programs, found.program], sample.detail.get("table"))
-        return msgspec.structs.replace(found, text=found.program or "", answer=answer)
+        programs = [self.rows[past].reply.program if past is not None else None for past in before]
+        answer = _executed_answer([*programs, reply.program], sample.detail.get("table"))
+        return msgspec.structs.replace(reply, text=reply.program or "", answer=answer)
 
     def census(self, samples: Iterable[Sample], *, conditions: Sequence[str], repetitions: int) -> Census:
         """The faults of the file with respect to the samples."""
@@ -181,9 +181,9 @@ class RecordedTurns:
         reply, wrong = _reply(row, self.columns)
         self.faults += [TurnFault(kind="bad_value", place=place, message=message) for message in wrong]
         question = row.get(self.columns.get("question", ""))
-        found = TurnRow(place=place, reply=reply, question=question if isinstance(question, str) else None)
-        before = self.rows.setdefault(key, found)
-        if before is not found:
+        entry = TurnRow(place=place, reply=reply, question=question if isinstance(question, str) else None)
+        before = self.rows.setdefault(key, entry)
+        if before is not entry:
             same = "alike" if before.reply == reply else "with another answer"
             message = f"a second row for {_key_text(key)}, {same}; {before.place} counts"
             self.faults.append(TurnFault(kind="duplicate", place=place, message=message))
@@ -238,24 +238,24 @@ def _columns(path: Path, wanted: TurnColumns, rows: Iterable[Mapping[str, Any]])
     ]
     folded = {_folded(column): column for column in reversed(present)}
     taken = set(named.values())
-    found = dict(named)
+    columns = dict(named)
     for target, names in USUAL_NAMES.items():
         if target not in named:
             usual = [folded[name] for name in names if name in folded and folded[name] not in taken]
-            found.update({target: usual[0]} if usual else {})
-    found = {target: name for target, name in found.items() if name}  # an empty name: ignore it
-    if not faults and "conversation_id" not in found and "id" not in found:
+            columns.update({target: usual[0]} if usual else {})
+    columns = {target: name for target, name in columns.items() if name}  # an empty name: ignore it
+    if not faults and "conversation_id" not in columns and "id" not in columns:
         faults.append(_lacking("conversation_id", "names the conversation", present))
-    if not faults and "answer" not in found and "program" not in found:
+    if not faults and "answer" not in columns and "program" not in columns:
         faults.append(_lacking("answer", "holds the answer, nor a program", present))
     if faults:
         raise BadDataset(str(path), faults)
-    return found
+    return columns
 
 
-def _lacking(target: str, what: str, present: Iterable[str]) -> Fault:
+def _lacking(target: str, purpose: str, present: Iterable[str]) -> Fault:
     names = ", ".join(present) or "none"
-    return Fault(place="columns", message=f"none {what}; name it with --map {target}=COLUMN (columns: {names})")
+    return Fault(place="columns", message=f"none {purpose}; name it with --map {target}=COLUMN (columns: {names})")
 
 
 def _folded(column: str) -> str:
@@ -393,37 +393,37 @@ class Census(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def notes(self) -> dict[str, str]:
         """For `run.json`: the file's content, and the faults as counts and as a sentence."""
-        found = {"rows": str(self.rows), "rows_used": str(self.used), "turns": str(self.turns)}
-        found["columns"] = " ".join(f"{target}={name}" for target, name in self.columns.items())
-        found.update({kind: str(count) for kind, count in self.counts.items()})
+        notes = {"rows": str(self.rows), "rows_used": str(self.used), "turns": str(self.turns)}
+        notes["columns"] = " ".join(f"{target}={name}" for target, name in self.columns.items())
+        notes.update({kind: str(count) for kind, count in self.counts.items()})
         if self.faults:
             hint = f"; {self.hint}" if self.hint else ""
-            found["faults"] = "the file of answers has faults: " + "; ".join(self.lines) + hint
-        return found
+            notes["faults"] = "the file of answers has faults: " + "; ".join(self.lines) + hint
+        return notes
 
 
 def take_census(
-    held: RecordedTurns, samples: Iterable[Sample], *, conditions: Sequence[str], repetitions: int
+    recorded: RecordedTurns, samples: Iterable[Sample], *, conditions: Sequence[str], repetitions: int
 ) -> Census:
     """Compares rows and turns: every row is used or a fault, and every turn has a row or is a fault."""
     asked = list(samples)
     used: dict[Key, None] = {}
-    faults: list[TurnFault] = list(held.faults)
+    faults: list[TurnFault] = list(recorded.faults)
     for repetition in range(repetitions):
         for condition in conditions:
             place = _place(condition if len(conditions) > 1 else None, repetition if repetitions > 1 else None)
             for sample in asked:
-                faults += _seen(held, sample, (condition, repetition), place, used)
+                faults += _seen(recorded, sample, (condition, repetition), place, used)
     turns = {sample.id: len(sample.turns) for sample in asked}
-    left = [key for key in held.rows if key not in used]
-    faults += [_unused(held, key, turns, conditions, repetitions) for key in left]
+    left = [key for key in recorded.rows if key not in used]
+    faults += [_unused(recorded, key, turns, conditions, repetitions) for key in left]
     return Census(
-        rows=held.count,
+        rows=recorded.count,
         used=len(used),
         turns=sum(turns.values()) * len(conditions) * repetitions,
-        columns=held.columns,
+        columns=recorded.columns,
         faults=tuple(faults),
-        hint=_hint(held, left, turns, repetitions),
+        hint=_hint(recorded, left, turns, repetitions),
     )
 
 
@@ -433,24 +433,24 @@ def _place(condition: str | None, repetition: int | None) -> str:
 
 
 def _seen(
-    held: RecordedTurns, sample: Sample, which: tuple[str, int], place: str, used: dict[Key, None]
+    recorded: RecordedTurns, sample: Sample, which: tuple[str, int], place: str, used: dict[Key, None]
 ) -> list[TurnFault]:
     """Marks the rows of one conversation as used; returns their faults."""
     faults, missing = [], []
     for number, turn in enumerate(sample.turns):
-        key = held.find(sample.id, number, *which)
+        key = recorded.find(sample.id, number, *which)
         if key is None:
             missing.append(number)
             continue
-        row = held.rows[key]
+        row = recorded.rows[key]
         if key not in used and row.question is not None and _plain(row.question) != _plain(turn.question):
             message = f"asks {row.question!r:.60}, turn {number} of '{sample.id}' is {turn.question!r:.60}"
             faults.append(TurnFault(kind="other_question", place=row.place, message=message))
         used[key] = None
     if missing:
-        whole = len(missing) == len(sample.turns)
+        empty = len(missing) == len(sample.turns)
         names = ", ".join(map(str, missing))
-        message = "has no row at all" if whole else f"has no row for {'turn' if len(missing) == 1 else 'turns'} {names}"
+        message = "has no row at all" if empty else f"has no row for {'turn' if len(missing) == 1 else 'turns'} {names}"
         fault = TurnFault(
             kind="missing_turn", place=f"conversation '{sample.id}'{place}", message=message, count=len(missing)
         )
@@ -459,9 +459,9 @@ def _seen(
 
 
 def _unused(
-    held: RecordedTurns, key: Key, turns: Mapping[str, int], conditions: Sequence[str], repetitions: int
+    recorded: RecordedTurns, key: Key, turns: Mapping[str, int], conditions: Sequence[str], repetitions: int
 ) -> TurnFault:
-    place, name, (_, turn, condition, repetition) = held.rows[key].place, conversation_of(key), key
+    place, name, (_, turn, condition, repetition) = recorded.rows[key].place, conversation_of(key), key
     if condition is not None and condition not in conditions:
         message = f"condition '{condition}' is not asked for"
         return TurnFault(kind="unknown_condition", place=place, message=message)
@@ -476,15 +476,15 @@ def _unused(
     return TurnFault(kind="unknown_id", place=place, message=f"no conversation is called '{key[0]}'")
 
 
-def _hint(held: RecordedTurns, left: Sequence[Key], turns: Mapping[str, int], repetitions: int) -> str | None:
+def _hint(recorded: RecordedTurns, left: Sequence[Key], turns: Mapping[str, int], repetitions: int) -> str | None:
     """The possible cause of the faults."""
     past_the_end = sum(turns.get(name) == turn for name, turn, _, _ in left)
-    if past_the_end and held.first_turn == 0 and all(turn for _, turn, _, _ in held.rows):
+    if past_the_end and recorded.first_turn == 0 and all(turn for _, turn, _, _ in recorded.rows):
         return "no row is of turn 0: if the file counts turns from 1, say --map first_turn=1"
-    if held.rows and len(left) == len(held.rows):
-        theirs, ours = next(iter(held.rows))[0], next(iter(turns), "")
+    if recorded.rows and len(left) == len(recorded.rows):
+        theirs, ours = next(iter(recorded.rows))[0], next(iter(turns), "")
         return f"no row is of this dataset: the file's ids look like '{theirs}', the dataset's like '{ours}'"
-    if repetitions > (most := held.repetitions):
+    if repetitions > (most := recorded.repetitions):
         kept = f"{most} {'answer' if most == 1 else 'answers'} to a turn, and {repetitions} repetitions are asked for"
         return f"the file has {kept}: set execution.num_repetitions to {most}"
     return None

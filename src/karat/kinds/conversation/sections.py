@@ -69,20 +69,20 @@ _RUNGS = {
 
 def _each(part: ConversationSummary, rows: Callable[[ConversationResult], Sequence[Row]]) -> tuple[Row | Group, ...]:
     """Rows of every condition, under its name if there are several."""
-    found: list[Row | Group] = []
+    listed: list[Row | Group] = []
     for condition in part.conditions:
         own = rows(condition)
-        found += [Group(condition.condition)] if own and len(part.conditions) > 1 else []
-        found += own
-    return tuple(found)
+        listed += [Group(condition.condition)] if own and len(part.conditions) > 1 else []
+        listed += own
+    return tuple(listed)
 
 
 def _color(part: ConversationSummary, condition: ConversationResult) -> int:
-    return [each.condition for each in part.conditions].index(condition.condition)
+    return [result.condition for result in part.conditions].index(condition.condition)
 
 
-def _rate(found: Rate | Stratum, color: int) -> Estimate:
-    return _share(found.estimate, color)
+def _rate(rate: Rate | Stratum, color: int) -> Estimate:
+    return _share(rate.estimate, color)
 
 
 def _share(mean: Estimated, color: int) -> Estimate:
@@ -117,8 +117,8 @@ def sections(summary: Summary) -> KindBlocks:
 def _chain(part: ConversationSummary, summary: Summary) -> Section:
     """Accuracy by turn, the rules, the reasons for errors, and how errors propagate."""
     blocks: list[Block] = [
-        *_strata(part, "Accuracy by turn", "turn", lambda one: one.by_turn),
-        *_strata(part, "Complexity ceiling", "golden operations", lambda one: one.by_operations),
+        *_strata(part, "Accuracy by turn", "turn", lambda result: result.by_turn),
+        *_strata(part, "Complexity ceiling", "golden operations", lambda result: result.by_operations),
         *_ladder(part, summary),
         *_diagnoses(part),
         *_propagation(part),
@@ -138,11 +138,11 @@ def _written(estimated: Estimated) -> str:
     return share_estimate(estimated.value, estimated.low, estimated.high)
 
 
-def _marks(found: Estimated, series: int | None = None, *, label: str = "") -> tuple[Mark, ...]:
+def _marks(share: Estimated, series: int | None = None, *, label: str = "") -> tuple[Mark, ...]:
     """A share with its interval; nothing if it is unknown."""
-    if found.value is None:
+    if share.value is None:
         return ()
-    return (Mark(value=found.value, low=found.low, high=found.high, series=series, label=label or _written(found)),)
+    return (Mark(value=share.value, low=share.low, high=share.high, series=series, label=label or _written(share)),)
 
 
 def _panels(
@@ -150,13 +150,13 @@ def _panels(
 ) -> tuple[Rows, ...]:
     """A panel for each condition that has lines."""
     names = labels(condition.condition for condition in part.conditions)
-    made = [(names[condition.condition], tuple(lines(condition))) for condition in part.conditions]
-    return tuple(Rows(title=name, axis=axis, lines=drawn) for name, drawn in made if drawn)
+    panels = [(names[condition.condition], tuple(lines(condition))) for condition in part.conditions]
+    return tuple(Rows(title=name, axis=axis, lines=drawn) for name, drawn in panels if drawn)
 
 
 def _accuracies(part: ConversationSummary) -> Iterator[Block]:
     """Accuracy under each rule, compared with that of trivial answerers."""
-    nulls = [one.name for one in part.nulls]
+    nulls = [null.name for null in part.nulls]
 
     def rows(condition: ConversationResult) -> list[Row]:
         return [
@@ -215,18 +215,18 @@ def reasoning(part: ConversationSummary) -> Iterator[Block]:
     """How close the agent's program is to the golden one."""
 
     def rows(condition: ConversationResult) -> list[Row]:
-        found = {rate.metric: rate for rate in condition.reasoning}
+        rates = {rate.metric: rate for rate in condition.reasoning}
         return [
             Row(
                 name=metric.replace("_", " "),
                 cells=(
                     Estimate(rate.estimate.value, rate.estimate.low, rate.estimate.high),
-                    Number(step.estimate.value if (step := found.get(f"step_{metric}")) else None),
+                    Number(step.estimate.value if (step := rates.get(f"step_{metric}")) else None),
                     Count(rate.n),
                 ),
                 color=_color(part, condition),
             )
-            for metric, rate in found.items()
+            for metric, rate in rates.items()
             if not metric.startswith("step_")
         ]
 
@@ -295,7 +295,7 @@ def _ladder(part: ConversationSummary, summary: Summary) -> Iterator[Block]:
 def _of_rung(summary: Summary, condition: ConversationResult, rung: Rung) -> Estimated:
     """The rate with the rung's name; else the metric's mean over conversations, if it is the same number."""
     rate, place = condition.rate(rung.metric), (condition.condition, rung.metric)
-    result = next((each for each in summary.results if (each.condition, each.metric) == place), None)
+    result = next((result for result in summary.results if (result.condition, result.metric) == place), None)
     low = high = None
     if rate is not None:
         low, high = rate.estimate.low, rate.estimate.high
@@ -348,17 +348,17 @@ def _curves(
     """Accuracy as a curve over whole numbers, one per condition; None if nothing is known."""
     solid: list[tuple[str, Stratum]] = []  # of the first condition, those with enough turns
     curves, unit = [], "turn" if table.columns[0].head == "turn" else "operation"
-    for series, one in enumerate(part.conditions):
-        strata = [each for each in of(one) if each.key.isdigit() and each.n and each.estimate.value is not None]
+    for series, result in enumerate(part.conditions):
+        strata = [step for step in of(result) if step.key.isdigit() and step.n and step.estimate.value is not None]
         points = tuple(
-            Point(x=int(each.key), y=each.estimate.value or 0.0, low=each.estimate.low, high=each.estimate.high,
-                  label=f"{one.condition}, {unit} {each.key}: {_written(each.estimate)} (n {each.n})")
-            for each in sorted(strata, key=lambda each: int(each.key))
+            Point(x=int(step.key), y=step.estimate.value or 0.0, low=step.estimate.low, high=step.estimate.high,
+                  label=f"{result.condition}, {unit} {step.key}: {_written(step.estimate)} (n {step.n})")
+            for step in sorted(strata, key=lambda step: int(step.key))
         )  # fmt: skip
         if points:
             curves.append(Curve(points=points, form="lines", series=series))
-            solid = solid or [(one.condition, each) for each in strata if each.n >= _FEW]
-            solid = solid or [(one.condition, each) for each in strata]
+            solid = solid or [(result.condition, step) for step in strata if step.n >= _FEW]
+            solid = solid or [(result.condition, step) for step in strata]
     if not curves:
         return None
 
@@ -366,7 +366,7 @@ def _curves(
         place = f"turn {stratum.key}" if unit == "turn" else formats.plural(int(stratum.key), "operation")
         return f"{_written(stratum.estimate)} at {place} (n {formats.plural(stratum.n, 'turn')})"
 
-    ends = dict.fromkeys(at(each) for _, each in (solid[0], solid[-1]))
+    ends = dict.fromkeys(at(step) for _, step in (solid[0], solid[-1]))
     return Chart(
         name="accuracy-by-turn" if unit == "turn" else "complexity-ceiling",
         title=f"{_accuracy(part)} of {solid[0][0]}: {', '.join(ends)}",
@@ -392,13 +392,13 @@ def _diagnoses(part: ConversationSummary) -> Iterator[Block]:
     """Why turns failed, with examples."""
 
     def rows(condition: ConversationResult) -> list[Row]:
-        found = [Row(name=each.label.replace("_", " "), cells=_diagnosed(each)) for each in condition.diagnoses]
+        shown = [Row(name=cause.label.replace("_", " "), cells=_diagnosed(cause)) for cause in condition.diagnoses]
         if condition.unreached:
-            found.append(Row(name="never reached", cells=(Count(condition.unreached), Text(""), Text(""))))
-        return found
+            shown.append(Row(name="never reached", cells=(Count(condition.unreached), Text(""), Text(""))))
+        return shown
 
     def lines(condition: ConversationResult) -> list[Line]:
-        turns = {each.label: each.turns for each in condition.diagnoses}
+        turns = {cause.label: cause.turns for cause in condition.diagnoses}
         return [
             Line(
                 name=label.replace("_", " "),
@@ -409,9 +409,9 @@ def _diagnoses(part: ConversationSummary) -> Iterator[Block]:
         ] if turns else []  # fmt: skip
 
     totals: dict[str, int] = {}
-    for one in part.conditions:
-        for each in one.diagnoses:
-            totals[each.label] = totals.get(each.label, 0) + each.turns
+    for result in part.conditions:
+        for cause in result.diagnoses:
+            totals[cause.label] = totals.get(cause.label, 0) + cause.turns
     order = sorted(totals, key=lambda label: (-totals[label], label))
     listed = _each(part, rows)
     table = Table(
@@ -421,8 +421,8 @@ def _diagnoses(part: ConversationSummary) -> Iterator[Block]:
         legend="The first diagnosis that fits, for each wrong turn; then a turn: expected → answered.",
     )
     if totals:
-        first = next(one for one in part.conditions if one.diagnoses)
-        worst, failed = first.diagnoses[0], sum(each.turns for each in first.diagnoses)
+        first = next(result for result in part.conditions if result.diagnoses)
+        worst, failed = first.diagnoses[0], sum(cause.turns for cause in first.diagnoses)
         yield Chart(
             name="diagnoses",
             title=f"{worst.label.replace('_', ' ')} is behind {formats.share(worst.share)} of the "
@@ -441,7 +441,7 @@ def _diagnosed(diagnosed: Diagnosed) -> tuple[Count | Share | Text, ...]:
     example = diagnosed.examples[0] if diagnosed.examples else None
     answers, place = "", ""
     if example is not None:
-        expected, actual = (formats.excerpt(one or formats.UNKNOWN, 40) for one in (example.expected, example.actual))
+        expected, actual = (formats.excerpt(text or formats.UNKNOWN, 40) for text in (example.expected, example.actual))
         answers = f"{expected} → {actual}"
         place = f"{formats.excerpt(example.conversation, 40)}, turn {formats.count(example.turn)}"
     share = Bar((("spread", diagnosed.share),)) if diagnosed.share else None
@@ -455,10 +455,10 @@ def _diagnosed(diagnosed: Diagnosed) -> tuple[Count | Share | Text, ...]:
 def _examples(part: ConversationSummary) -> Iterator[Block]:
     rows: list[Row | Group] = []
     for condition in part.conditions:
-        for each in condition.diagnoses:
-            shown = each.examples[:_EXAMPLES]
+        for cause in condition.diagnoses:
+            shown = cause.examples[:_EXAMPLES]
             several = f", {condition.condition}" if len(part.conditions) > 1 else ""
-            rows += [Group(f"{each.label.replace('_', ' ')}{several}")] if shown else []
+            rows += [Group(f"{cause.label.replace('_', ' ')}{several}")] if shown else []
             for example in shown:
                 cells = (
                     Text(formats.count(example.turn)),
@@ -476,17 +476,17 @@ def _propagation(part: ConversationSummary) -> Iterator[Block]:
     """How errors propagate from turn to turn."""
 
     def rows(condition: ConversationResult) -> list[Row]:
-        found = condition.propagation
+        propagation = condition.propagation
         rates = (
-            ("right after a right turn", found.after_right),
-            ("right after a wrong turn", found.after_wrong),
-            ("right, had earlier turns been", found.had_earlier_been_right),
+            ("right after a right turn", propagation.after_right),
+            ("right after a wrong turn", propagation.after_wrong),
+            ("right, had earlier turns been", propagation.had_earlier_been_right),
         )
         counts = (
-            ("wrong after a wrong turn", found.cascades, "turns"),
-            ("proved to be propagated", found.propagated, "turns"),
-            ("without a wrong turn", found.never_wrong, "conversations"),
-            *((f"first wrong at turn {turn}", many, "conversations") for turn, many in found.first_wrong.items()),
+            ("wrong after a wrong turn", propagation.cascades, "turns"),
+            ("proved to be propagated", propagation.propagated, "turns"),
+            ("without a wrong turn", propagation.never_wrong, "conversations"),
+            *((f"first wrong at turn {turn}", many, "conversations") for turn, many in propagation.first_wrong.items()),
         )
         at = _color(part, condition)
         rated = [Row(name=name, cells=(_rate(rate, at), Count(rate.n), Text("turns"))) for name, rate in rates]
@@ -545,19 +545,19 @@ def _propagation_chart(part: ConversationSummary, table: Table) -> Chart | None:
 
 def _first_wrong(part: ConversationSummary) -> Iterator[Block]:
     """The first wrong turn of conversations."""
-    names = labels(one.condition for one in part.conditions)
+    names = labels(result.condition for result in part.conditions)
     panels, first = [], None
-    for one in part.conditions:
-        counts = {int(turn): many for turn, many in one.propagation.first_wrong.items()}
+    for result in part.conditions:
+        counts = {int(turn): many for turn, many in result.propagation.first_wrong.items()}
         if counts:
             bars = tuple(
                 Point(x=turn, y=many, left=turn - 0.4, right=turn + 0.4,
                       label=f"turn {turn}: {formats.plural(many, 'conversation')}")
                 for turn, many in sorted(counts.items())
             )  # fmt: skip
-            first = first or one
+            first = first or result
             panels.append(
-                Plane(title=names[one.condition], x=Axis(title="first wrong turn, from 0", whole=True),
+                Plane(title=names[result.condition], x=Axis(title="first wrong turn, from 0", whole=True),
                       y=Axis(title="conversations", start=0.0, whole=True), curves=(Curve(points=bars, form="bars"),))
             )  # fmt: skip
     if first is None:
@@ -607,15 +607,15 @@ def _features(part: ConversationSummary) -> Iterator[Block]:
     if not listed:
         return
     marks: dict[str, list[Mark]] = {}
-    for series, one in enumerate(part.conditions):
-        for feature in one.features:
+    for series, result in enumerate(part.conditions):
+        for feature in result.features:
             for stratum in feature.strata:
-                label = f"{one.condition}: {_written(stratum.estimate)} of {formats.plural(stratum.n, 'turn')}"
+                label = f"{result.condition}: {_written(stratum.estimate)} of {formats.plural(stratum.n, 'turn')}"
                 line = marks.setdefault(f"{feature.name.replace('_', ' ')}: {stratum.key}", [])
                 line.extend(_marks(stratum.estimate, series, label=label))
     first = next(condition for condition in part.conditions if condition.features)
-    known = [(abs(each.difference.value), each) for each in first.features
-             if each.difference is not None and each.difference.value is not None]  # fmt: skip
+    known = [(abs(feature.difference.value), feature) for feature in first.features
+             if feature.difference is not None and feature.difference.value is not None]  # fmt: skip
     title = f"{_accuracy(part)} of {first.condition} by feature (n {formats.plural(first.turns, 'turn')})"
     if known:
         widest = max(known, key=lambda pair: pair[0])[1]
@@ -638,13 +638,13 @@ def _features(part: ConversationSummary) -> Iterator[Block]:
             rows=listed,
             legend="Correlation: over turns, of the feature and being right.",
         ),
-        legend=tuple(one.condition for one in part.conditions),
+        legend=tuple(result.condition for result in part.conditions),
     )  # fmt: skip
 
 
 def _others(part: ConversationSummary) -> Iterator[Block]:
     """Without the turns whose golden data contradicts itself; the file's own verdicts; unanswered turns."""
-    if listed := _each(part, lambda one: _quarantined(one, _color(part, one))):
+    if listed := _each(part, lambda result: _quarantined(result, _color(part, result))):
         yield Table(
             caption="Without quarantined turns",
             columns=columns("rule", "all turns", _interval(part, "without quarantined turns"), "turns left"),
@@ -666,14 +666,14 @@ def _quarantined(condition: ConversationResult, color: int) -> list[Row]:
 
 
 def _file_verdicts(condition: ConversationResult) -> list[Row]:
-    found = condition.verdicts
-    if found is None:
+    verdicts = condition.verdicts
+    if verdicts is None:
         return []
     rows = []
-    for metric, agreement in found.agreement.items():
-        ours, theirs = found.only_ours[metric], found.only_theirs[metric]
-        counts = Count(found.right - theirs + ours), Count(found.right)
-        cells = (*counts, Share(agreement), Count(ours), Count(theirs), Count(found.n))
+    for metric, agreement in verdicts.agreement.items():
+        ours, theirs = verdicts.only_ours[metric], verdicts.only_theirs[metric]
+        counts = Count(verdicts.right - theirs + ours), Count(verdicts.right)
+        cells = (*counts, Share(agreement), Count(ours), Count(theirs), Count(verdicts.n))
         rows.append(Row(name=metric.replace("_", " "), cells=cells))
     return rows
 
@@ -697,8 +697,8 @@ def _unreadable(part: ConversationSummary) -> Iterator[Note]:
 def _right_answers(part: ConversationSummary) -> Iterator[Block]:
     """The total cost, divided by the right answers."""
     rows = []
-    for at, one in enumerate(part.conditions):
-        cost, pace = one.cost, one.pace
+    for at, result in enumerate(part.conditions):
+        cost, pace = result.cost, result.pace
         median = None if pace.milliseconds_median is None else pace.milliseconds_median / 1000
         cells: tuple[Cell, ...] = (
             Count(cost.right_conversations),
@@ -712,7 +712,7 @@ def _right_answers(part: ConversationSummary) -> Iterator[Block]:
             ),
             Duration(median),
         )
-        rows.append(Row(name=one.condition, color=at, cells=cells))
+        rows.append(Row(name=result.condition, color=at, cells=cells))
     table = Table(
         caption=f"Cost of right answers, right: {part.right}",
         columns=columns(
@@ -723,20 +723,20 @@ def _right_answers(part: ConversationSummary) -> Iterator[Block]:
         rows=tuple(rows),
         legend="Each: everything spent, over those that are right; – where none is, or the cost was not reported.",
     )  # fmt: skip
-    names, panels, least = labels(one.condition for one in part.conditions), [], []
+    names, panels, least = labels(result.condition for result in part.conditions), [], []
     for unit, goal, write, right in _COSTS:
         lines, known = [], []
-        for one in part.conditions:
-            cost = getattr(one.cost, f"{unit}_per_{right.removesuffix('s')}")
+        for result in part.conditions:
+            cost = getattr(result.cost, f"{unit}_per_{right.removesuffix('s')}")
             mark = () if cost is None else (Mark(start=0.0, value=cost, label=write(cost)),)
-            lines.append(Line(name=names[one.condition], marks=mark))
-            known += [] if cost is None else [(cost, one)]
+            lines.append(Line(name=names[result.condition], marks=mark))
+            known += [] if cost is None else [(cost, result)]
         if known:
             title = f"{unit} for {goal}"
             panels.append(Rows(title=title, axis=Axis(title=title, start=0.0), lines=tuple(lines)))
-            cost, one = min(known, key=lambda pair: pair[0])
-            n = formats.count(getattr(one.cost, right))
-            least.append(f"{one.condition} spends {write(cost)} for {goal} (n {n} right)")
+            cost, result = min(known, key=lambda pair: pair[0])
+            n = formats.count(getattr(result.cost, right))
+            least.append(f"{result.condition} spends {write(cost)} for {goal} (n {n} right)")
     if not panels:
         yield table
         return

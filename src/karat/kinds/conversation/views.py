@@ -131,17 +131,17 @@ def _evidence(detail: dict[str, object]) -> Iterator[tuple[str, str]]:
 def _counted(value: object) -> object:
     """A proof with turns numbered from 1, as on the page. Its steps are numbered from 0, as in programs: #0."""
     if isinstance(value, list):
-        return [_counted(each) for each in value[:50]]
+        return [_counted(item) for item in value[:50]]
     if not isinstance(value, dict):
         return value
     counted: dict[str, object] = {}
-    for name, each in list(value.items())[:50]:
-        if name == "turn" and isinstance(each, int):
-            counted[name] = each + 1
-        elif name == "turns" and isinstance(each, list):
-            counted[name] = [turn + 1 if isinstance(turn, int) else turn for turn in each]
+    for name, item in list(value.items())[:50]:
+        if name == "turn" and isinstance(item, int):
+            counted[name] = item + 1
+        elif name == "turns" and isinstance(item, list):
+            counted[name] = [turn + 1 if isinstance(turn, int) else turn for turn in item]
         else:
-            counted[name] = _counted(each)
+            counted[name] = _counted(item)
     return counted
 
 

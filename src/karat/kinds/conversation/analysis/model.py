@@ -194,7 +194,7 @@ class ConversationResult(msgspec.Struct, frozen=True, kw_only=True):
     def rate(self, name: str) -> Rate | None:
         """By its name or its metric; None if there is none."""
         listed = (*self.accuracies, self.conversation_accuracy, *self.reasoning)
-        return next((one for one in listed if name in (one.name, one.metric)), None)
+        return next((rate for rate in listed if name in (rate.name, rate.metric)), None)
 
 
 class NullAnswerer(msgspec.Struct, frozen=True, kw_only=True):
@@ -233,7 +233,7 @@ class ConversationSummary(Part, frozen=True, kw_only=True):
 
     def of(self, condition: str) -> ConversationResult | None:
         """One condition; None if there is none."""
-        return next((one for one in self.conditions if one.condition == condition), None)
+        return next((result for result in self.conditions if result.condition == condition), None)
 
     @property
     def rule(self) -> str:
@@ -282,8 +282,8 @@ class ConversationSummary(Part, frozen=True, kw_only=True):
         other = only.rate("numerical" if self.right == "declared" else "declared")
         if right is None or other is None or right.estimate.value is None:
             return ""
-        found = right.estimate
-        shown = share_estimate(found.value, found.low, found.high)
+        estimate = right.estimate
+        shown = share_estimate(estimate.value, estimate.low, estimate.high)
         size = f"{formats.plural(right.n, 'turn')} in {formats.plural(self.conversations, 'conversation')}"
         if only.conversations > self.conversations:
             size += ", each asked several times,"
@@ -304,18 +304,18 @@ class ConversationSummary(Part, frozen=True, kw_only=True):
 
     def warning_lines(self) -> list[str]:
         """Turns that count as wrong without an answer, and numbers that are not comparable."""
-        found = []
+        warnings = []
         if self.texts:
             turns = formats.plural(self.texts, "turn")
-            found.append(f"{turns} with a golden text, not scored as numbers: judge them, e.g. with `overlap`")
-        for one in self.conditions:
-            if one.unreached:
-                counts = f"{formats.count(one.unreached)} of {formats.plural(one.turns, 'turn')}"
-                why = ", ".join(f"{kind} {formats.count(count)}" for kind, count in one.failures.items())
-                found.append(f"{one.condition}: {counts} never reached, so wrong{f' ({why})' if why else ''}")
+            warnings.append(f"{turns} with a golden text, not scored as numbers: judge them, e.g. with `overlap`")
+        for result in self.conditions:
+            if result.unreached:
+                counts = f"{formats.count(result.unreached)} of {formats.plural(result.turns, 'turn')}"
+                why = ", ".join(f"{kind} {formats.count(count)}" for kind, count in result.failures.items())
+                warnings.append(f"{result.condition}: {counts} never reached, so wrong{f' ({why})' if why else ''}")
         if len(self.rules) > 1:
-            found.append(f"scores by several versions of the rules ({', '.join(self.rules)}): score the run again")
-        return found
+            warnings.append(f"scores by several versions of the rules ({', '.join(self.rules)}): score the run again")
+        return warnings
 
 
 _RIGHT = {

@@ -83,22 +83,22 @@ class Nulls(msgspec.Struct, frozen=True):
 
     def of(self, metric: str, part: Turns, kept: Flags) -> dict[str, float | None]:
         """Each one's rate over the same turns, with the same weights."""
-        found = {}
+        rates = {}
         for name, metrics in self.rates.items():
             column = metrics.get(metric)
             values = None if column is None else np.where(kept, np.tile(column, part.repetitions), np.nan)
-            found[name] = None if values is None else known(_sums(values, part.sample, part.base.weights).ratio)
-        return found
+            rates[name] = None if values is None else known(_sums(values, part.sample, part.base.weights).ratio)
+        return rates
 
 
 def accuracies(part: Turns, nulls: Nulls, *, kept: Flags | None = None, level: float) -> tuple[Rate, ...]:
     """The accuracy by each match. `kept`: the turns to include; None: all that count."""
-    found = []
+    rates = []
     for metric, name in ACCURACIES.items():
         values = part.rate(metric) if kept is None else np.where(kept, part.rate(metric), np.nan)
         null = nulls.of(metric, part, ~np.isnan(values))
-        found.append(rate_of(values, part, name=name, metric=metric, nulls=null, level=level))
-    return tuple(found)
+        rates.append(rate_of(values, part, name=name, metric=metric, nulls=null, level=level))
+    return tuple(rates)
 
 
 def rate_of(
@@ -139,25 +139,25 @@ def _wholly(right: Floats, part: Turns, kept: Flags | None) -> Floats:
 
 def reasoning(part: Turns, *, level: float) -> tuple[Rate, ...]:
     """The quality of the programs, over the turns where it is known; the `step` metrics after the `chain` ones."""
-    found = []
+    rates = []
     for prefix in ("", "step_"):
         for reading in _READINGS:
             values = part.value(prefix + reading)
             if not np.isnan(values).all():
                 name = f"avg_{prefix}{reading}"
-                found.append(rate_of(values, part, name=name, metric=prefix + reading, level=level))
-    return tuple(found)
+                rates.append(rate_of(values, part, name=name, metric=prefix + reading, level=level))
+    return tuple(rates)
 
 
 def ladder(part: Turns) -> tuple[Rung, ...]:
     """From the strictest match to the most lenient one."""
     numerical = part.rate("numerical")
-    found = []
+    rungs = []
     for metric, forgives in _RUNGS.items():
         values = part.rate(metric)
         there = ~np.isnan(values) & ~np.isnan(numerical)
         right, sums = int(values[there].sum()), _sums(values, part.sample, part.base.weights)
-        found.append(
+        rungs.append(
             Rung(
                 metric=metric,
                 forgives=forgives,
@@ -167,7 +167,7 @@ def ladder(part: Turns) -> tuple[Rung, ...]:
                 n=int(there.sum()),
             )
         )
-    return tuple(found)
+    return tuple(rungs)
 
 
 def strata(part: Turns, keys: Floats, *, level: float) -> tuple[Stratum, ...]:
@@ -200,7 +200,7 @@ def _stratum(part: Turns, values: Floats, key: str, level: float) -> Stratum:
 def features(part: Turns, *, level: float) -> tuple[Feature, ...]:
     """By every feature of the dataset that has few values: yes or no, whole numbers, short texts."""
     listed = {name: None for metadata in part.base.metadata for name in metadata}
-    return tuple(one for name in listed if (one := _feature(part, name, level)) is not None)
+    return tuple(feature for name in listed if (feature := _feature(part, name, level)) is not None)
 
 
 _MOST_VALUES = 12  # of a feature; not an id or free text
@@ -220,27 +220,27 @@ def _feature(part: Turns, name: str, level: float) -> Feature | None:
     right = part.rate("right")
     right = np.where(codes < 0, np.nan, right)
     parts = [np.where(codes == number, right, np.nan) for number in range(len(ordered))]
-    found = [
-        _stratum(part, one, str(value).lower() if isinstance(value, bool) else str(value), level)
-        for value, one in zip(ordered, parts, strict=True)
+    by_value = [
+        _stratum(part, column, str(value).lower() if isinstance(value, bool) else str(value), level)
+        for value, column in zip(ordered, parts, strict=True)
     ]
     ordinal = kinds <= {bool, int}
     numbers = np.array([float(value) for value in ordered]) if ordinal else np.empty(0)
     return Feature(
         name=name,
-        strata=tuple(one for one in found if one.n),
+        strata=tuple(stratum for stratum in by_value if stratum.n),
         correlation=_correlation(part, right, numbers[codes]) if ordinal else None,
         difference=_between(part, parts, level) if kinds == {bool} and len(parts) == 2 else None,
     )
 
 
-def _correlation(part: Turns, one: Floats, two: Floats) -> float | None:
+def _correlation(part: Turns, first: Floats, second: Floats) -> float | None:
     """Pearson's, weighted, over the turns that have both."""
-    there = ~np.isnan(one) & ~np.isnan(two)
+    there = ~np.isnan(first) & ~np.isnan(second)
     weights = part.base.weights[part.sample][there]
     if not weights.sum() > 0:
         return None
-    x, y = (column[there] - np.average(column[there], weights=weights) for column in (one, two))
+    x, y = (column[there] - np.average(column[there], weights=weights) for column in (first, second))
     # Sums of products, not matrix products, whose last digit differs between processors.
     scale = math.sqrt(float((weights * x**2).sum()) * float((weights * y**2).sum()))
     return known(float((weights * (x * y)).sum()) / scale) if scale > 1e-12 else None
@@ -248,9 +248,9 @@ def _correlation(part: Turns, one: Floats, two: Floats) -> float | None:
 
 def _between(part: Turns, groups: Sequence[Floats], level: float) -> Estimate | None:
     """The last group's rate minus the first one's."""
-    one, two = (_sums(values, part.sample, part.base.weights) for values in groups)
-    found = ratio_gap(one, two, level=level)
-    return None if math.isnan(found.se) else estimated(found, -1.0, 1.0)
+    first, second = (_sums(values, part.sample, part.base.weights) for values in groups)
+    gap = ratio_gap(first, second, level=level)
+    return None if math.isnan(gap.se) else estimated(gap, -1.0, 1.0)
 
 
 def _rate(
@@ -263,7 +263,7 @@ def _rate(
     nulls: dict[str, float | None],
     level: float,
 ) -> Rate:
-    estimate, found = _clustered(values, samples, weights, level)
+    estimate, ratio = _clustered(values, samples, weights, level)
     there = ~np.isnan(values)
     return Rate(
         name=name,
@@ -271,16 +271,16 @@ def _rate(
         estimate=estimate,
         n=int(there.sum()),
         total=float(values[there].sum()) if there.any() else None,
-        naive_se=known(found.naive_se),
-        design_effect=known(found.design_effect),
+        naive_se=known(ratio.naive_se),
+        design_effect=known(ratio.design_effect),
         nulls=nulls,
     )
 
 
 def _clustered(values: Floats, samples: Ints, weights: Floats, level: float) -> tuple[Estimate, ClusteredRatio]:
     there = values[~np.isnan(values)]
-    found = ratio_interval(_sums(values, samples, weights), share=bool(np.isin(there, (0.0, 1.0)).all()), level=level)
-    return estimated(found.interval, 0.0, 1.0), found
+    ratio = ratio_interval(_sums(values, samples, weights), share=bool(np.isin(there, (0.0, 1.0)).all()), level=level)
+    return estimated(ratio.interval, 0.0, 1.0), ratio
 
 
 def _sums(values: Floats, samples: Ints, weights: Floats) -> Sums:
@@ -308,7 +308,7 @@ def diagnosed(part: Turns) -> tuple[Diagnosed, ...]:
     strict = int((wrong & part.scored & part.reached & (part.value("numerical") == 1)).sum())
     failed = sum(map(len, slots.values())) + strict
     ordered = sorted(slots.items(), key=lambda item: (-len(item[1]), item[0]))
-    found = [
+    diagnoses = [
         Diagnosed(
             label=label,
             turns=len(there),
@@ -318,19 +318,19 @@ def diagnosed(part: Turns) -> tuple[Diagnosed, ...]:
         for label, there in ordered
     ]
     # Only a turn that is not numerical has a diagnosis; stricter matches count others as wrong, too.
-    return (*found, *([Diagnosed(label="within_1_percent", turns=strict, share=strict / failed)] if strict else []))
+    return (*diagnoses, *([Diagnosed(label="within_1_percent", turns=strict, share=strict / failed)] if strict else []))
 
 
 def _of_different_conversations(part: Turns, slots: Sequence[int]) -> list[int]:
     """The first few, of different conversations if there are enough."""
     seen: set[int] = set()
     first: list[int] = []
-    rest: list[int] = []
+    others: list[int] = []
     for slot in slots:
         sample = int(part.base.sample[slot % part.base.size])
-        (rest if sample in seen else first).append(slot)
+        (others if sample in seen else first).append(slot)
         seen.add(sample)
-    return [*first, *rest][:_EXAMPLES]
+    return [*first, *others][:_EXAMPLES]
 
 
 def _example(part: Turns, slot: int) -> Example:
@@ -355,8 +355,8 @@ def unreadable(part: Turns) -> dict[str, int]:
 
 def extraction(part: Turns) -> dict[str, int]:
     """How the answers were found in the replies: extractor → turns, the most frequent first."""
-    found = Counter(how for slot, how in part.extractors.items() if part.scored[slot])
-    return dict(sorted(found.items(), key=lambda item: (-item[1], item[0])))
+    counts = Counter(how for slot, how in part.extractors.items() if part.scored[slot])
+    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
 
 def propagation(part: Turns, *, level: float) -> Propagation:
@@ -372,11 +372,11 @@ def propagation(part: Turns, *, level: float) -> Propagation:
     first: dict[int, int] = {}
     for conversation, number in zip(part.conversation[wrong].tolist(), part.number[wrong].tolist(), strict=True):
         first[conversation] = min(first.get(conversation, number), number)
-    whole = np.setdiff1d(part.conversation[~np.isnan(right)], part.conversation[part.counted & ~part.scored])
+    complete = np.setdiff1d(part.conversation[~np.isnan(right)], part.conversation[part.counted & ~part.scored])
     name = "accuracy_after_right", "accuracy_after_wrong", "accuracy_had_earlier_been_right"
     return Propagation(
         first_wrong={str(number): count for number, count in sorted(Counter(first.values()).items())},
-        never_wrong=int(np.setdiff1d(whole, list(first)).size),
+        never_wrong=int(np.setdiff1d(complete, list(first)).size),
         after_right=rate_of(np.where(before == 1, right, np.nan), part, name=name[0], metric="right", level=level),
         after_wrong=rate_of(np.where(before == 0, right, np.nan), part, name=name[1], metric="right", level=level),
         cascades=int((wrong & (before == 0)).sum()),

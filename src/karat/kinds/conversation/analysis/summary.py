@@ -83,23 +83,23 @@ def conversation(given: AnalysisInput) -> ConversationSummary | None:
 
 
 def _failures(index: RunIndex, failed: Mapping[int, str], column: int) -> dict[str, int]:
-    found: dict[str, int] = {}
+    counts: dict[str, int] = {}
     for cell, kind in failed.items():
         if cell // index.repetitions % len(index.conditions) == column:
-            found[kind] = found.get(kind, 0) + 1
-    return dict(sorted(found.items(), key=lambda item: (-item[1], item[0])))
+            counts[kind] = counts.get(kind, 0) + 1
+    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
 
 def _null_rates(base: Declarations, answers: Sequence[Any], right: str) -> dict[str, Floats]:
     """Metric → 1 or 0 for each declared turn, NaN if there is no golden answer."""
-    found = match_many(base.golden, answers, printed=base.printed)
-    found["right"] = (
-        right_by({name: found[name].astype(np.float64) for name in (right, "right", "numerical")}, right) == 1
+    matches = match_many(base.golden, answers, printed=base.printed)
+    matches["right"] = (
+        right_by({name: matches[name].astype(np.float64) for name in (right, "right", "numerical")}, right) == 1
     )
     asked = np.array([golden is not None for golden in base.golden], dtype=bool)
     return {
         name: np.where(asked, column.astype(np.float64), np.nan)
-        for name, column in found.items()
+        for name, column in matches.items()
         if column.dtype == np.bool_
     }
 
@@ -107,7 +107,7 @@ def _null_rates(base: Declarations, answers: Sequence[Any], right: str) -> dict[
 def _result(
     name: str, part: Turns, nulls: Nulls, account: Account, failures: dict[str, int], *, level: float
 ) -> ConversationResult:
-    whole = conversation_accuracy(part, nulls, level=level)
+    accuracy = conversation_accuracy(part, nulls, level=level)
     return ConversationResult(
         condition=name,
         conversations=int(np.unique(part.conversation[part.counted]).size),
@@ -115,7 +115,7 @@ def _result(
         unreached=int((part.counted & part.asked & ~part.reached).sum()),
         not_run=int((~part.counted & part.asked).sum()),
         accuracies=accuracies(part, nulls, level=level),
-        conversation_accuracy=whole,
+        conversation_accuracy=accuracy,
         reasoning=reasoning(part, level=level),
         ladder=ladder(part),
         by_turn=strata(part, part.number.astype(np.float64), level=level),
@@ -126,7 +126,7 @@ def _result(
         extraction=extraction(part),
         unreadable_programs=int(part.counted[sorted(part.unreadable_programs)].sum()),
         propagation=propagation(part, level=level),
-        cost=cost(part, account, int(whole.total or 0)),
+        cost=cost(part, account, int(accuracy.total or 0)),
         pace=pace(part),
         failures=failures,
         quarantine=quarantine(part, nulls, level=level),

@@ -68,8 +68,8 @@ class Matcher(msgspec.Struct, frozen=True, kw_only=True):
         if golden is None:
             return dict.fromkeys(MATCHES)
         extracted = stated(reply.text, answer=reply.answer, unit=reply.unit, take=partial(extract, how=self.extract))
-        found = match(golden, extracted.answer, declared_unit=extracted.unit, printed=printed)
-        values: dict[str, bool | None] = {name: getattr(found, name) for name in MATCHES}
+        matches = match(golden, extracted.answer, declared_unit=extracted.unit, printed=printed)
+        values: dict[str, bool | None] = {name: getattr(matches, name) for name in MATCHES}
         return values if printed is not None else values | {"printed": None}
 
 
@@ -79,7 +79,7 @@ def matcher_of(run: RunFolder, scorer: str, scoring: str) -> Matcher | None:
     None if they use a regular expression: one from a run folder is not run.
     """
     options: Mapping[str, object] = next(
-        (one.options for one in run.scorers() if (one.name, one.scoring) == (scorer, scoring)), {}
+        (info.options for info in run.scorers() if (info.name, info.scoring) == (scorer, scoring)), {}
     )
     extract = options.get("extract", "json")
     return Matcher(extract=extract) if extract == "json" or extract == "last_number" else None
@@ -158,9 +158,9 @@ def _text(value: object) -> str | None:
 
 def _quarantined(samples: Sequence[Sample]) -> list[tuple[str, ...] | None]:
     quarantined = [turn.detail.get("quarantined") for sample in samples for turn in sample.turns]
-    if all(one is None for one in quarantined):
+    if all(reasons is None for reasons in quarantined):
         return [None] * len(quarantined)
-    return [tuple(map(str, one)) if isinstance(one, (list, tuple)) else () for one in quarantined]
+    return [tuple(map(str, reasons)) if isinstance(reasons, (list, tuple)) else () for reasons in quarantined]
 
 
 class FailedTurn(msgspec.Struct, frozen=True, kw_only=True):
@@ -310,8 +310,8 @@ class _Places:
 
     def slots(self, cells: Ints, turns: Ints) -> tuple[Ints, Ints, Flags]:
         """Condition and slot of each row, and which rows are of a declared turn."""
-        rest, repetition = np.divmod(cells, self._repetitions)
-        sample, condition = np.divmod(rest, self._conditions)
+        place, repetition = np.divmod(cells, self._repetitions)
+        sample, condition = np.divmod(place, self._conditions)
         there = (turns >= 0) & (turns < self._counts[sample])
         return condition, repetition * self._size + self._first[sample] + turns, there
 

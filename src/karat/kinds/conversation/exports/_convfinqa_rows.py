@@ -129,7 +129,7 @@ class _Place(msgspec.Struct, frozen=True):
 
 def _places(trial: TrialRecord, shown: Shown) -> Iterator[_Place]:
     replies = trial.answer.replies if trial.answer is not None else trial.heard
-    scores = {one.turn: one for one in trial.scores if (one.scorer, one.scoring) == (shown.scorer, shown.scoring)}
+    scores = {row.turn: row for row in trial.scores if (row.scorer, row.scoring) == (shown.scorer, shown.scoring)}
     broken = trial.answer is None
     for number, turn in enumerate(trial.sample.turns):
         reply = replies[number] if number < len(replies) else None
@@ -403,12 +403,12 @@ def _turns(trial: TrialRecord, turns: Sequence[Row], errors: Sequence[Row], star
     replies = trial.answer.replies if trial.answer is not None else trial.heard
     contexts = {error["turn_idx"]: error["error_context"] for error in errors}
     spent = 0.0
-    made = []
+    records = []
     for number, (turn, cells) in enumerate(zip(trial.sample.turns, turns, strict=True)):
         reply = replies[number] if number < len(replies) else None
         milliseconds = reply.milliseconds if reply is not None else None
         before, spent = spent, spent + (milliseconds or 0.0)
-        made.append({
+        records.append({
             **_trace_turn(cells, reply),
             "error_context": contexts.get(number, {}),
             "timestamp_start": _after(start, before),
@@ -419,7 +419,7 @@ def _turns(trial: TrialRecord, turns: Sequence[Row], errors: Sequence[Row], star
             "reply": reply,
             "scores": [score for score in trial.scores if score.turn == number],
         })  # fmt: skip
-    return made
+    return records
 
 
 def _trace_turn(cells: Row, reply: Reply | None) -> Row:
@@ -430,9 +430,9 @@ def _trace_turn(cells: Row, reply: Reply | None) -> Row:
         **{name: cells.get(name) for name in _NULL["turn"]},
         "actual_answer": _number(cells["actual_answer"]),
         "validator_logs": [
-            {**msgspec.to_builtins(one), "valid": one.valid, "confidence": one.confidence or 0.0,
-             "failed_steps": one.failed_steps, "issues": one.issues, "retry_number": one.retry_number}
-            for one in (reply.validations if reply is not None else ())
+            {**msgspec.to_builtins(log), "valid": log.valid, "confidence": log.confidence or 0.0,
+             "failed_steps": log.failed_steps, "issues": log.issues, "retry_number": log.retry_number}
+            for log in (reply.validations if reply is not None else ())
         ],
         "tools_used": list(dict.fromkeys(call.tool for call in calls)),
         "tool_calls": [

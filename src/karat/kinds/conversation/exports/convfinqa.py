@@ -85,15 +85,15 @@ class Totals:
 
     def _mean(self, name: str, value: float | None) -> None:
         if value is not None:
-            found = self._means.setdefault(name, [0.0, 0.0])
-            found[0] += value
-            found[1] += 1
+            sums = self._means.setdefault(name, [0.0, 0.0])
+            sums[0] += value
+            sums[1] += 1
 
     def _group(self, name: str, key: str, value: float | None) -> None:
         if value is not None:
-            found = self._groups.setdefault(name, {}).setdefault(key, [0.0, 0.0])
-            found[0] += value
-            found[1] += 1
+            sums = self._groups.setdefault(name, {}).setdefault(key, [0.0, 0.0])
+            sums[0] += value
+            sums[1] += 1
 
     def fields(self) -> dict[str, Any]:
         """By the original's names; unknown values are omitted."""
@@ -135,8 +135,8 @@ def statistics(summary: Summary, totals: Totals) -> dict[str, Any]:
     """
     part = summary.part(ConversationSummary)
     head = {"format": FORMAT_VERSION, "made_by": f"karat {__version__}", "run": summary.run, "name": summary.name}
-    found = {one.condition: _condition(one) for one in (part.conditions if part is not None else ())}
-    only = next(iter(found.values())) if len(found) == 1 else {}
+    by_condition = {result.condition: _condition(result) for result in (part.conditions if part is not None else ())}
+    only = next(iter(by_condition.values())) if len(by_condition) == 1 else {}
     top = {**head, **only, **_original(summary, totals, only)}
     if part is None:
         return {**top, "conditions": {}}
@@ -150,7 +150,7 @@ def statistics(summary: Summary, totals: Totals) -> dict[str, Any]:
         "weighted": part.weighted,
         "declared_conversations": part.conversations,
         "declared_turns": part.turns,
-        "null_answerers": {one.name: one.meaning for one in part.nulls},
+        "null_answerers": {null.name: null.meaning for null in part.nulls},
         "differences": [
             {
                 "metric": difference.metric,
@@ -163,7 +163,7 @@ def statistics(summary: Summary, totals: Totals) -> dict[str, Any]:
             }
             for difference in summary.differences
         ],
-        "conditions": found,
+        "conditions": by_condition,
     }
 
 
@@ -193,8 +193,8 @@ def _original(summary: Summary, totals: Totals, only: Mapping[str, Any]) -> dict
     }
     errors: dict[str, int] = {}
     for condition in conditions:
-        for each in condition.diagnoses:
-            errors[each.label] = errors.get(each.label, 0) + each.turns
+        for diagnosis in condition.diagnoses:
+            errors[diagnosis.label] = errors.get(diagnosis.label, 0) + diagnosis.turns
     filled = typed(values, _SUMMARY)
     cost, known = _cost(conditions)
     return {
@@ -258,8 +258,8 @@ def _groups(condition: ConversationResult) -> dict[str, Any]:
     """Accuracy of some of the turns: the numbers, then the same with n and interval."""
     return {
         "accuracy_by_turn_number": _values(condition.by_turn),
-        "avg_operations_by_turn": {one.key: one.agent_operations for one in condition.by_turn},
-        "avg_golden_operations_by_turn": {one.key: one.golden_operations for one in condition.by_turn},
+        "avg_operations_by_turn": {stratum.key: stratum.agent_operations for stratum in condition.by_turn},
+        "avg_golden_operations_by_turn": {stratum.key: stratum.golden_operations for stratum in condition.by_turn},
         "accuracy_by_operations": _values(condition.by_operations),
         "accuracy_by_feature": {feature.name: _values(feature.strata) for feature in condition.features},
         "feature_correlations": {feature.name: feature.correlation for feature in condition.features},
@@ -279,19 +279,19 @@ def _values(strata: Sequence[Stratum]) -> dict[str, float | None]:
 
 
 def _estimate(rate: Rate) -> dict[str, Any]:
-    found = rate.estimate
+    estimate = rate.estimate
     return {
-        "value": found.value,
-        "low": found.low,
-        "high": found.high,
-        "se": found.se,
-        "level": found.level,
-        "method": found.method,
+        "value": estimate.value,
+        "low": estimate.low,
+        "high": estimate.high,
+        "se": estimate.se,
+        "level": estimate.level,
+        "method": estimate.method,
         "n": rate.n,
-        "conversations": found.n,
+        "conversations": estimate.n,
         "naive_se": rate.naive_se,
         "design_effect": rate.design_effect,
-        "reason": found.reason,
+        "reason": estimate.reason,
     }
 
 
@@ -339,10 +339,10 @@ def _pieces(summary: Summary, run: RunFolder) -> Iterator[tuple[str, str]]:
     totals, validated = Totals(), False
     for trial in trials(run, summary):
         # The trial's id, as a file name; None if it was not run
-        found = (
+        trial_id = (
             trial.answer.trial if trial.answer is not None else trial.failure.trial if trial.failure is not None else ""
         )
-        trace = re.sub(r"[^0-9A-Za-z_-]", "_", found)[:80] or None
+        trace = re.sub(r"[^0-9A-Za-z_-]", "_", trial_id)[:80] or None
         if trace is None:
             continue
         turns = turn_rows(trial, trace, shown)

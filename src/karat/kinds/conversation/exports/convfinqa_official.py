@@ -73,11 +73,11 @@ class _Count:
             value = execute(program, table, rounding="official") if program else None
             valid = isinstance(value, float | str)
             self._invalid += bool(program) and not valid
-            found = {
+            verdicts = {
                 "execution_accuracy": valid and _same(value, golden, turn.detail.get("executed"), table),
                 "program_accuracy": bool(program) and equivalent(golden, program, official=True),
             }
-            for metric, right in found.items():
+            for metric, right in verdicts.items():
                 rights = self._right[metric]
                 rights[name] = rights.get(name, 0) + right
 

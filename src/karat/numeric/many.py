@@ -419,8 +419,8 @@ def _shortest_decimals(forms: Columns, off: Floats) -> tuple[Bools, NDArray[np.i
     for tried in range(_MOST_DECIMALS + 1):
         decimals[left] = tried
         left = left[off[left] * 10.0**tried <= 0.5 + 1e-6]
-        whole = forms.number[left] * 10.0**tried
-        left = left[np.rint(whole) / 10.0**tried != forms.number[left]]
+        shifted = forms.number[left] * 10.0**tried
+        left = left[np.rint(shifted) / 10.0**tried != forms.number[left]]
         if not left.size:
             break
     open_ = np.zeros(off.size, dtype=np.bool_)

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from karat.stats.elementary import log, log1p
+
 __all__ = [
     "ALTERNATIVES",
     "Floats",
@@ -136,7 +138,7 @@ def gamma_shift(x: Floats, by: Any) -> Floats:
     safe = np.where(large, x, 20.0)
     top = np.where(large, high, 20.0)
     step = np.where(large, by, 0.0)
-    far = (top - 0.5) * np.log1p(step / safe) + step * np.log(safe) - step + stirling(top) - stirling(safe)
+    far = (top - 0.5) * log1p(step / safe) + step * log(safe) - step + stirling(top) - stirling(safe)
     if large.all():
         return np.asarray(far, dtype=np.float64)
     return np.asarray(np.where(large, far, gammaln(high) - gammaln(x)), dtype=np.float64)

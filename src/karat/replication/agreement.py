@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from karat.replication._inputs import Floats, check_choice, domain, evaluate, floats, unwrap
+from karat.stats.elementary import arctanh, exp, log, log1p, tanh
 
 __all__ = [
     "DirectionalPosterior",
@@ -38,7 +39,7 @@ def posterior(log_bf: Any, prior_odds: Any = 1.0, *, errors: str = "nan") -> Any
     from karat.stats.special import expit
 
     odds = domain("prior_odds", prior_odds, lambda v: (v > 0) & np.isfinite(v), "above 0", errors=errors)
-    return evaluate(lambda bf, o: np.asarray(expit(bf + np.log(o))), floats("log_bf", log_bf), odds)
+    return evaluate(lambda bf, o: np.asarray(expit(bf + log(o))), floats("log_bf", log_bf), odds)
 
 
 def pas(pi_human: Any, pi_agent: Any, *, errors: str = "nan") -> Any:
@@ -69,10 +70,10 @@ def pas_log_odds(log_odds_human: Any, log_odds_agent: Any) -> Any:
     def kernel(a: Floats, b: Floats) -> Floats:
         least = np.sign(a) * np.sign(b) * np.minimum(np.abs(a), np.abs(b))
         near = np.minimum(np.abs(a), np.abs(b)) < 0.5  # there the three terms cancel
-        small = 2 * np.arctanh(np.tanh(np.where(near, a, 0) / 2) * np.tanh(np.where(near, b, 0) / 2))
+        small = 2 * arctanh(tanh(np.where(near, a, 0) / 2) * tanh(np.where(near, b, 0) / 2))
         both = np.isinf(a) & np.isinf(b)
         total, gap = np.abs(a + b), np.abs(a - b)
-        correction = np.log1p(np.exp(-total)) - np.log1p(np.exp(-gap))
+        correction = log1p(exp(-total)) - log1p(exp(-gap))
         return np.where(both, least, np.where(near, small, least + correction))
 
     return evaluate(kernel, floats("log_odds_human", log_odds_human), floats("log_odds_agent", log_odds_agent))
@@ -208,8 +209,8 @@ def pool_scores(r: Floats, n_eff: Any, *, clamp: float = CLAMP) -> float:
     if weights.sum() <= 0:
         weights = np.ones_like(r)
     with np.errstate(divide="ignore", invalid="ignore"):
-        z = np.arctanh(np.clip(r, -(1 - clamp), 1 - clamp))
-        return float(np.tanh((z * weights).sum() / weights.sum()))
+        z = arctanh(np.clip(r, -(1 - clamp), 1 - clamp))
+        return float(tanh((z * weights).sum() / weights.sum()))
 
 
 def documented_fallbacks(fallbacks: str | None) -> bool:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from karat.replication._inputs import Floats, check_level, floats
+from karat.stats.elementary import arctanh
 
 __all__ = [
     "Caricature",
@@ -192,7 +193,7 @@ def jackknife_interval(value: float, without: Sequence[float], *, level: float, 
     about: dict[str, Any] = {"level": level, "n": n, "method": method, "scope": "new studies"}
     if n < FEWEST_STUDIES:
         return EcsInterval(value=value, reason=f"needs {FEWEST_STUDIES} studies, has {n}", **about)
-    z, centre = np.arctanh(np.clip(without, -EDGE, EDGE)), math.atanh(max(-EDGE, min(EDGE, value)))
+    z, centre = arctanh(np.clip(without, -EDGE, EDGE)), math.atanh(max(-EDGE, min(EDGE, value)))
     se = math.sqrt((n - 1) / n * float(((z - z.mean()) ** 2).sum()))
     reach = float(stdtrit(n - 1, (1 + level) / 2)) * se
     return EcsInterval(value=value, se=se, low=math.tanh(centre - reach), high=math.tanh(centre + reach), **about)

@@ -11,6 +11,7 @@ from karat.replication import ranks
 from karat.replication._inputs import Floats, check_choice, counts, domain, evaluate, floats
 from karat.replication.counts import log_dbinom
 from karat.replication.effects import KINDS
+from karat.stats.elementary import exp
 
 __all__ = ["p_value"]
 
@@ -93,7 +94,7 @@ def _of_t(t: Floats, df: Floats) -> Any:
 
 
 def _as_unlikely(logs: Floats, seen: int) -> float:
-    chances = np.exp(logs)
+    chances = exp(logs)
     return min(1.0, float(chances[logs <= logs[seen] + SLACK].sum() / chances.sum()))
 
 
@@ -125,7 +126,7 @@ def _of_ranks(kind: str, statistic: Any, n1: Any, n2: Any) -> Any:
     if not 0 <= u <= a * b:
         raise ValueError(f"statistic: U must lie between 0 and {a * b}, got {u:g}")
     if u == int(u) and a * b <= ranks.EXACT_PRODUCT:
-        chances = np.exp(ranks.log_null(a, b))
+        chances = exp(ranks.log_null(a, b))
         return min(1.0, 2 * float(chances[: int(min(u, a * b - u)) + 1].sum()))
     distance = max(0.0, abs(u - a * b / 2) - 0.5)
     return float(2 * ndtr(-distance / math.sqrt(a * b * (a + b + 1) / 12)))

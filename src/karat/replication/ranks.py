@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import lru_cache
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 
 from karat.replication._inputs import ALTERNATIVES, Floats, check_choice, counts, domain, unwrap
 from karat.replication.bayes import SQRT_HALF, log_bf10_z
+from karat.stats.elementary import log
 
 __all__ = ["log_bf10_mann_whitney"]
 
@@ -71,7 +73,7 @@ def _exact(u: Any, n1: int, n2: int, rscale: float, alternative: str) -> Floats:
 
     delta, weight, mean, sd = _under_h1(n1, n2)
     inside = weight * rscale / np.pi / (rscale**2 + delta**2)
-    tail = np.arctan2(rscale, FAR) / np.pi  # prior mass of one side beyond FAR
+    tail = math.atan2(rscale, FAR) / math.pi  # prior mass of one side beyond FAR
     share = {"two-sided": 1.0, "greater": 2.0, "less": 2.0}[alternative]
     inside = inside * {"two-sided": delta == delta, "greater": delta > 0, "less": delta < 0}[alternative]
     mass = np.empty(u.size)
@@ -80,7 +82,7 @@ def _exact(u: Any, n1: int, n2: int, rscale: float, alternative: str) -> Floats:
         chance = ndtr((cell + 0.5 - mean) / sd) - ndtr((cell - 0.5 - mean) / sd)
         mass[start : start + 256] = (chance * inside).sum(axis=1)  # `@` differs between processors in the last digit
     mass += tail * ((u == n1 * n2) & (alternative != "less")) + tail * ((u == 0) & (alternative != "greater"))
-    return np.asarray(np.log(share * mass) - log_null(n1, n2)[u])
+    return np.asarray(log(share * mass) - log_null(n1, n2)[u])
 
 
 @lru_cache(maxsize=256)
@@ -112,4 +114,4 @@ def log_null(n1: int, n2: int) -> Floats:
             if beaten <= large:
                 ways[taken, beaten:] += ways[taken - 1, : small * large + 1 - beaten]
     counted = ways[small]
-    return np.asarray(np.log(counted) - np.log(counted.sum()))
+    return np.asarray(log(counted) - log(counted.sum()))

@@ -75,7 +75,7 @@ def bca_bounds(values: Floats, *, level: float, rng: np.random.Generator, replic
     means = np.concatenate([counts @ d for counts in resampled_counts(n, rng=rng, replicates=replicates)]) / n
     ties = np.abs(means) <= _NOISE * scale
     below = (np.count_nonzero((means < 0) & ~ties) + 0.5 * np.count_nonzero(ties)) / replicates
-    skew = float(np.sum(d**3)) / (6 * float(np.sum(d * d)) ** 1.5)
+    skew = float(np.sum(d * d * d)) / (6 * float(np.sum(d * d)) ** 1.5)
     bias = z_quantile(below) if 0 < below < 1 else math.nan
     at = []
     for tail in ((1 - level) / 2, (1 + level) / 2):

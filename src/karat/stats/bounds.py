@@ -10,6 +10,7 @@ import numpy as np
 from msgspec import Struct
 
 from karat.stats._groups import Floats, check_level, group, t_quantile
+from karat.stats.elementary import log
 from karat.stats.intervals import centred_mean, sample_sd
 
 __all__ = ["OneSided", "one_sided_bounds"]
@@ -100,7 +101,7 @@ def _hall_bounds(means: Floats, level: float) -> tuple[float, float]:
     """T + g*T^2/3 + g^2*T^3/27 + g/(6n) is nearly normal; T = (mean - truth)/s, g the skewness."""
     n = means.size
     mean, sd = centred_mean(means), sample_sd(means)
-    skewness = float(((means - mean) ** 3).mean()) / sd**3
+    skewness = _third_moment(means) / sd**3
     reach = t_quantile(level, n - 1) / math.sqrt(n)
     bounds = []
     for w in (reach, -reach):
@@ -112,13 +113,18 @@ def _hall_bounds(means: Floats, level: float) -> tuple[float, float]:
     return bounds[0], max(bounds[1], _lognormal_bound(means, level))
 
 
+def _third_moment(values: Floats) -> float:
+    off = values - values.mean()
+    return float((off * off * off).mean())
+
+
 def _lognormal_bound(means: Floats, level: float) -> float:
     """Cox's upper bound if the amounts may be lognormal, where Hall's misses 7-9 % at an sd of 1; else -inf."""
     if means.min() <= 0:
         return -math.inf
-    logs, n = np.log(means), means.size
+    logs, n = log(means), means.size
     sd = sample_sd(logs)
-    if not sd > 0 or float(((logs - logs.mean()) ** 3).mean()) / sd**3 < -2 * math.sqrt(6 / n):  # two of its errors
+    if not sd > 0 or _third_moment(logs) / sd**3 < -2 * math.sqrt(6 / n):  # two of its errors
         return -math.inf
     reach = t_quantile(level, n - 1) * math.sqrt(sd**2 / n + sd**4 / (2 * (n + 1)))
     return math.exp(centred_mean(logs) + sd**2 / 2 + reach)

@@ -289,7 +289,7 @@ def _exact_ranks(doubled: np.ndarray[Any, Any], positive: int) -> float:
 def _normal_ranks(n: int, ties: np.ndarray[Any, Any], statistic: float) -> float:
     from karat.stats.special import ndtr
 
-    variance = n * (n + 1) * (2 * n + 1) / 24 - float(np.sum(ties.astype(float) ** 3 - ties)) / 48
+    variance = n * (n + 1) * (2 * n + 1) / 24 - float(np.sum(ties.astype(float) * ties * ties - ties)) / 48
     off = max(0.0, abs(statistic - n * (n + 1) / 4) - 0.5)
     return max(min(1.0, 2 * float(ndtr(-off / math.sqrt(variance)))), math.ulp(0.0))
 

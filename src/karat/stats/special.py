@@ -1,8 +1,8 @@
 """The compiled functions of `scipy.special`, without the package around them.
 
 `import scipy.special` takes 0.17 s, most of it for array libraries other than numpy, polynomials and their tests; the
-extension module with the functions takes 0.02 s. They are the same objects, so every digit is the same. If
-scipy is laid out differently, the package is imported as usual.
+extension module with the functions takes 0.02 s, when the first is used. They are the same objects, so every digit is
+the same. If scipy is laid out differently, the package is imported as usual.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ _PACKAGE = "scipy.special"
 
 
 def __getattr__(name: str) -> Any:
-    return getattr(_functions, name)
+    function = globals()[name] = getattr(_load(), name)
+    return function
 
 
 def _load() -> ModuleType:
@@ -35,6 +36,3 @@ def _load() -> ModuleType:
     finally:
         del sys.modules[_PACKAGE]  # importing the package itself still loads all of it
     return importlib.import_module(_PACKAGE)
-
-
-_functions = _load()

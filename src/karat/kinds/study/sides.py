@@ -449,7 +449,7 @@ def _ranks(values: Floats) -> Floats:
 def _tie_term(values: Floats) -> float:
     """Σ(t³ − t) over groups of t tied values."""
     _, counts = np.unique(values, return_counts=True)
-    return float((counts.astype(np.float64) ** 3 - counts).sum())
+    return float((counts.astype(np.float64) * counts * counts - counts).sum())
 
 
 def _no_spread(n: int) -> str:

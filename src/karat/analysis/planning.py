@@ -11,7 +11,7 @@ import numpy as np
 from karat.analysis.model import Difference, MetricInfo, Money, Repeat, SampleColumn, Step, Summary
 from karat.analysis.stopping import REPEATED
 from karat.errors import BadOption, did_you_mean
-from karat.stats import minimum_detectable_effect, power_ttest, questions_needed, same_verdict
+from karat.stats import minimum_detectable_effect, power_ttest, questions_needed, same_verdict, special
 from karat.sums import exact_sum
 
 __all__ = [
@@ -210,13 +210,11 @@ def _settle(pilot: Pilot, delta: float, alpha: float) -> tuple[Step, ...]:
 
     Guenther (1981), The American Statistician 35:243.
     """
-    from karat.stats.special import ndtri
-
     n, k = pilot.questions, pilot.repetitions
-    lost = float(ndtri(alpha / 2)) ** 2 / 2  # questions that t needs in addition to z
+    lost = float(special.ndtri(alpha / 2)) ** 2 / 2  # questions that t needs in addition to z
     if not delta > 0 or math.isnan(pilot.between) or n <= lost:
         return ()
-    scale = (delta / float(ndtri(POWER) - ndtri(alpha / 2))) ** 2
+    scale = (delta / float(special.ndtri(POWER) - special.ndtri(alpha / 2))) ** 2
     room = (n - lost) * scale - pilot.between  # variance that the answers to one question may have
     within = exact_sum(pilot.within)
     steps = []

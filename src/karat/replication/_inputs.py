@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from karat.stats import special
 from karat.stats.elementary import log, log1p
 
 __all__ = [
@@ -83,9 +84,7 @@ def z_of_level(level: float) -> float:
     >>> z_of_level(0.95), round(z_of_level(0.99), 6)
     (1.959963984540054, 2.575829)
     """
-    from karat.stats.special import ndtri
-
-    return Z95 if level == 0.95 else float(ndtri((1 + check_level(level)) / 2))
+    return Z95 if level == 0.95 else float(special.ndtri((1 + check_level(level)) / 2))
 
 
 def percentiles_of_level(level: float) -> tuple[float, float]:
@@ -131,8 +130,6 @@ def gamma_shift(x: Floats, by: Any) -> Floats:
     From 20 on both logarithms use Stirling's series, with their main parts subtracted as
     (x + by − ½)·ln(1 + by/x) + by·ln x − by.
     """
-    from karat.stats.special import gammaln
-
     high = x + by
     large = np.minimum(x, high) >= 20
     safe = np.where(large, x, 20.0)
@@ -141,7 +138,7 @@ def gamma_shift(x: Floats, by: Any) -> Floats:
     far = (top - 0.5) * log1p(step / safe) + step * log(safe) - step + stirling(top) - stirling(safe)
     if large.all():
         return np.asarray(far, dtype=np.float64)
-    return np.asarray(np.where(large, far, gammaln(high) - gammaln(x)), dtype=np.float64)
+    return np.asarray(np.where(large, far, special.gammaln(high) - special.gammaln(x)), dtype=np.float64)
 
 
 def stirling(x: Floats) -> Floats:

@@ -17,6 +17,7 @@ from functools import cache
 import numpy as np
 
 from karat.replication._inputs import Floats, gamma_shift
+from karat.stats import special
 from karat.stats.elementary import exp, expm1, log, log1p, sinh
 
 __all__ = [
@@ -121,8 +122,6 @@ def log_mixture_normal(z: Floats, g: Floats) -> Floats:
 
 
 def _normal_sum(z: Floats, g: Floats, *, wrong: bool) -> Floats:
-    from karat.stats.special import erfcx
-
     half = 0.5 * z * z
     scale = 2.0 / g
     rate = 1.0 + scale * (0.5 + half)
@@ -135,7 +134,7 @@ def _normal_sum(z: Floats, g: Floats, *, wrong: bool) -> Floats:
     y = exp(s - exp(-s)) / rate
     x = y * scale
     weight = y * (1.0 + exp(-s)) * exp(-y) / np.sqrt(1.0 + x)
-    inner = erfcx(np.abs(z) * np.sqrt(0.5 / (1.0 + x))) if wrong else exp(-half * x / (1.0 + x))
+    inner = special.erfcx(np.abs(z) * np.sqrt(0.5 / (1.0 + x))) if wrong else exp(-half * x / (1.0 + x))
     log_s = log((weight * inner).sum(axis=0) * step) + 0.5 * (log(scale) - LN_PI)
     return np.asarray(log_s if wrong else log_s + half)
 
@@ -143,8 +142,6 @@ def _normal_sum(z: Floats, g: Floats, *, wrong: bool) -> Floats:
 def log_halves(t: Floats, c: Floats, g: Floats, p2: Floats) -> tuple[Floats, Floats]:
     """Ln BF of (effects below 0, effects above 0) against none, each with a half-Cauchy prior."""
     # Ln BF of the wrong direction: 1/B(p₂, ½) ∫₀^∞ e^{−p₂w} E^{−½} erfcx(√(G/2·(d + (1 − d)E)/E)) dw.
-    from karat.stats.special import erfcx
-
     d = np.where(np.isposinf(c), 1.0, c / (1.0 + c))
     low, nodes = -4.3, 56  # deeper than LOW: at t = 0 the integrand starts as w^{-½}
     step = (log(GONE) + 0.05 - low) / (nodes - 1)
@@ -153,7 +150,7 @@ def log_halves(t: Floats, c: Floats, g: Floats, p2: Floats) -> tuple[Floats, Flo
         s = some[:, None]
         u = exp(s - exp(-s))
         e = -expm1(-u / p2)
-        tail = erfcx(np.sqrt(0.5 * g * (d + (1.0 - d) * e) / e))
+        tail = special.erfcx(np.sqrt(0.5 * g * (d + (1.0 - d) * e) / e))
         total += (u * (1.0 + exp(-s)) * exp(-u) / np.sqrt(e) * tail).sum(axis=0)
     minor = np.asarray(log(total * step / p2) + gamma_shift(p2, 0.5) - 0.5 * LN_PI)
     return _halves(t, log_single(c, g, p2), minor)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from karat.replication._inputs import Floats, check_choice, domain, evaluate, floats, unwrap
+from karat.stats import special
 from karat.stats.elementary import arctanh, exp, log, log1p, tanh
 
 __all__ = [
@@ -36,10 +37,8 @@ def posterior(log_bf: Any, prior_odds: Any = 1.0, *, errors: str = "nan") -> Any
     >>> round(posterior(-3.0, 10), 9), posterior(1e5), posterior(float("-inf"))
     (0.332385625, 1.0, 0.0)
     """
-    from karat.stats.special import expit
-
     odds = domain("prior_odds", prior_odds, lambda v: (v > 0) & np.isfinite(v), "above 0", errors=errors)
-    return evaluate(lambda bf, o: np.asarray(expit(bf + log(o))), floats("log_bf", log_bf), odds)
+    return evaluate(lambda bf, o: np.asarray(special.expit(bf + log(o))), floats("log_bf", log_bf), odds)
 
 
 def pas(pi_human: Any, pi_agent: Any, *, errors: str = "nan") -> Any:

@@ -15,6 +15,7 @@ from karat.replication.bayes import SQRT_HALF, log_bf10_meta_ttest, log_bf10_tte
 from karat.replication.effects import fisher_z_se
 from karat.replication.evidence import T_KINDS, Side
 from karat.replication.scores import TestScore
+from karat.stats import special
 from karat.stats.noncentral import noncentral_t_cdf
 from karat.stats.power import effect_size_ttest
 
@@ -104,9 +105,7 @@ def prediction_interval(
 
     Patil, Peng & Leek (2016), Perspect. Psychol. Sci. 11:539.
     """
-    from karat.stats.special import ndtri
-
-    reach = float(ndtri((1 + check_level(level)) / 2)) * math.hypot(se_original, se_replication)
+    reach = float(special.ndtri((1 + check_level(level)) / 2)) * math.hypot(se_original, se_replication)
     centre = math.atanh(original) if correlation else original
     low, high = centre - reach, centre + reach
     if correlation:
@@ -187,8 +186,6 @@ def equivalence_test(value: object, se: Any, *, low: float, high: float, df: flo
 
     Schuirmann (1987), J. Pharmacokinet. Biopharm. 15:657; Lakens (2017), Soc. Psychol. Personal. Sci. 8:355.
     """
-    from karat.stats.special import ndtr, stdtr
-
     if not low < high:
         raise ValueError(f"low: must be below high ({high:g}), got {low:g}")
     estimate = float(floats("value", value))
@@ -196,7 +193,7 @@ def equivalence_test(value: object, se: Any, *, low: float, high: float, df: flo
     t_low, t_high = (estimate - low) / error, (estimate - high) / error
 
     def below(t: float) -> float:
-        return float(ndtr(t)) if math.isinf(df) else float(stdtr(df, t))
+        return float(special.ndtr(t)) if math.isinf(df) else float(special.stdtr(df, t))
 
     return Equivalence(t_low=t_low, t_high=t_high, p=max(below(-t_low), below(t_high)), low=low, high=high, df=df)
 

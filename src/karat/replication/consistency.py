@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from karat.replication._inputs import Floats, check_level, floats
+from karat.stats import special
 from karat.stats.elementary import arctanh
 
 __all__ = [
@@ -187,15 +188,13 @@ def ecs_interval(
 
 def jackknife_interval(value: float, without: Sequence[float], *, level: float, method: str) -> EcsInterval:
     """The interval for new studies, from the ECS of all studies and those with each one left out."""
-    from karat.stats.special import stdtrit
-
     n = len(without)
     about: dict[str, Any] = {"level": level, "n": n, "method": method, "scope": "new studies"}
     if n < FEWEST_STUDIES:
         return EcsInterval(value=value, reason=f"needs {FEWEST_STUDIES} studies, has {n}", **about)
     z, centre = arctanh(np.clip(without, -EDGE, EDGE)), math.atanh(max(-EDGE, min(EDGE, value)))
     se = math.sqrt((n - 1) / n * float(((z - z.mean()) ** 2).sum()))
-    reach = float(stdtrit(n - 1, (1 + level) / 2)) * se
+    reach = float(special.stdtrit(n - 1, (1 + level) / 2)) * se
     return EcsInterval(value=value, se=se, low=math.tanh(centre - reach), high=math.tanh(centre + reach), **about)
 
 
@@ -226,8 +225,6 @@ def ecs_strict(z_diffs: Any, *, method: str = "rms") -> float:
 
     HumanStudy-Bench (2025).
     """
-    from karat.stats.special import chdtrc, erfc
-
     if method not in {"rms", "chi2"}:
         raise ValueError(f"method: must be 'rms' or 'chi2', got {method!r}")
     z = floats("z_diffs", z_diffs).reshape(-1)
@@ -235,8 +232,8 @@ def ecs_strict(z_diffs: Any, *, method: str = "rms") -> float:
     if not z.size:
         return NAN
     if method == "chi2":
-        return float(chdtrc(z.size, float((z * z).sum())))
-    return float(erfc(math.sqrt(float((z * z).mean())) / math.sqrt(2)))
+        return float(special.chdtrc(z.size, float((z * z).sum())))
+    return float(special.erfc(math.sqrt(float((z * z).mean())) / math.sqrt(2)))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -267,8 +264,6 @@ def caricature(human: Any, agent: Any, w: Any = None, *, level: float = 0.95) ->
 
     Long & Ervin (2000), Am. Stat. 54:217 (HC3).
     """
-    from karat.stats.special import stdtrit
-
     x, y, weights, _ = _pairs(human, agent, w)
     n = int(x.size)
     if n < FEWEST or np.ptp(x) == 0:
@@ -289,5 +284,5 @@ def caricature(human: Any, agent: Any, w: Any = None, *, level: float = 0.95) ->
         reason = "one pair alone determines the slope"
         return Caricature(**about, level=level, n=n, reason=reason)
     se = math.sqrt(float(meat.sum())) / sxx
-    reach = float(stdtrit(n - 2, (1 + level) / 2)) * se
+    reach = float(special.stdtrit(n - 2, (1 + level) / 2)) * se
     return Caricature(**about, se=se, low=slope - reach, high=slope + reach, level=level, n=n)

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from karat.replication._inputs import ALTERNATIVES, Floats, check_choice, counts, domain, evaluate, gamma_shift
-from karat.stats.elementary import arccosh, arcsinh, arctan, arctanh, exp, expm1, log, log1p, sinh, tanh
+from karat.stats import special
+from karat.stats.elementary import arccosh, arcsinh, arctan2, arctanh, exp, expm1, log, log1p, sinh, tanh
 
 __all__ = ["log_bf10_kendall", "log_bf10_pearson", "log_bf10_spearman"]
 
@@ -55,9 +56,7 @@ def _pearson(r: Floats, n: Floats, kappa: Floats) -> Floats:
 
 
 def _log_beta_same(a: Floats) -> Floats:
-    from karat.stats.special import betaln
-
-    return np.asarray(betaln(a, a), dtype=np.float64)
+    return np.asarray(special.betaln(a, a), dtype=np.float64)
 
 
 def _log_hyp(a: Floats, c: Floats, x: Floats, gap: Floats) -> Floats:
@@ -89,8 +88,6 @@ def _log_hyp_integral(a: Floats, c: Floats, gap: Floats) -> Floats:
 
     Singular only at Im v = ±π, for all parameters: the error is below e^-40.
     """
-    from karat.stats.special import betaln
-
     d, h = c - a, 0.4 / np.sqrt(np.maximum(a, 1.0))  # the peak narrows as 1/√a
     low = -42.0 / a - log1p(d / a)
     high = -log(gap) + 42.0 / d + 1.0  # beyond −ln(1 − x) the integrand falls as e^{−dv}
@@ -100,7 +97,7 @@ def _log_hyp_integral(a: Floats, c: Floats, gap: Floats) -> Floats:
     log_gap = log(gap + (1 - gap) * exp(log_w))
     log_f = a * log_u + d * log_w - a * log_gap
     top = log_f.max(axis=0)
-    return np.asarray(top + log(exp(log_f - top).sum(axis=0) * h) - betaln(a, d), dtype=np.float64)
+    return np.asarray(top + log(exp(log_f - top).sum(axis=0) * h) - special.betaln(a, d), dtype=np.float64)
 
 
 def _pearson_half(r: Floats, n: Floats, kappa: Floats) -> Floats:
@@ -174,15 +171,13 @@ def _sides(half: Any, alternative: str, r: Floats, n: Floats, kappa: Floats) -> 
 
 
 def _spearman_half(r: Floats, n: Floats, kappa: Floats) -> Floats:
-    from karat.stats.special import betaln, cosdg, sindg
-
     a, z = 1.0 / kappa, arctanh(np.clip(r, -1 + 1e-16, 1 - 1e-16))
     low, high = _window(z, np.sqrt(1.5 / (n - 3)))
     theta, weight = _panels(low, high)
     rho_s, variance = tanh(theta), (1 + 0.5 * tanh(theta) ** 2) / (n - 3)
     short = 60 / (1 + exp(2 * theta))  # 30(1 − ρ_s) degrees, without cancellation
-    log_left = log(4 * sindg(short) * sindg(60 - short))  # 1 − ρ²
-    log_prior = (1 - 2 * a) * LN2 - betaln(a, a) + (a - 1) * log_left + log(np.pi / 3 * cosdg(30 * rho_s))
+    log_left = log(4 * special.sindg(short) * special.sindg(60 - short))  # 1 − ρ²
+    log_prior = (1 - 2 * a) * LN2 - _log_beta_same(a) + (a - 1) * log_left + log(np.pi / 3 * special.cosdg(30 * rho_s))
     log_slope = 2 * (LN2 - theta - log1p(exp(-2 * theta)))  # 1 − ρ_s² = dρ_s/dθ
     log_f = log_prior + log_slope - 0.5 * (z - theta) ** 2 / variance - 0.5 * log(2 * np.pi * variance)
     log_null = (n - 2) / 2 * log1p(-r * r) - 0.5 * LN_PI + gamma_shift((n - 2) / 2, 0.5)
@@ -209,18 +204,16 @@ def log_bf10_kendall(tau: Any, n: Any, *, kappa: Any = 1.0, alternative: str = "
 
 
 def _kendall_half(tau: Floats, n: Floats, kappa: Floats) -> Floats:
-    from karat.stats.special import betaln, tandg
-
     a = 1.0 / kappa
     statistic = tau * np.sqrt(4.5 * n * (n - 1) / (2 * n + 5))
     centre, width = statistic / (1.5 * np.sqrt(n)), 1 / (1.5 * np.sqrt(n))
     low, high = _window(centre, width)
-    most = arcsinh(tandg(90 * np.minimum(high, 1 - 1e-12)))
-    least = arcsinh(tandg(90 * np.minimum(low, 1 - 1e-12)))
+    most = arcsinh(special.tandg(90 * np.minimum(high, 1 - 1e-12)))
+    least = arcsinh(special.tandg(90 * np.minimum(low, 1 - 1e-12)))
     zeta, weight = _panels(least, np.minimum(most, least + 20 * kappa + 1))
-    at = 2 / np.pi * arctan(sinh(zeta))
+    at = 2 / np.pi * arctan2(sinh(zeta), 1)
     log_sech = LN2 - zeta - log1p(exp(-2 * zeta))
-    log_f = (1 - 2 * a) * LN2 - betaln(a, a) + 2 * a * log_sech + statistic**2 / 2
+    log_f = (1 - 2 * a) * LN2 - _log_beta_same(a) + 2 * a * log_sech + statistic**2 / 2
     return _log_integral(log_f - 0.5 * (statistic - 1.5 * np.sqrt(n) * at) ** 2, weight)
 
 

@@ -21,6 +21,7 @@ from karat.replication._inputs import (
     stirling,
     unwrap,
 )
+from karat.stats import special
 from karat.stats.elementary import arcsinh, cosh, exp, expm1, log, log1p, sinh, tanh
 
 __all__ = ["log_bf10_binomial", "log_bf10_binomial_logistic", "log_bf10_contingency"]
@@ -69,10 +70,8 @@ def _binomial(k: Floats, n: Floats, p0: Floats, a: Floats, b: Floats) -> Floats:
     plain = (a == 1) & (b == 1)
     if plain.all():
         return np.asarray(log_bf)
-    from karat.stats.special import betaln
-
-    moved = gamma_shift(k + 1, a - 1) + gamma_shift(n - k + 1, b - 1) - gamma_shift(n + 2, a + b - 2) - betaln(a, b)
-    return np.asarray(log_bf + np.where(plain, 0.0, moved))
+    moved = gamma_shift(k + 1, a - 1) + gamma_shift(n - k + 1, b - 1) - gamma_shift(n + 2, a + b - 2)
+    return np.asarray(log_bf + np.where(plain, 0.0, moved - special.betaln(a, b)))
 
 
 def log_bf10_binomial_logistic(k: Any, n: Any, *, p0: Any = 0.5, rscale: Any = 0.5, errors: str = "nan") -> Any:
@@ -98,25 +97,24 @@ def log_bf10_binomial_logistic(k: Any, n: Any, *, p0: Any = 0.5, rscale: Any = 0
 
 def _binomial_logistic(k: Floats, n: Floats, p0: Floats, r: Floats) -> Floats:
     """Trapezoid in u with θ = mode + s·sinh(u): the integrand is log-concave, its tails exponential."""
-    from karat.stats.special import expit, log_expit, logit
-
-    start = logit(p0)
+    start = special.logit(p0)
     low, high = np.minimum(start, -40.0) - 40, np.maximum(start, 40.0) + 40
     for _ in range(64):
         mode = (low + high) / 2
-        rising = k - n * expit(mode) - tanh((mode - start) / (2 * r)) / r > 0
+        rising = k - n * special.expit(mode) - tanh((mode - start) / (2 * r)) / r > 0
         low, high = np.where(rising, mode, low), np.where(rising, high, mode)
-    bend = n * expit(mode) * expit(-mode) + 1 / (2 * r * r * cosh(np.clip((mode - start) / (2 * r), -300, 300)) ** 2)
+    steep = cosh(np.clip((mode - start) / (2 * r), -300, 300))
+    bend = n * special.expit(mode) * special.expit(-mode) + 1 / (2 * r * r * steep**2)
     width = 1 / np.sqrt(bend)
     reach = arcsinh((45 * r + 45) / width)
     miss = n - k
-    origin = k * log_expit(start) + miss * log_expit(-start)
+    origin = k * special.log_expit(start) + miss * special.log_expit(-start)
     total = np.zeros_like(k)
     peak = np.full_like(k, -np.inf)
     for u in np.linspace(-1.0, 1.0, 321):
         theta = mode + width * sinh(reach * u)
         away = np.abs(theta - start) / r
-        here = k * log_expit(theta) + miss * log_expit(-theta) - origin - away - 2 * log1p(exp(-away))
+        here = k * special.log_expit(theta) + miss * special.log_expit(-theta) - origin - away - 2 * log1p(exp(-away))
         here = here + log(cosh(reach * u))
         top = np.maximum(peak, here)
         total = total * exp(peak - top) + exp(here - top)
@@ -132,9 +130,7 @@ def _binomial_half(greater: bool, k: Floats, n: Floats, p0: Floats, a: Floats, b
 
 def _log_above(a: Floats, b: Floats, x: Floats) -> Floats:
     """Ln P(p > x), p ~ Beta(a, b): by the incomplete beta function; beyond its range by Gauss–Laguerre."""
-    from karat.stats.special import betaincc, betaln
-
-    mass = betaincc(a, b, x)
+    mass = special.betaincc(a, b, x)
     log_p = log(mass)
     far = mass < 1e-280
     if far.any():
@@ -145,7 +141,7 @@ def _log_above(a: Floats, b: Floats, x: Floats) -> Floats:
             w = point / steep
             gain = (p - 1) * log1p(-(1 - at) / at * expm1(-w)) - q * w + point
             total += weight * exp(gain)
-        log_p[far] = q * log1p(-at) + (p - 1) * log(at) - betaln(p, q) + log(total / steep)
+        log_p[far] = q * log1p(-at) + (p - 1) * log(at) - special.betaln(p, q) + log(total / steep)
     return np.asarray(log_p)
 
 
@@ -303,13 +299,11 @@ def _log_gamma_table(x: Floats, r: Floats, c: Floats, n: Floats) -> Floats:
 
 def _remainder(x: Floats) -> Floats:
     """The remainder of lnΓ(x) after Stirling's formula."""
-    from karat.stats.special import gammaln
-
     remainder = stirling(x)
     small = np.flatnonzero(x < 16)
     if small.size:
         near = x.reshape(-1)[small]
-        remainder.reshape(-1)[small] = gammaln(near) - ((near - 0.5) * log(near) - near + HALF_LN_2PI)
+        remainder.reshape(-1)[small] = special.gammaln(near) - ((near - 0.5) * log(near) - near + HALF_LN_2PI)
     return remainder
 
 

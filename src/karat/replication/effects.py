@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from karat.replication._inputs import Floats, check_choice, check_level, counts, domain, evaluate, floats, unwrap
-from karat.stats.elementary import arcsin, arctanh, exp, log
+from karat.stats import special
+from karat.stats.elementary import arctan2, arctanh, exp, log
 
 __all__ = [
     "CONVENTIONS",
@@ -264,10 +265,8 @@ def proportion_wilson(p: Any, n: Any, *, level: float = 0.95, errors: str = "nan
 
     Wilson (1927), J. Am. Stat. Assoc. 22:209.
     """
-    from karat.stats.special import ndtri
-
     share = domain("p", p, lambda v: (v >= 0) & (v <= 1), "between 0 and 1", errors=errors)
-    size, z = counts("n", n, least=1, errors=errors), float(ndtri((1 + check_level(level)) / 2))
+    size, z = counts("n", n, least=1, errors=errors), float(special.ndtri((1 + check_level(level)) / 2))
 
     def end(sign: int, p: Floats, n: Floats) -> Floats:
         reach = z * np.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
@@ -297,7 +296,7 @@ def same_share(p: Any, q: Any) -> Any:
 
 
 def _arcsine(p: Floats) -> Floats:
-    return np.asarray(2 * arcsin(np.sqrt(p)))
+    return np.asarray(2 * arctan2(np.sqrt(p), np.sqrt(1 - p)))
 
 
 def to_cohens_d(kind: str, value: object, *, p0: Any = 0.5, convention: str = "humanstudy", errors: str = "nan") -> Any:
@@ -363,9 +362,7 @@ def _convert(kind: str, v: Floats, p0: Floats, convention: str) -> tuple[Floats,
         power = 1.5 if kind in _RANKS else 0.5  # the standard error of a correlation is that of atanh r
         return 2 * v / np.sqrt(left), 2 / left**power
     if kind in _RANKS:
-        from karat.stats.special import ndtri
-
-        z = np.where(np.abs(v) < 1, ndtri((v + 1) / 2), np.nan)
+        z = np.where(np.abs(v) < 1, special.ndtri((v + 1) / 2), np.nan)
         return np.sqrt(2.0) * z, np.sqrt(np.pi) * exp(z * z / 2)
     return np.full_like(v, np.nan), np.full_like(v, np.nan)
 

@@ -11,6 +11,7 @@ from karat.replication import ranks
 from karat.replication._inputs import Floats, check_choice, counts, domain, evaluate, floats
 from karat.replication.counts import log_dbinom
 from karat.replication.effects import KINDS
+from karat.stats import special
 from karat.stats.elementary import exp
 
 __all__ = ["p_value"]
@@ -51,16 +52,12 @@ def p_value(
         f = floats("statistic", statistic)
         df1 = floats("df", df)
         df2 = floats("df2", df2)
-        from karat.stats.special import fdtrc
-
-        return evaluate(lambda f, a, b: np.asarray(fdtrc(a, b, f)), f, df1, df2)
+        return evaluate(lambda f, a, b: np.asarray(special.fdtrc(a, b, f)), f, df1, df2)
     if kind == "variance_ratio":
         ratio = float(statistic)
         n1 = float(n1)
         n2 = float(n2)
-        from karat.stats.special import fdtr, fdtrc
-
-        above, below = float(fdtrc(n1 - 1, n2 - 1, ratio)), float(fdtr(n1 - 1, n2 - 1, ratio))
+        above, below = float(special.fdtrc(n1 - 1, n2 - 1, ratio)), float(special.fdtr(n1 - 1, n2 - 1, ratio))
         return min(1.0, 2 * min(above, below))
     if kind in {"binomial", "proportion"}:
         # All outcomes no more likely than k.
@@ -88,9 +85,7 @@ def _df_of_t(kind: str, n1: Any, n2: Any, df: Any) -> Floats:
 
 
 def _of_t(t: Floats, df: Floats) -> Any:
-    from karat.stats.special import stdtr
-
-    return evaluate(lambda t, v: np.asarray(2 * stdtr(v, -np.abs(t))), t, df)
+    return evaluate(lambda t, v: np.asarray(2 * special.stdtr(v, -np.abs(t))), t, df)
 
 
 def _as_unlikely(logs: Floats, seen: int) -> float:
@@ -99,8 +94,6 @@ def _as_unlikely(logs: Floats, seen: int) -> float:
 
 
 def _of_table(table: Floats) -> float:
-    from karat.stats.special import chdtrc
-
     if table.ndim != 2 or not (table >= 0).all():
         raise ValueError(f"statistic: must be one table of counts, got shape {table.shape}")
     rows, columns = table.sum(axis=1), table.sum(axis=0)
@@ -114,14 +107,12 @@ def _of_table(table: Floats) -> float:
     if (expected == 0).any():
         return NAN
     square = float(((table - expected) ** 2 / expected).sum())
-    return float(chdtrc((rows.size - 1) * (columns.size - 1), square))
+    return float(special.chdtrc((rows.size - 1) * (columns.size - 1), square))
 
 
 def _of_ranks(kind: str, statistic: Any, n1: Any, n2: Any) -> Any:
-    from karat.stats.special import ndtr
-
     if kind == "wilcoxon":
-        return evaluate(lambda z: np.asarray(2 * ndtr(-np.abs(z))), floats("statistic", statistic))
+        return evaluate(lambda z: np.asarray(2 * special.ndtr(-np.abs(z))), floats("statistic", statistic))
     u, a, b = float(statistic), int(n1), int(n2)
     if not 0 <= u <= a * b:
         raise ValueError(f"statistic: U must lie between 0 and {a * b}, got {u:g}")
@@ -129,4 +120,4 @@ def _of_ranks(kind: str, statistic: Any, n1: Any, n2: Any) -> Any:
         chances = exp(ranks.log_null(a, b))
         return min(1.0, 2 * float(chances[: int(min(u, a * b - u)) + 1].sum()))
     distance = max(0.0, abs(u - a * b / 2) - 0.5)
-    return float(2 * ndtr(-distance / math.sqrt(a * b * (a + b + 1) / 12)))
+    return float(2 * special.ndtr(-distance / math.sqrt(a * b * (a + b + 1) / 12)))

@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass
 
 from karat.replication.report_strings import Reported
+from karat.stats import special
 
 __all__ = ["PrintedP", "printed_p"]
 
@@ -62,11 +63,10 @@ def printed_p(test: Reported, *, one_sided: bool = False) -> PrintedP | None:
 def _p_of(reported: Reported, statistic: float) -> float:
     """Two-sided p of the statistic; NaN if the degrees of freedom are not known."""
     from karat.replication.p_values import p_value
-    from karat.stats.special import chdtrc, ndtr
 
     size, df = abs(statistic), reported.df1
     if reported.kind == "z":
-        return float(2 * ndtr(-size))
+        return float(2 * special.ndtr(-size))
     if reported.kind == "r" and df is None and reported.n is not None and reported.n > 2:
         df = reported.n - 2.0
     if df is None or df <= 0:
@@ -76,6 +76,6 @@ def _p_of(reported: Reported, statistic: float) -> float:
     if reported.kind == "F":
         return float(p_value("anova", max(0.0, statistic), df=df, df2=reported.df2))
     if reported.kind == "chi2":
-        return float(chdtrc(df, max(0.0, statistic)))
+        return float(special.chdtrc(df, max(0.0, statistic)))
     is_whole = reported.kind == "r" and df >= 1 and df == int(df)
     return float(p_value("correlation", min(1.0, size), n1=df + 2)) if is_whole else math.nan

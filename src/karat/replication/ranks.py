@@ -10,6 +10,7 @@ import numpy as np
 
 from karat.replication._inputs import ALTERNATIVES, Floats, check_choice, counts, domain, unwrap
 from karat.replication.bayes import SQRT_HALF, log_bf10_z
+from karat.stats import special
 from karat.stats.elementary import log
 
 __all__ = ["log_bf10_mann_whitney"]
@@ -69,8 +70,6 @@ def log_bf10_mann_whitney(  # noqa: PLR0913 – a statistic, two sizes, a prior:
 
 
 def _exact(u: Any, n1: int, n2: int, rscale: float, alternative: str) -> Floats:
-    from karat.stats.special import ndtr
-
     delta, weight, mean, sd = _under_h1(n1, n2)
     inside = weight * rscale / np.pi / (rscale**2 + delta**2)
     tail = math.atan2(rscale, FAR) / math.pi  # prior mass of one side beyond FAR
@@ -79,7 +78,7 @@ def _exact(u: Any, n1: int, n2: int, rscale: float, alternative: str) -> Floats:
     mass = np.empty(u.size)
     for start in range(0, u.size, 256):
         cell = u[start : start + 256, None]
-        chance = ndtr((cell + 0.5 - mean) / sd) - ndtr((cell - 0.5 - mean) / sd)
+        chance = special.ndtr((cell + 0.5 - mean) / sd) - special.ndtr((cell - 0.5 - mean) / sd)
         mass[start : start + 256] = (chance * inside).sum(axis=1)  # `@` differs between processors in the last digit
     mass += tail * ((u == n1 * n2) & (alternative != "less")) + tail * ((u == 0) & (alternative != "greater"))
     return np.asarray(log(share * mass) - log_null(n1, n2)[u])
@@ -88,16 +87,14 @@ def _exact(u: Any, n1: int, n2: int, rscale: float, alternative: str) -> Floats:
 @lru_cache(maxsize=256)
 def _under_h1(n1: int, n2: int) -> tuple[Floats, Floats, Floats, Floats]:
     """Nodes and weights in δ; exact mean and sd of U there."""
-    from karat.stats.special import ndtr, owens_t
-
     points, weights = np.polynomial.legendre.leggauss(16)
     width = 0.25
     starts = np.arange(-FAR, FAR, width)[:, None]
     delta = (starts + (points + 1) * width / 2).reshape(-1)
     weight = np.tile(weights * width / 2, starts.size)
     h = delta / np.sqrt(2.0)
-    p, q = ndtr(h), ndtr(-h)
-    joint = p * q - 2 * owens_t(h, 1 / np.sqrt(3.0))  # P(X1 > Y, X2 > Y) − p²
+    p, q = special.ndtr(h), special.ndtr(-h)
+    joint = p * q - 2 * special.owens_t(h, 1 / np.sqrt(3.0))  # P(X1 > Y, X2 > Y) − p²
     variance = n1 * n2 * (p * q + (n1 + n2 - 2) * np.maximum(joint, 0.0))
     return delta, weight, n1 * n2 * p, np.sqrt(np.maximum(variance, 1e-30))
 

@@ -47,6 +47,7 @@ from karat.replication.uncertainty import (
     score_uncertainty,
     shared_tests,
 )
+from karat.stats import special
 
 __all__ = ["Repetitions", "directed_pas", "reference_differences", "repeated_differences", "repeated_uncertainty"]
 
@@ -283,8 +284,6 @@ def _difference(
     *,
     missing: str,
 ) -> Difference:
-    from karat.stats.special import stdtrit
-
     pairs: list[tuple[int, int, Levels]] = []  # repetition, simulation
     n = 0
     for number, (agreement, drawn) in enumerate(zip(own, draws, strict=True)):
@@ -312,7 +311,7 @@ def _difference(
     df = (
         (count - 1) * (se / reference_se) ** 4 if reference_se > 1e-6 * se else 1e12
     )  # without a spread, practically normal
-    reach = float(stdtrit(min(df, 1e12), (1 + own[0].level) / 2)) * se
+    reach = float(special.stdtrit(min(df, 1e12), (1 + own[0].level) / 2)) * se
     return Difference(value=value, se=se, low=value - reach, high=value + reach, n=n, method=method)
 
 

@@ -29,6 +29,7 @@ from karat.replication.evidence import (
     statistic_of,
 )
 from karat.replication.scores import Agreement, Scored, TestScore
+from karat.stats import special
 from karat.stats.elementary import arctanh, log, tanh
 
 __all__ = [
@@ -396,8 +397,6 @@ def _study_interval(bare: Spread, values: Floats, place: Place, *, least: float)
 
     Hesterberg (2015), Am. Stat. 69:371, 4.2, for the expansion: α becomes 2Φ(−√(n/(n − 1))·t).
     """
-    from karat.stats.special import ndtr, stdtrit
-
     values, units = values[np.isfinite(values)], place.units
     if 0 < units < FEWEST_UNITS:
         return replace(bare, reason=f"an arm has {units} to be drawn from: too few for an interval")
@@ -405,8 +404,8 @@ def _study_interval(bare: Spread, values: Floats, place: Place, *, least: float)
         return replace(bare, reason=bare.reason or "no replicate has a score")
     wide = z_of_level(place.level)
     if units:
-        wide = math.sqrt(units / (units - 1)) * float(stdtrit(units - 1, (1 + place.level) / 2))
-    low, high = (float(end) for end in np.quantile(values, [ndtr(-wide), ndtr(wide)]))
+        wide = math.sqrt(units / (units - 1)) * float(special.stdtrit(units - 1, (1 + place.level) / 2))
+    low, high = (float(end) for end in np.quantile(values, [special.ndtr(-wide), special.ndtr(wide)]))
     if least < 0:
         bias = (float(values.mean()) - bare.value) / 2
         low, high, method = low - bias, high - bias, "percentile, moved by half of the bootstrap's bias"

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from karat.stats import special
 from karat.stats._groups import Floats, z_quantile
 
 __all__ = ["bca_bounds", "bootstrap_t_bounds", "check_replicates", "resampled_counts", "studentized"]
@@ -69,8 +70,6 @@ def studentized(counts: Floats, values: Floats) -> Floats:
 
 def bca_bounds(values: Floats, *, level: float, rng: np.random.Generator, replicates: int) -> Bounds:
     """Percentiles of the replicates' means, adjusted for bias and skewness."""
-    from karat.stats.special import ndtr
-
     n, d, scale = _centred(values)
     means = np.concatenate([counts @ d for counts in resampled_counts(n, rng=rng, replicates=replicates)]) / n
     ties = np.abs(means) <= _NOISE * scale
@@ -80,7 +79,7 @@ def bca_bounds(values: Floats, *, level: float, rng: np.random.Generator, replic
     at = []
     for tail in ((1 - level) / 2, (1 + level) / 2):
         reach = bias + z_quantile(tail)
-        at.append(float(ndtr(bias + reach / (1 - skew * reach))) if skew * reach < 1 else math.nan)
+        at.append(float(special.ndtr(bias + reach / (1 - skew * reach))) if skew * reach < 1 else math.nan)
     if math.isnan(at[0] + at[1]):
         return math.nan, math.nan, "too few values, or too skewed, for BCa"
     low, high = _tails(np.sort(means), *at)

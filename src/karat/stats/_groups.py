@@ -9,6 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from karat.stats import special
+
 __all__ = [
     "Counts",
     "Floats",
@@ -121,34 +123,26 @@ def check_level(level: float) -> float:
 
 def t_quantile(probability: float, df: float) -> float:
     """Quantile of Student's t; NaN for df ≤ 0."""
-    from karat.stats.special import stdtrit
-
-    return float(stdtrit(df, probability)) if df > 0 else math.nan
+    return float(special.stdtrit(df, probability)) if df > 0 else math.nan
 
 
 def t_two_sided(t: float, df: float) -> float:
     """Two-sided p of Student's t, at least the smallest positive float: a p-value is never 0."""
-    from karat.stats.special import stdtr
-
     if math.isnan(t) or not df > 0:
         return math.nan
-    return max(2.0 * float(stdtr(df, -abs(t))), math.ulp(0.0))
+    return max(2.0 * float(special.stdtr(df, -abs(t))), math.ulp(0.0))
 
 
 def unbiased(df: float) -> float:
     """The factor that removes the bias of a standardised difference; NaN for df ≤ 1."""
-    from karat.stats.special import gammaln
-
     if not df > 1:
         return math.nan
-    return math.exp(float(gammaln(df / 2) - gammaln((df - 1) / 2))) / math.sqrt(df / 2)
+    return math.exp(float(special.gammaln(df / 2) - special.gammaln((df - 1) / 2))) / math.sqrt(df / 2)
 
 
 def z_quantile(probability: float) -> float:
     """Quantile of the standard normal distribution."""
-    from karat.stats.special import ndtri
-
-    return float(ndtri(probability))
+    return float(special.ndtri(probability))
 
 
 def _codes(clusters: Iterable[object]) -> tuple[Codes, tuple[Hashable, ...]]:

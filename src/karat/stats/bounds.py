@@ -9,6 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from msgspec import Struct
 
+from karat.stats import special
 from karat.stats._groups import Floats, check_level, group, t_quantile
 from karat.stats.elementary import log
 from karat.stats.intervals import centred_mean, sample_sd
@@ -91,17 +92,16 @@ def _t_bound(means: Floats, side: int, level: float) -> float:
 
 
 def _clopper_pearson(k: int, n: int, level: float) -> tuple[float, float]:
-    from karat.stats.special import betaincinv
-
-    low = float(betaincinv(k, n - k + 1, 1 - level)) if k else 0.0
-    return low, float(betaincinv(k + 1, n - k, level)) if k < n else 1.0
+    low = float(special.betaincinv(k, n - k + 1, 1 - level)) if k else 0.0
+    return low, float(special.betaincinv(k + 1, n - k, level)) if k < n else 1.0
 
 
 def _hall_bounds(means: Floats, level: float) -> tuple[float, float]:
     """T + g*T^2/3 + g^2*T^3/27 + g/(6n) is nearly normal; T = (mean - truth)/s, g the skewness."""
     n = means.size
     mean, sd = centred_mean(means), sample_sd(means)
-    skewness = _third_moment(means) / sd**3
+    off = means - mean
+    skewness = float((off * off * off).mean()) / sd**3
     reach = t_quantile(level, n - 1) / math.sqrt(n)
     bounds = []
     for w in (reach, -reach):
@@ -113,18 +113,13 @@ def _hall_bounds(means: Floats, level: float) -> tuple[float, float]:
     return bounds[0], max(bounds[1], _lognormal_bound(means, level))
 
 
-def _third_moment(values: Floats) -> float:
-    off = values - values.mean()
-    return float((off * off * off).mean())
-
-
 def _lognormal_bound(means: Floats, level: float) -> float:
     """Cox's upper bound if the amounts may be lognormal, where Hall's misses 7-9 % at an sd of 1; else -inf."""
     if means.min() <= 0:
         return -math.inf
     logs, n = log(means), means.size
-    sd = sample_sd(logs)
-    if not sd > 0 or _third_moment(logs) / sd**3 < -2 * math.sqrt(6 / n):  # two of its errors
+    sd, off = sample_sd(logs), logs - logs.mean()
+    if not sd > 0 or float((off * off * off).mean()) / sd**3 < -2 * math.sqrt(6 / n):  # two of its errors
         return -math.inf
     reach = t_quantile(level, n - 1) * math.sqrt(sd**2 / n + sd**4 / (2 * (n + 1)))
     return math.exp(centred_mean(logs) + sd**2 / 2 + reach)

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
+from karat.stats import special
 from karat.stats._groups import Floats, Groups, check_level, columns, group
 from karat.stats.intervals import centred_mean, mean_interval, t_interval
 from karat.stats.labels import Target, around, stratified_mean
@@ -147,8 +148,6 @@ def _of_strata(draw: _Draw, strata: Iterable[object] | None, target: Target, lev
 
 def _refuse_strata(judged: Floats, labelled: Bools) -> None:
     """Raises ValueError if the share that people scored differs between scores beyond chance."""
-    from karat.stats.special import chdtrc
-
     scores, codes = np.unique(judged, return_inverse=True)
     share = float(labelled.mean()) if labelled.size else 0.0
     if not 1 < scores.size <= FEW_SCORES or not 0 < share < 1:
@@ -164,7 +163,7 @@ def _refuse_strata(judged: Floats, labelled: Bools) -> None:
             merged.append([float(counts[at]), float(seen[at])])
     size, hits = np.array(merged).T
     far = float(((hits - size * share) ** 2 / (size * share * (1 - share))).sum())
-    if len(merged) > 1 and float(chdtrc(len(merged) - 1, far)) < NOT_RANDOM:
+    if len(merged) > 1 and float(special.chdtrc(len(merged) - 1, far)) < NOT_RANDOM:
         parts = ", ".join(f"{score:g}: {int(n)} of {c}" for score, n, c in zip(scores, seen, counts, strict=True))
         raise ValueError(
             f"strata: people scored other shares of some scores than of others ({parts}), so their mean is not that of "

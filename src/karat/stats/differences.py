@@ -9,6 +9,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from karat.stats import special
 from karat.stats._groups import Floats, Groups, check_level, columns, group, t_quantile, t_two_sided, unbiased, whole
 from karat.stats.intervals import centred_mean, sample_sd, t_interval
 from karat.stats.results import Equivalence, HypothesisTest, MeanDifference, PairedDifference
@@ -230,17 +231,15 @@ def mcnemar_exact(b: int, c: int) -> HypothesisTest:
 
     McNemar (1947), Psychometrika 12:153.
     """
-    from karat.stats.special import bdtr, gammaln
-
     b, c = whole("b", b), whole("c", c)
     n, fewer = b + c, min(b, c)
     if n == 0:
         return HypothesisTest(
             statistic=math.nan, p=1.0, p_mid=1.0, n=0, method="mcnemar, exact", reason="no question differs"
         )
-    p = max(min(1.0, 2 * float(bdtr(fewer, n, 0.5))), math.ulp(0.0))
-    point = math.exp(float(gammaln(n + 1) - gammaln(b + 1) - gammaln(c + 1)) - n * math.log(2))
-    p_mid = max(min(1.0, 2 * float(bdtr(fewer, n, 0.5)) - point), math.ulp(0.0))
+    p = max(min(1.0, 2 * float(special.bdtr(fewer, n, 0.5))), math.ulp(0.0))
+    point = math.exp(float(special.gammaln(n + 1) - special.gammaln(b + 1) - special.gammaln(c + 1)) - n * math.log(2))
+    p_mid = max(min(1.0, 2 * float(special.bdtr(fewer, n, 0.5)) - point), math.ulp(0.0))
     chi2 = max(0, abs(b - c) - 1) ** 2 / n
     return HypothesisTest(statistic=chi2, p=p, p_mid=p_mid, n=n, df=1, value=(c - b) / n, method="mcnemar, exact")
 
@@ -287,11 +286,9 @@ def _exact_ranks(doubled: np.ndarray[Any, Any], positive: int) -> float:
 
 
 def _normal_ranks(n: int, ties: np.ndarray[Any, Any], statistic: float) -> float:
-    from karat.stats.special import ndtr
-
     variance = n * (n + 1) * (2 * n + 1) / 24 - float(np.sum(ties.astype(float) * ties * ties - ties)) / 48
     off = max(0.0, abs(statistic - n * (n + 1) / 4) - 0.5)
-    return max(min(1.0, 2 * float(ndtr(-off / math.sqrt(variance)))), math.ulp(0.0))
+    return max(min(1.0, 2 * float(special.ndtr(-off / math.sqrt(variance)))), math.ulp(0.0))
 
 
 def mean_difference(
@@ -532,12 +529,8 @@ def _flat(test: Equivalence, sides: tuple[int, int] | None = None) -> Equivalenc
 
 
 def _below(t: float, df: float) -> float:
-    from karat.stats.special import ndtr, stdtr
-
-    return max(float(ndtr(t) if math.isinf(df) else stdtr(df, t)), math.ulp(0.0))
+    return max(float(special.ndtr(t) if math.isinf(df) else special.stdtr(df, t)), math.ulp(0.0))
 
 
 def _quantile(probability: float, df: float) -> float:
-    from karat.stats.special import ndtri
-
-    return float(ndtri(probability)) if math.isinf(df) else t_quantile(probability, df)
+    return float(special.ndtri(probability)) if math.isinf(df) else t_quantile(probability, df)

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 import numpy as np
 from msgspec import Struct
 
+from karat.stats import special
 from karat.stats._groups import Floats, columns
 
 __all__ = ["Alarm", "ChangePoint", "change_point", "cusum_alarm", "whitened"]
@@ -106,8 +107,6 @@ def cusum_alarm(values: Iterable[float], *, k: float = 0.25, h: float = 10.75) -
 
     Hawkins (1987), The Statistician 36:299.
     """
-    from karat.stats.special import ndtri, stdtr
-
     series = columns("values", values)
     series = series[np.isfinite(series)]
     sums, since = [0.0, 0.0], [0, 0]
@@ -115,7 +114,7 @@ def cusum_alarm(values: Iterable[float], *, k: float = 0.25, h: float = 10.75) -
     for index, value in enumerate(series.tolist()):  # index: runs before this one
         if index >= WARM_UP and squares > 0:
             t = (value - mean) / math.sqrt(squares / (index - 1)) * math.sqrt(index / (index + 1))
-            score = math.copysign(-float(ndtri(stdtr(index - 1, -abs(t)))), t)
+            score = math.copysign(-float(special.ndtri(special.stdtr(index - 1, -abs(t)))), t)
             for side, step in enumerate((score - k, -score - k)):
                 if sums[side] == 0:
                     since[side] = index

@@ -13,9 +13,7 @@ import numpy as np
 
 from karat.stats import special
 
-__all__ = [
-    "arccosh", "arcsin", "arcsinh", "arctan", "arctanh", "cosh", "exp", "expm1", "log", "log1p", "sinh", "tanh",
-]  # fmt: skip
+__all__ = ["arccosh", "arcsinh", "arctan2", "arctanh", "cosh", "exp", "expm1", "log", "log1p", "sinh", "tanh"]
 
 
 def exp(x: Any, out: Any = None) -> Any:
@@ -74,11 +72,6 @@ def arctanh(x: Any) -> Any:
     return np.copysign(special.log1p(2 * size / (1 - size)) / 2, x)
 
 
-def arctan(x: Any) -> Any:
-    """The angle whose tangent is x, in radians: the imaginary part of a logarithm, which numpy takes from C."""
-    return np.log(1 + 1j * np.asarray(x)).imag
-
-
-def arcsin(x: Any) -> Any:
-    """The angle whose sine is x, in radians."""
-    return np.log(np.sqrt((1 - x) * (1 + x)) + 1j * np.asarray(x)).imag
+def arctan2(y: Any, x: Any) -> Any:
+    """The angle of the point (x, y), in radians: part of a complex logarithm, which numpy takes from the C library."""
+    return np.log(np.asarray(x) + 1j * np.asarray(y)).imag

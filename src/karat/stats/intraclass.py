@@ -9,6 +9,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from karat.stats import special
 from karat.stats._groups import Floats, check_level, columns, group
 from karat.stats.planning import spearman_brown
 from karat.stats.results import Interval
@@ -161,9 +162,7 @@ def _squares(table: Floats) -> _Squares:
 
 
 def _f_quantile(df1: float, df2: float, tail: float) -> float:
-    from karat.stats.special import fdtri
-
-    return float(fdtri(df1, df2, tail)) if df1 > 0 and df2 > 0 else math.nan
+    return float(special.fdtri(df1, df2, tail)) if df1 > 0 and df2 > 0 else math.nan
 
 
 def _consistency_bounds(squares: _Squares, n: int, k: int, level: float) -> tuple[float, float]:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from karat.stats import special
 from karat.stats._groups import Floats
 from karat.stats.elementary import exp, expm1, log
 
@@ -28,9 +29,7 @@ def noncentral_t_cdf(t: float, df: float, ncp: float) -> float:
 
     Johnson, Kotz and Balakrishnan (1995), Continuous Univariate Distributions 2, chapter 31.
     """
-    from karat.stats.special import log_ndtr
-
-    chance = _mean_over_spread(df, ncp, t, lambda s: np.asarray(log_ndtr(t * s - ncp), dtype=np.float64))
+    chance = _mean_over_spread(df, ncp, t, lambda s: np.asarray(special.log_ndtr(t * s - ncp), dtype=np.float64))
     return 1.0 if chance > 1 else chance  # by rounding; NaN stays NaN
 
 
@@ -77,23 +76,19 @@ def _mean_over_spread(df: float, ncp: float, t: float, log_kernel: Callable[[Flo
     top = float(values.max())
     total = math.log(float(exp(values - top).sum()) * float(u[1] - u[0]))
     # The log density of ln s at 0, without the difference of large logarithms.
-    from karat.stats.special import gammaln
-
     half = df / 2
     stirling = 1 / (12 * half) - 1 / (360 * half**3) + 1 / (1260 * half**5)
     if half < 50:
-        stirling = float(gammaln(half)) - (half - 0.5) * math.log(half) + half - 0.5 * math.log(2 * math.pi)
+        stirling = float(special.gammaln(half)) - (half - 0.5) * math.log(half) + half - 0.5 * math.log(2 * math.pi)
     return math.exp(top + total + (math.log(2) + 0.5 * math.log(half) - 0.5 * math.log(2 * math.pi) - stirling))
 
 
 def noncentral_f_above(f: float, df1: float, df2: float, ncp: float) -> float:
     """P(F > f) of the noncentral F: Poisson weights over incomplete beta functions."""
-    from karat.stats.special import betainc, gammaln, xlogy
-
     mean = ncp / 2
     reach = 12 * math.sqrt(mean) + 40
     j = np.arange(max(0, math.floor(mean - reach)), math.ceil(mean + reach) + 1, dtype=np.float64)
-    log_weights = xlogy(j, mean) - mean - gammaln(j + 1)
+    log_weights = special.xlogy(j, mean) - mean - special.gammaln(j + 1)
     weights = exp(log_weights)
-    above = betainc(df2 / 2, df1 / 2 + j, df2 / (df2 + df1 * f))
+    above = special.betainc(df2 / 2, df1 / 2 + j, df2 / (df2 + df1 * f))
     return float(min(1.0, (weights * above).sum()))

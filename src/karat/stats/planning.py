@@ -10,6 +10,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from karat.stats import special
 from karat.stats._groups import Floats, Groups, columns, group, z_quantile
 from karat.stats.intervals import sample_sd
 from karat.stats.power import Planned, check_power, effect_size_ttest, normal_sum, power_ttest, sample_size_ttest
@@ -264,10 +265,8 @@ def _pair(name: str, value: OneOrTwo) -> tuple[float, float]:
 
 def _normal_power(errors: float, alpha: float) -> float:
     """The power of a two-sided normal test, given the effect in standard errors."""
-    from karat.stats.special import ndtr
-
     bar = -z_quantile(alpha / 2)
-    return float(ndtr(errors - bar) + ndtr(-errors - bar))
+    return float(special.ndtr(errors - bar) + special.ndtr(-errors - bar))
 
 
 def _named(method: Method) -> str:

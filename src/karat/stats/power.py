@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
+from karat.stats import special
 from karat.stats._groups import t_quantile, z_quantile
 from karat.stats.noncentral import noncentral_f_above, noncentral_t_above, noncentral_t_cdf
 
@@ -151,8 +152,6 @@ def power_anova(f: float, n: float, *, k: int, alpha: float = 0.05) -> Planned:
 
     Cohen (1988), Statistical Power Analysis, chapter 8.
     """
-    from karat.stats.special import fdtri
-
     check_share("alpha", alpha)
     if k < 2:
         raise ValueError(f"k: must be at least 2 groups, got {k}")
@@ -160,7 +159,7 @@ def power_anova(f: float, n: float, *, k: int, alpha: float = 0.05) -> Planned:
     if math.isnan(f) or not df2 > 0:
         reason = "f is not known" if math.isnan(f) else "too few for an F test"
         return Planned(value=math.nan, n=None, power=math.nan, alpha=alpha, method="one-way F", reason=reason)
-    power = noncentral_f_above(float(fdtri(df1, df2, 1 - alpha)), df1, df2, k * n * f * f)
+    power = noncentral_f_above(float(special.fdtri(df1, df2, 1 - alpha)), df1, df2, k * n * f * f)
     return Planned(value=power, n=math.floor(n), power=power, alpha=alpha, method="one-way F")
 
 
@@ -172,8 +171,6 @@ def power_correlation(r: float, n: float, *, alpha: float = 0.05) -> Planned:
 
     Cohen (1988), Statistical Power Analysis, chapter 3; Fisher (1921), Metron 1:3.
     """
-    from karat.stats.special import ndtr
-
     check_share("alpha", alpha)
     if abs(r) >= 1:
         raise ValueError(f"r: must lie between -1 and 1, got {r:g}")
@@ -183,7 +180,7 @@ def power_correlation(r: float, n: float, *, alpha: float = 0.05) -> Planned:
     bar = -t_quantile(alpha / 2, n - 2)
     bar = math.atanh(bar / math.sqrt(bar * bar + n - 2))
     z = math.atanh(abs(r)) + abs(r) / (2 * (n - 1))
-    power = float(ndtr((z - bar) * math.sqrt(n - 3)) + ndtr((-z - bar) * math.sqrt(n - 3)))
+    power = float(special.ndtr((z - bar) * math.sqrt(n - 3)) + special.ndtr((-z - bar) * math.sqrt(n - 3)))
     return Planned(value=power, n=math.floor(n), power=power, alpha=alpha, method="Fisher's z")
 
 

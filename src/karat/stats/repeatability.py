@@ -6,6 +6,7 @@ import math
 
 from msgspec import Struct
 
+from karat.stats import special
 from karat.stats._groups import check_level, t_quantile
 
 __all__ = ["SameVerdict", "same_verdict"]
@@ -50,15 +51,13 @@ def same_verdict(
     significant = abs(value) > bar
 
     def chance(variance: float) -> float:
-        from karat.stats.special import ndtr
-
         if math.isnan(variance):
             return math.nan
         sd = math.sqrt(2 * variance)
         if sd == 0:
             return 1.0
-        above = float(ndtr((abs(value) - bar) / sd))
-        return above if significant else 1 - above - float(ndtr((-bar - abs(value)) / sd))
+        above = float(special.ndtr((abs(value) - bar) / sd))
+        return above if significant else 1 - above - float(special.ndtr((-bar - abs(value)) / sd))
 
     reason = None if agent_variance >= 0 else "each question was answered once: the agent's own spread is not known"
     return SameVerdict(

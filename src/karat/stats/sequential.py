@@ -10,6 +10,7 @@ from typing import Literal
 import numpy as np
 from msgspec import Struct
 
+from karat.stats import special
 from karat.stats._groups import Floats, columns
 from karat.stats.intervals import centred_mean, sample_sd
 
@@ -68,8 +69,6 @@ def sequential_p(z: float, n: int, horizon: int) -> float:
 
     Jennison and Turnbull (1999), Group Sequential Methods, chapter 2; Feller (1971), volume II, X.5.
     """
-    from karat.stats.special import log_ndtr
-
     if math.isnan(z):
         return math.nan
     c = abs(z) * math.sqrt(n / horizon)
@@ -79,7 +78,7 @@ def sequential_p(z: float, n: int, horizon: int) -> float:
         )
         return 1 - 4 / math.pi * math.fsum(terms)
     # the same sum by reflection, which keeps its precision for a small chance
-    chance = 4 * math.fsum((-1) ** k * math.exp(float(log_ndtr(-(2 * k + 1) * c))) for k in range(8))
+    chance = 4 * math.fsum((-1) ** k * math.exp(float(special.log_ndtr(-(2 * k + 1) * c))) for k in range(8))
     return max(chance, math.ulp(0.0))
 
 
@@ -156,24 +155,19 @@ def sequential_look(
 
 def _normal_t(values: Floats) -> float:
     """The t statistic of the mean, as the normal quantile of the same probability; infinite for equal values."""
-    from karat.stats.special import ndtri, stdtr
-
     mean, sd = centred_mean(values), sample_sd(values)
     t = abs(mean) * math.sqrt(values.size) / sd if sd > 0 else math.inf if mean else 0.0
-    return math.copysign(-float(ndtri(stdtr(values.size - 1, -t))), mean)
+    return math.copysign(-float(special.ndtri(special.stdtr(values.size - 1, -t))), mean)
 
 
 def _repeated_interval(mean: float, sd: float, n: int, horizon: int, c: float) -> tuple[float, float]:
-    from karat.stats.special import ndtr, stdtrit
-
-    reach = -float(stdtrit(n - 1, ndtr(-c * math.sqrt(horizon / n)))) * sd / math.sqrt(n) if sd > 0 else 0.0
+    tail = special.ndtr(-c * math.sqrt(horizon / n))
+    reach = -float(special.stdtrit(n - 1, tail)) * sd / math.sqrt(n) if sd > 0 else 0.0
     return mean - reach, mean + reach
 
 
 def _conditional_power(z: float, share: float, c: float) -> float:
     """The share of continuations from this point of the plan that end beyond +-c at the detectable difference."""
-    from karat.stats.special import ndtr
-
     drift = math.copysign((c + 0.8416212335729143) * (1 - share), z)  # 80 % power at the horizon
     ahead = abs(z * math.sqrt(share) + drift) - c
-    return float(ndtr(ahead / math.sqrt(1 - share)))
+    return float(special.ndtr(ahead / math.sqrt(1 - share)))

@@ -9,6 +9,7 @@ from typing import Literal
 
 import numpy as np
 
+from karat.stats import special
 from karat.stats._groups import Counts, Floats, check_level, counts_of, group, plain, t_quantile, whole, z_quantile
 from karat.stats.intervals import t_interval
 from karat.stats.results import HypothesisTest, Interval
@@ -117,9 +118,7 @@ def _clopper_pearson(share: float, n: float, level: float) -> tuple[float, float
 
 
 def _beta(a: float, b: float, level: float) -> tuple[float, float]:
-    from karat.stats.special import betaincinv
-
-    return float(betaincinv(a, b, 0.5 - level / 2)), float(betaincinv(a, b, 0.5 + level / 2))
+    return float(special.betaincinv(a, b, 0.5 - level / 2)), float(special.betaincinv(a, b, 0.5 + level / 2))
 
 
 def _agresti_coull(share: float, n: float, level: float) -> tuple[float, float]:
@@ -205,8 +204,6 @@ def binomial_test(k: int, n: int, p0: float = 0.5) -> HypothesisTest:
 
     Clopper and Pearson (1934), Biometrika 26:404.
     """
-    from karat.stats.special import bdtr, bdtrc, gammaln
-
     k, n = whole("k", k), whole("n", n)
     if k > n:
         raise ValueError(f"k: must be at most n ({n}), got {k}")
@@ -217,7 +214,7 @@ def binomial_test(k: int, n: int, p0: float = 0.5) -> HypothesisTest:
         return HypothesisTest(statistic=0.0, p=1.0, n=0, method=method, reason="no trials")
 
     def log_chance(j: int) -> float:
-        ways = float(gammaln(n + 1) - gammaln(j + 1) - gammaln(n - j + 1))
+        ways = float(special.gammaln(n + 1) - special.gammaln(j + 1) - special.gammaln(n - j + 1))
         return ways + j * math.log(p0) + (n - j) * math.log1p(-p0)
 
     bar = log_chance(k) + 1e-7  # equal up to rounding counts as equal
@@ -225,10 +222,10 @@ def binomial_test(k: int, n: int, p0: float = 0.5) -> HypothesisTest:
         p = 1.0
     elif k < n * p0:  # the likeliest outcome is above k: find the equally unlikely ones on the other side
         high = _first(lambda j: log_chance(j) <= bar, math.ceil(n * p0), n + 1)
-        p = float(bdtr(k, n, p0)) + (float(bdtrc(high - 1, n, p0)) if high <= n else 0.0)
+        p = float(special.bdtr(k, n, p0)) + (float(special.bdtrc(high - 1, n, p0)) if high <= n else 0.0)
     else:
         above = _first(lambda j: log_chance(j) > bar, 0, math.floor(n * p0) + 1)
-        p = float(bdtrc(k - 1, n, p0)) + (float(bdtr(above - 1, n, p0)) if above > 0 else 0.0)
+        p = float(special.bdtrc(k - 1, n, p0)) + (float(special.bdtr(above - 1, n, p0)) if above > 0 else 0.0)
     return HypothesisTest(statistic=float(k), p=min(1.0, max(p, math.ulp(0.0))), n=n, method=method, value=k / n)
 
 

@@ -10,6 +10,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from karat.stats import special
 from karat.stats._groups import Codes, Floats, Groups, check_level, columns, group, summed_by
 from karat.stats.elementary import exp, log1p
 from karat.stats.intervals import centred_mean, sample_sd, t_interval
@@ -177,12 +178,10 @@ def pivotal_parts(data: Nested) -> Floats:
     are a fixed lattice, so nothing is random. Exact for the judge, close for the others if
     answers and verdicts are not equally many.
     """
-    from karat.stats.special import chdtri
-
     root = 1.324717957244746  # x³ = x + 1: steps of its powers fill a square evenly
     places = np.arange(_POINTS)
     tails = [(places + 0.5) / _POINTS, (places / root + 0.5) % 1.0, (places / root**2 + 0.5) % 1.0]
-    squares = [square * df / chdtri(df, tail) for square, df, tail in zip(data.squares, data.df, tails, strict=True)]
+    squares = [ss * df / special.chdtri(df, tail) for ss, df, tail in zip(data.squares, data.df, tails, strict=True)]
     return np.stack(data.parts(squares))
 
 
@@ -370,9 +369,7 @@ class _Table(NamedTuple):
 
     @property
     def p(self) -> float:
-        from karat.stats.special import fdtrc
-
-        return math.nan if math.isnan(self.ratio) else max(float(fdtrc(*self.df, self.ratio)), math.ulp(0.0))
+        return math.nan if math.isnan(self.ratio) else max(float(special.fdtrc(*self.df, self.ratio)), math.ulp(0.0))
 
 
 def _table(groups: Groups) -> _Table:
@@ -456,15 +453,13 @@ def _shares(parts: tuple[float, ...]) -> list[float]:
 
 def _bounds(table: _Table, level: float) -> dict[str, tuple[float, float]]:
     """Williams–Tukey for the variance between, chi-squared within, Searle's F for the ICC."""
-    from karat.stats.special import fdtri
-
     within = _chi_squared_bounds(table.ms_within, table.df[1], level)
     small, large = _chi_squared_bounds(table.ms_between, table.df[0], level)
     n0, ratio = table.n0, table.ratio
     if not math.isfinite(ratio):
         between, low, high = (small / n0, large / n0), *((1.0, 1.0) if ratio > 0 else (math.nan, math.nan))
     else:
-        upper, lower = (float(fdtri(*table.df, tail)) for tail in (0.5 + level / 2, 0.5 - level / 2))
+        upper, lower = (float(special.fdtri(*table.df, tail)) for tail in (0.5 + level / 2, 0.5 - level / 2))
         between = (0.0, 0.0)
         if ratio > 0:
             between = (max(0.0, small * (1 - upper / ratio) / n0), max(0.0, large * (1 - lower / ratio) / n0))
@@ -475,9 +470,7 @@ def _bounds(table: _Table, level: float) -> dict[str, tuple[float, float]]:
 
 
 def _chi_squared_bounds(variance: float, df: float, level: float) -> tuple[float, float]:
-    from karat.stats.special import chdtri
-
-    low, high = (variance * df / float(chdtri(df, tail)) for tail in (0.5 - level / 2, 0.5 + level / 2))
+    low, high = (variance * df / float(special.chdtri(df, tail)) for tail in (0.5 - level / 2, 0.5 + level / 2))
     return low, high
 
 

@@ -22,6 +22,7 @@ from karat.kinds.study.analysis.scores import changed, known, mean, sd, unscored
 from karat.kinds.study.samples import random_answers
 from karat.records import Sample
 from karat.replication import directed_pas, reference_differences, score_tests
+from karat.stats import special
 
 if TYPE_CHECKING:
     from karat.replication import Agreement, Draws, StudyScore, StudyTest
@@ -194,11 +195,9 @@ def _beyond(value: float | None, draws: Sequence[float | None]) -> bool:
 
     Their mean is not a criterion: half of the agents without knowledge are above it.
     """
-    from karat.stats.special import stdtrit
-
     kept = [draw for draw in draws if draw is not None]
     spread = sd(kept)
     if value is None or spread is None:
         return False
-    reach = float(stdtrit(len(kept) - 1, 0.95)) * spread * math.sqrt(1 + 1 / len(kept))
+    reach = float(special.stdtrit(len(kept) - 1, 0.95)) * spread * math.sqrt(1 + 1 / len(kept))
     return value > math.fsum(kept) / len(kept) + reach

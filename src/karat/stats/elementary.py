@@ -62,8 +62,7 @@ def arcsinh(x: Any) -> Any:
 
 def arccosh(x: Any) -> Any:
     """Ln(x + √(x² − 1)), for x < 1e154."""
-    above = x - 1
-    return special.log1p(above + np.sqrt(above * (above + 2)))
+    return special.log1p(x - 1 + np.sqrt((x - 1) * (x + 1)))
 
 
 def arctanh(x: Any) -> Any:

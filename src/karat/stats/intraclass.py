@@ -140,7 +140,7 @@ def _two_way(table: Floats, model: str, level: float, reason: str | None) -> Int
         parts = [_stepped_up(part, k) for part in parts]
     note = _UNLIKE if math.isnan(parts[0]) else _FAILS if fails else None
     if note is None and math.isnan(parts[1]):
-        note = "neither things nor raters differ within the other: no interval"
+        note = "all things have the same mean: no interval"
     if note is None and parts[1] == parts[2]:
         note = "things and raters account for every rating: the interval is a point"
     return Interval(
@@ -176,15 +176,16 @@ def _consistency_bounds(squares: _Squares, n: int, k: int, level: float) -> tupl
 
 def _agreement_bounds(squares: _Squares, value: float, n: int, k: int, level: float) -> tuple[float, float]:
     """Satterthwaite's degrees of freedom for the mixture of rater and residual in the denominator."""
-    if squares.rest == 0 and squares.raters == 0:
+    things, raters, rest = squares
+    if rest == 0 and raters == 0:
         return 1.0, 1.0
-    a, b = k * value, n * (1 + (k - 1) * value) - k * value
-    mixed = (a * squares.raters + b * squares.rest) ** 2
-    if not mixed > 0:
+    if things == 0:
         return math.nan, math.nan
-    df = mixed / ((a * squares.raters) ** 2 / (k - 1) + (b * squares.rest) ** 2 / ((n - 1) * (k - 1)))
+    others = k * raters + (k * n - k - n) * rest
+    mixed = n * things * k * (raters + (n - 1) * rest) / (n * things + others)  # a * raters + b * rest, never below 0
+    a, b = k * value, n * (1 + (k - 1) * value) - k * value
+    df = mixed**2 / ((a * raters) ** 2 / (k - 1) + (b * rest) ** 2 / ((n - 1) * (k - 1)))
     upper, lower = _f_quantile(n - 1, df, 0.5 + level / 2), _f_quantile(df, n - 1, 0.5 + level / 2)
-    others = k * squares.raters + (k * n - k - n) * squares.rest
-    low = n * (squares.things - upper * squares.rest) / (upper * others + n * squares.things)
-    high = n * (lower * squares.things - squares.rest) / (others + n * lower * squares.things)
+    low = n * (things - upper * rest) / (upper * others + n * things)
+    high = n * (lower * things - rest) / (others + n * lower * things)
     return low, high

@@ -20,7 +20,7 @@ SMALL = 10.0 ** np.linspace(-20, -1, 200)
 SIGNED = np.concatenate([-SMALL, SMALL, np.linspace(-1, 1, 401)[1:-1]])
 GROWING = np.concatenate([SIGNED, np.linspace(-700, 700, 401)])
 POINTS = {
-    "exp": GROWING, "expm1": GROWING, "sinh": GROWING, "cosh": GROWING, "tanh": GROWING, "arcsinh": GROWING,
+    "exp": GROWING, "sinh": GROWING, "cosh": GROWING, "tanh": GROWING, "arcsinh": GROWING,
     "arctanh": SIGNED,
     "log": np.concatenate([10.0 ** np.linspace(-300, 300, 401), 1 + SIGNED]),
     "log1p": np.concatenate([SIGNED, 10.0 ** np.linspace(0, 300, 401)]),
@@ -58,7 +58,7 @@ def test_within_four_units_in_the_last_place_of_the_c_library(name):
 @pytest.mark.parametrize("name", sorted({*elementary.__all__} - {"arctan2"}))
 def test_at_the_ends_of_the_domain_like_numpy(name):
     ends = [-1.0, -0.0, 0.0, 1.0, math.nan]
-    if name in {"exp", "expm1", "log", "log1p", "tanh"}:
+    if name in {"exp", "log", "log1p", "tanh"}:
         ends += [-math.inf, math.inf]
     with np.errstate(all="ignore"):
         expected = getattr(np, name)(ends)

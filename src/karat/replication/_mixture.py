@@ -18,7 +18,7 @@ import numpy as np
 
 from karat.replication._inputs import Floats, gamma_shift
 from karat.stats import special
-from karat.stats.elementary import exp, expm1, log, log1p, sinh
+from karat.stats.elementary import exp, log, log1p, sinh
 
 __all__ = [
     "log_effect_bf",
@@ -43,7 +43,7 @@ def log_single(c: Floats, g: Floats, p2: Floats) -> Floats:
     scale = 2.0 / g
     rate = 1.0 + scale * (0.5 + p2 * c)
     # The upper limit of s: ln of λ·y at which the integrand has dropped by e^-36.
-    q = expm1(GONE / p2) / c
+    q = special.expm1(GONE / p2) / c
     y_high = np.where(q < 1.0, np.minimum(GONE, g * q / (2.0 * (1.0 - q))), GONE)
     total, h = _trapezoid(c, scale, p2, rate, np.asarray(log(rate * y_high) + 0.05))
     log_bf = p2 * log1p(c) + 0.5 * (log(scale) - LN_PI) + log(total * h)
@@ -101,7 +101,7 @@ def _log_several(p: Floats, c: Floats, g: Floats, p2: Floats) -> Floats:
     scale, power = 2.0 / g, (p - 1.0) / 2.0
     rate = 1.0 + scale * (p / 2.0 + p2 * c)
     gone = GONE + power + np.sqrt(2.0 * GONE * power)  # the tail of Γ((p + 1)/2), by Chernoff's bound
-    q = expm1(gone / p2) / c
+    q = special.expm1(gone / p2) / c
     y_high = np.where(q < 1.0, np.minimum(gone, g * q / (2.0 * (1.0 - q))), gone)
     nodes = int(NODES * max(1.0, np.sqrt(p.max() / 4.0)))  # the peak narrows as 1/√p
     step = (log(rate * y_high) + 0.05 - LOW) / (nodes - 1)
@@ -149,7 +149,7 @@ def log_halves(t: Floats, c: Floats, g: Floats, p2: Floats) -> tuple[Floats, Flo
     for some in np.array_split(low + step * np.arange(nodes), 1 if c.size <= FEW else nodes):
         s = some[:, None]
         u = exp(s - exp(-s))
-        e = -expm1(-u / p2)
+        e = -special.expm1(-u / p2)
         tail = special.erfcx(np.sqrt(0.5 * g * (d + (1.0 - d) * e) / e))
         total += (u * (1.0 + exp(-s)) * exp(-u) / np.sqrt(e) * tail).sum(axis=0)
     minor = np.asarray(log(total * step / p2) + gamma_shift(p2, 0.5) - 0.5 * LN_PI)

@@ -13,7 +13,7 @@ import numpy as np
 
 from karat.replication._inputs import ALTERNATIVES, Floats, check_choice, counts, domain, evaluate, gamma_shift
 from karat.stats import special
-from karat.stats.elementary import arccosh, arcsinh, arctan2, arctanh, exp, expm1, log, log1p, sinh, tanh
+from karat.stats.elementary import arccosh, arcsinh, arctan2, arctanh, exp, log, log1p, sinh, tanh
 
 __all__ = ["log_bf10_kendall", "log_bf10_pearson", "log_bf10_spearman"]
 
@@ -115,7 +115,7 @@ def _pearson_minor(r: Floats, n: Floats, kappa: Floats) -> Floats:
     even, odd = n - 1 + 2 * a, n - 1.5
     rate = np.sqrt(even) + odd * r
     high = arccosh(exp(np.minimum(40.0 / even, 300.0)))
-    edge = expm1(40.0 / odd) / r
+    edge = special.expm1(40.0 / odd) / r
     high = np.where(edge < 1, np.minimum(high, arctanh(np.minimum(edge, 1 - 1e-16))), high)
     step = (log(rate * high) + 0.05 + 3.55) / 63
     s = -3.55 + step * np.arange(64)[:, None]

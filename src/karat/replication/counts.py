@@ -22,7 +22,7 @@ from karat.replication._inputs import (
     unwrap,
 )
 from karat.stats import special
-from karat.stats.elementary import arcsinh, cosh, exp, expm1, log, log1p, sinh, tanh
+from karat.stats.elementary import arcsinh, cosh, exp, log, log1p, sinh, tanh
 
 __all__ = ["log_bf10_binomial", "log_bf10_binomial_logistic", "log_bf10_contingency"]
 
@@ -139,7 +139,7 @@ def _log_above(a: Floats, b: Floats, x: Floats) -> Floats:
         total = np.zeros_like(p)
         for point, weight in zip(*_laguerre(), strict=True):
             w = point / steep
-            gain = (p - 1) * log1p(-(1 - at) / at * expm1(-w)) - q * w + point
+            gain = (p - 1) * log1p(-(1 - at) / at * special.expm1(-w)) - q * w + point
             total += weight * exp(gain)
         log_p[far] = q * log1p(-at) + (p - 1) * log(at) - special.betaln(p, q) + log(total / steep)
     return np.asarray(log_p)

@@ -13,17 +13,12 @@ import numpy as np
 
 from karat.stats import special
 
-__all__ = ["arccosh", "arcsinh", "arctan2", "arctanh", "cosh", "exp", "expm1", "log", "log1p", "sinh", "tanh"]
+__all__ = ["arccosh", "arcsinh", "arctan2", "arctanh", "cosh", "exp", "log", "log1p", "sinh", "tanh"]
 
 
 def exp(x: Any, out: Any = None) -> Any:
     """e^x: the inverse of Box and Cox's transformation with λ = 0."""
     return special.inv_boxcox(x, 0.0, out=out)
-
-
-def expm1(x: Any) -> Any:
-    """e^x − 1."""
-    return special.expm1(x)
 
 
 def log(x: Any) -> Any:

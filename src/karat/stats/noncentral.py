@@ -9,7 +9,7 @@ import numpy as np
 
 from karat.stats import special
 from karat.stats._groups import Floats
-from karat.stats.elementary import exp, expm1, log
+from karat.stats.elementary import exp, log
 
 __all__ = ["noncentral_f_above", "noncentral_t_above", "noncentral_t_cdf", "noncentral_t_pdf"]
 
@@ -57,7 +57,7 @@ def _mean_over_spread(df: float, ncp: float, t: float, log_kernel: Callable[[Flo
         raise ValueError(f"df: must be above 0, and all finite, got t = {t:g}, df = {df:g}, ncp = {ncp:g}")
 
     def log_f(u: Floats) -> Floats:
-        return np.asarray(df * (u - 0.5 * expm1(2 * u)) + log_kernel(exp(u)), dtype=np.float64)
+        return np.asarray(df * (u - 0.5 * special.expm1(2 * u)) + log_kernel(exp(u)), dtype=np.float64)
 
     width = 1 / math.sqrt(2 * df)
     low, high = -14 * width - 800 / df, min(40 * width + 1, 20.0)

@@ -9,19 +9,24 @@ from __future__ import annotations
 
 import importlib
 import sys
+import threading
+from functools import cache
 from types import ModuleType
 from typing import Any
 
 __all__: list[str] = []
 
 _PACKAGE = "scipy.special"
+_LOADING = threading.Lock()
 
 
 def __getattr__(name: str) -> Any:
-    function = globals()[name] = getattr(_load(), name)
+    with _LOADING:  # in the first thread that asks
+        function = globals()[name] = getattr(_load(), name)
     return function
 
 
+@cache
 def _load() -> ModuleType:
     if _PACKAGE in sys.modules:
         return sys.modules[_PACKAGE]

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from karat.analysis import Comparison, Summary
-    from karat.api import arun, compare, open, query, relation, run, summarize  # noqa: A004 -- `karat.open`: nobody imports it by itself
+    from karat.api import arun, compare, open, query, relation, run, summarize  # noqa: A004 -- used as `karat.open`
     from karat.config import Experiment, load, rehearsal
     from karat.errors import AgentFault, InfrastructureFault, JudgeFault, KaratError, LimitReached, OperatorError
     from karat.journal import RunFolder

@@ -21,9 +21,8 @@ _Work = tuple[Callable[[], object], "asyncio.Future[Any]", asyncio.AbstractEvent
 class Threads:
     """As many threads as calls are open at once, kept for the next call.
 
-    A call that was given up (a timeout) leaves its thread to finish alone; the thread
-    comes back when it does. asyncio's default executor is not used: it has few threads,
-    and a hung one would delay the end of the process.
+    A call that timed out keeps its thread until the function returns; then the thread is reused. asyncio's default
+    executor is not used: it has few threads, and a hung one would delay the end of the process.
     """
 
     def __init__(self, *, most: int = MOST_THREADS) -> None:
@@ -35,7 +34,7 @@ class Threads:
     async def call(self, function: Callable[..., Any], *arguments: object, **named: object) -> Any:
         """What the function returns or raises; the caller's context variables are its own too.
 
-        Raises AgentFault when more calls hang than anybody will wait for.
+        Raises AgentFault if too many calls hang.
         """
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Any] = loop.create_future()
@@ -53,7 +52,7 @@ class Threads:
 
     def _started(self) -> queue.SimpleQueue[_Work | None]:
         if self._alive >= self._most:
-            message = f"{self._most} calls hang, each on its thread: the function must come back, or be async"
+            message = f"{self._most} calls hang, each on its own thread; make the function async, or give it a timeout"
             raise AgentFault("threads_exhausted", message)
         self._alive += 1
         inbox: queue.SimpleQueue[_Work | None] = queue.SimpleQueue()
@@ -75,7 +74,7 @@ class Threads:
             try:
                 loop.call_soon_threadsafe(self._finish, inbox, future, value, problem)
             except RuntimeError:
-                return  # the loop was closed meanwhile: nobody waits
+                return  # the loop was closed meanwhile: no caller is left
 
     def _finish(
         self,
@@ -95,5 +94,5 @@ class Threads:
         elif not isinstance(problem, (KeyboardInterrupt, SystemExit, GeneratorExit, StopIteration)):
             future.set_exception(problem)
         else:
-            # These would mean something else to who waits for the future.
+            # Awaiting a future that raises one of these would end the event loop, or look like an end of iteration.
             future.set_exception(RuntimeError(described(problem)))

@@ -32,7 +32,7 @@ def test_the_corrected_mean_is_the_judges_alone_plus_the_gap(rows):
     gap = [Fraction(person - judge) for judge, person, told in rows if told]
     if not gap:
         assert math.isnan(found.value)
-        assert "nobody scored" in found.reason
+        assert "no person scored" in found.reason
     elif not alone:
         assert found.value == pytest.approx(float(mean(person for _, person, _ in rows)))
         assert "people alone" in found.method

@@ -205,8 +205,8 @@ def server_problems(
     problems = []
     for condition, account in accounts.items():
         calls, errors = (sum(getattr(use, part) for use in account.servers) for part in ("calls", "errors"))
-        begun = account.latency.n or calls or account.ledger.infrastructure
-        if servers.get(condition) and begun and 2 * errors >= calls:
+        started = account.latency.n or calls or account.ledger.infrastructure
+        if servers.get(condition) and started and 2 * errors >= calls:
             answers = account.latency.n
             seen = bool(condition not in unknown or calls or not answers)
             problem = ServerProblem(condition=condition, answers=answers, calls=calls, errors=errors, reported=seen)

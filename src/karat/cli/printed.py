@@ -88,8 +88,8 @@ def _read(reading: int, lines: _Lines, end: bytes, drained: threading.Event) -> 
         pending += data
         text, marker, _ = pending.partition(end)
         if not marker:
-            begun = pending.rfind(end[:1], -len(end))  # perhaps only part of the marker has arrived
-            text, pending = (pending, b"") if begun < 0 else (pending[:begun], pending[begun:])
+            marker_start = pending.rfind(end[:1], -len(end))  # perhaps only part of the marker has arrived
+            text, pending = (pending, b"") if marker_start < 0 else (pending[:marker_start], pending[marker_start:])
         lines.write(text)
         if marker:
             drained.set()

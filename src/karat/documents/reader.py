@@ -1,7 +1,7 @@
 """YAML → nodes: safe, with the line of every key, every fault that a parser can see, and bounded work.
 
 This builds nodes from PyYAML's events, without recursion. PyYAML's own loaders drop line
-numbers, keep the last of two equal keys, and expand aliases before anybody can count them
+numbers, keep the last of two equal keys, and expand aliases before they can be counted
 (nine lines can stand for 10⁹ nodes). Here sizes are counted without expanding.
 """
 

@@ -87,9 +87,9 @@ class Plan:
             for condition in self.conditions
         ]
         for sample in self.samples:
-            begun = blake2b(_framed(sample.id, sample.digest), digest_size=12)
+            of_sample = blake2b(_framed(sample.id, sample.digest), digest_size=12)
             for condition, end, repetition in ends:
-                digest = begun.copy()
+                digest = of_sample.copy()
                 digest.update(end)
                 name = digest.hexdigest()
                 if self.shard is None or self.shard.has(name):

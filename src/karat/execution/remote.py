@@ -468,7 +468,7 @@ class RemoteTrials:
         self._push_soon()
 
     async def _drain(self) -> None:
-        """When the run drains: trials that have not begun are not started."""
+        """When the run drains: trials not yet started are not started any more."""
         await self._run.draining.wait()
         waiting, self._queue = self._queue, deque()
         for handed in waiting:

@@ -51,15 +51,15 @@ class Inspect:
 def _pieces(summary: Summary, run: RunFolder) -> Iterator[tuple[str, str]]:
     names = {condition: _file_name(summary, condition) for condition in summary.conditions}
     ids = [sample.id for sample in sorted(run.samples(), key=lambda sample: (sample.position, sample.id))]
-    begun: set[str] = set()
+    opened_conditions: set[str] = set()
     for condition in summary.conditions:
         yield names[condition], _encoded(_header(summary, condition, ids))[:-1] + ',"samples":['
     for trial in trials(run, summary):
         if trial.answer is None and trial.failure is None:
             continue  # not run
         text = _encoded(_sample(summary, trial, model_of(summary, trial.condition, None).id))
-        yield names[trial.condition], f",\n{text}" if trial.condition in begun else f"\n{text}"
-        begun.add(trial.condition)
+        yield names[trial.condition], f",\n{text}" if trial.condition in opened_conditions else f"\n{text}"
+        opened_conditions.add(trial.condition)
     for name in names.values():
         yield name, "\n]}\n"
 

@@ -95,12 +95,12 @@ def groups(
     Lines with the key None are skipped. Reads the file twice, and keeps only incomplete groups in memory.
     """
     ends = {of_line: place for place, row in lines(path, findings) if (of_line := key(row)) is not None}
-    begun: dict[Hashable, list[Json]] = {}
+    started: dict[Hashable, list[Json]] = {}
     for place, row in lines(path, Findings()):  # its faults are counted already
         if (of_line := key(row)) is not None:
-            begun.setdefault(of_line, []).append(row)
+            started.setdefault(of_line, []).append(row)
             if ends[of_line] == place:
-                yield place, of_line, begun.pop(of_line)
+                yield place, of_line, started.pop(of_line)
 
 
 def document(path: Path, *keys: str) -> Json:

@@ -571,7 +571,7 @@ def _utc(text: object) -> str | None:
 
 
 def _seconds(stats: JsonObject) -> float | None:
-    begun, ended = _utc(stats.get("started_at")), _utc(stats.get("completed_at"))
-    if begun is None or ended is None:
+    started, ended = _utc(stats.get("started_at")), _utc(stats.get("completed_at"))
+    if started is None or ended is None:
         return None
-    return max(0.0, (datetime.fromisoformat(ended) - datetime.fromisoformat(begun)).total_seconds())
+    return max(0.0, (datetime.fromisoformat(ended) - datetime.fromisoformat(started)).total_seconds())

@@ -32,7 +32,7 @@ class Attempt:
         self.name, self.elicit = name, elicit
         self.lent = ExitStack()  # resources of the attempt
         self.fault: InfrastructureFault | None = None  # the first
-        self.begun: set[str] = set()  # cassettes that include it
+        self.started: set[str] = set()  # cassettes that include it
         self.goes_on = False  # whether it resumes an interrupted attempt: earlier answers still count
         self._counts: Counter[tuple[str, str]] = Counter()
         self._before: Token[Attempt | None] | None = None

@@ -139,8 +139,8 @@ class CassetteWriter:
 
     def add(self, attempt: Attempt, asked: RecordedRequest) -> None:
         """Write it at once, so that nothing is lost if karat is killed."""
-        if self.name not in attempt.begun and not attempt.goes_on:
-            attempt.begun.add(self.name)
+        if self.name not in attempt.started and not attempt.goes_on:
+            attempt.started.add(self.name)
             self._put(_Begin(session=attempt.name))
         line = _masked(msgspec.to_builtins(asked), self._redact)
         if "result" in line:

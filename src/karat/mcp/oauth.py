@@ -63,7 +63,7 @@ class Tokens(TokenStorage):
     """The tokens of one server. Those of `type: login` are in a file; others are only in memory."""
 
     def __init__(self, server: McpServer, *, redact: Redactor, person: Person | None = None) -> None:
-        """`person`: logs in now; None: nobody, so a missing or expired login is a fault."""
+        """`person`: logs in now; None: no person is there, so a missing or expired login is a fault."""
         assert server.auth is not None
         logging.getLogger("mcp").addHandler(_QUIET)
         self._server, self._auth, self._redact, self._person = server, server.auth, redact, person

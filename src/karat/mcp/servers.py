@@ -102,7 +102,7 @@ class Toolbox:
     ) -> None:
         """`cassettes`: where traffic is recorded, or replayed from without servers.
 
-        `person`: logs in to servers now; None: nobody.
+        `person`: logs in to servers now; None: no person is there.
         `relist_seconds`: the age at which a trial requests a shared server's list of tools again.
         """
         self._servers, self._relist_seconds = tuple(servers), relist_seconds

@@ -129,7 +129,7 @@ class _Process(asyncio.SubprocessProtocol):
         self._pid = self._transport.get_pid()  # the leader of its group: start_new_session
         stdout = self._transport.get_pipe_transport(1)
         assert stdout is not None
-        self.lines.set_transport(stdout)  # so it stops reading if nobody takes the lines
+        self.lines.set_transport(stdout)  # so it stops reading if the lines are not consumed
 
     def pipe_data_received(self, fd: int, data: bytes) -> None:
         if fd == 2:

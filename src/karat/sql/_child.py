@@ -53,7 +53,7 @@ def main() -> None:
         answer = {"error": f"needs more than {question['megabytes']} MB of memory; select less"}
     sys.stdout.write(json.dumps(answer))
     sys.stdout.flush()
-    os._exit(0)  # skips a slow cleanup that nobody needs
+    os._exit(0)  # skips a slow cleanup: the process ends anyway
 
 
 def _limit_memory(megabytes: int) -> None:

@@ -182,7 +182,7 @@ def _corrected(alone: Groups, gap: Groups, people: Interval) -> Interval:
         return replace(people, method=f"{method}, people alone", reason=reason)
     bare = Interval(value=math.nan, level=level, n=clusters, method=method, observations=size)
     if not second:
-        return replace(bare, reason="nobody scored what the judge scored")
+        return replace(bare, reason="no person scored what the judge scored")
     judged, correction = (t_interval(groups.means, level=level, observations=0) for groups in (alone, gap))
     value = judged.value + correction.value
     if first < 2 or second < 2:

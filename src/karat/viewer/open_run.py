@@ -146,10 +146,10 @@ class _Sum:
         self.job: Future[Summary] = pool.submit(self._make, run)
 
     def _make(self, run: RunFolder) -> Summary:
-        begun = time.monotonic()
+        started = time.monotonic()
         summary = summed(run)
         self._ended = time.monotonic()
-        self._took = self._ended - begun
+        self._took = self._ended - started
         return summary
 
     def fresh(self) -> bool:

@@ -85,7 +85,7 @@ class Door:
         await self._app(scope, _limited(receive), _guarded(send))
 
     def _refused(self, scope: Scope) -> tuple[int, str] | None:
-        """What is wrong with a request, whoever sent it; None if nothing is."""
+        """What is wrong with a request, regardless of its sender; None if nothing is."""
         if len(scope.get("query_string", b"")) > MOST_QUERY or len(scope.get("raw_path") or b"") > MOST_PATH:
             return 414, "The address is too long."
         if scope["method"] not in ("GET", "HEAD", "POST"):

@@ -69,7 +69,7 @@ def trial_view(trial: TrialRecord, page: TrialContext) -> dict[str, Any]:
         "spent": _spent(trial),
         "attempts": [{"what": f"{error.kind} ({error.cls})", "message": error.message} for error in trial.attempts],
         "notes": [label for label in labels if label.note][-_MOST_NOTES:],
-        # A conversation's number is a mean over its turns, which nobody would give as one score.
+        # A conversation's number is a mean over its turns, which a person would not give as one score.
         "ask": [] if page.by_turn else [_question(column, own) for column in page.columns][:20],
         "own_note": own.note if own is not None else "",
     }

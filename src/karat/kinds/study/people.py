@@ -136,8 +136,8 @@ def _shown(template: str, known: Collection[str]) -> list[str]:
 
 def _line(line: str) -> tuple[list[str] | None, str]:
     """The names of which at least one must be known for the line to appear (None: no condition), and the line."""
-    begun = _OPTIONAL.match(line)
-    return (None, line) if begun is None else (begun[1].split(), line[begun.end() :])
+    optional = _OPTIONAL.match(line)
+    return (None, line) if optional is None else (optional[1].split(), line[optional.end() :])
 
 
 def _named(template: str) -> set[str]:

@@ -180,7 +180,7 @@ def _check_open(arm: Arm, text: str, *, first: bool, role: str | None, who: str)
 
 
 def _stopping(most: int | None) -> dict[str, int]:
-    """The entry in a sample's detail; empty if nobody can be stopped."""
+    """The entry in a sample's detail; empty if no participant can be stopped."""
     return {} if most is None else {"stop_after_unread": most}
 
 

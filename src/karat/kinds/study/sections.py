@@ -318,7 +318,7 @@ def _levels(part: StudySummary) -> Iterator[Block]:
         studies += [heading, *(Row(name=study.study, cells=_study(study, at)) for study in condition.studies)]
     for floor in floors:
         drawn = formats.plural(floor.repetitions, "repetition")
-        heading = Group(_FLOOR, f"a reference, {drawn}; nobody was asked")
+        heading = Group(_FLOOR, f"a reference, {drawn}; no agent was asked")
         domains += [heading, *(Row(name=domain.name, cells=_floor_domain(domain)) for domain in floor.domains)]
         studies += [heading, *(Row(name=study.name, cells=_floor_study(study)) for study in floor.studies)]
     level = formats.level(part.level)

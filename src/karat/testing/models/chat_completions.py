@@ -34,8 +34,8 @@ def events(output: ModelOutput) -> Iterator[Event]:
         yield _chunk(output, {"refusal" if say.stop == "refusal" else "content": piece})
     for number, call in enumerate(say.tool_calls):
         whole_call = _call(output, number)
-        begun = {**whole_call, "index": number, "function": {"name": call.name, "arguments": ""}}
-        yield _chunk(output, {"tool_calls": [begun]})
+        first_part = {**whole_call, "index": number, "function": {"name": call.name, "arguments": ""}}
+        yield _chunk(output, {"tool_calls": [first_part]})
         for piece in pieces(arguments_text(call.arguments)):
             yield _chunk(output, {"tool_calls": [{"index": number, "function": {"arguments": piece}}]})
     yield _chunk(output, {}, finish=_finish(output))

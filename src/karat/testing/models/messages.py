@@ -25,8 +25,8 @@ def events(output: ModelOutput) -> Iterator[Event]:
 
 def _events(output: ModelOutput) -> Iterator[tuple[str, JsonObject]]:
     usage = _usage(output)
-    begun = {key: value for key, value in usage.items() if key != "output_tokens_details"}
-    head = {**_head(output), "content": [], "stop_reason": None, "usage": {**begun, "output_tokens": 1}}
+    first_usage = {key: value for key, value in usage.items() if key != "output_tokens_details"}
+    head = {**_head(output), "content": [], "stop_reason": None, "usage": {**first_usage, "output_tokens": 1}}
     yield "message_start", {"message": head}
     yield "ping", {}
     calls = iter(output.say.tool_calls)

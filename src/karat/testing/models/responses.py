@@ -22,9 +22,9 @@ def events(answer: ModelOutput) -> Iterator[Event]:
 
 
 def _events(answer: ModelOutput) -> Iterator[tuple[str, JsonObject]]:
-    begun = {**_response(answer, output=[]), "status": "in_progress", "usage": None}
-    yield "response.created", {"response": begun}
-    yield "response.in_progress", {"response": begun}
+    unfinished = {**_response(answer, output=[]), "status": "in_progress", "usage": None}
+    yield "response.created", {"response": unfinished}
+    yield "response.in_progress", {"response": unfinished}
     output = _output(answer)
     for index, item in enumerate(output):
         empty = {**item, **{"reasoning": {"summary": []}, "message": {"content": []}}.get(item["type"], {})}

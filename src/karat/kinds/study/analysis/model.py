@@ -225,7 +225,7 @@ class StudyResult(msgspec.Struct, frozen=True, kw_only=True):
     participants: Participants  # each person once, even in several arms
     arms: tuple[ArmCount, ...]
     failures: dict[str, int]  # "class: kind" → samples (participants, in games groups) that ended without a score
-    not_run: int  # samples not begun, or not scored yet
+    not_run: int  # samples not started, or not scored yet
     usage: StudyUsage
     score: LevelScore
     findings: tuple[FindingResult, ...]

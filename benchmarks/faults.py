@@ -8,6 +8,7 @@ temporary file is left. At the end, scores, tokens and costs equal those of the 
 
     python benchmarks/faults.py --runs 500 --jobs 2 --log LOG --json benchmarks/measured/faults.json
     python benchmarks/faults.py --seed 17 --keep       # one of them again, keeping its folder
+    python benchmarks/faults.py --fault SIGHUP         # the first seed that has this fault
     python benchmarks/faults.py --list
 
 `--log LOG` records a line per run as it ends; running the same command again makes only the missing runs.
@@ -731,6 +732,7 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=500)
     parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--seed", type=int, action="append", help="only this one; may be repeated")
+    parser.add_argument("--fault", action="append", help="only the first seed with this fault; may be repeated")
     parser.add_argument("--jobs", type=int, default=2, help="runs at a time")
     parser.add_argument(
         "--keep", action="store_true", help="keep every folder; else only of runs that have not survived"
@@ -738,13 +740,15 @@ def main() -> None:
     parser.add_argument("--log", type=Path, metavar="FILE", help="a line a run; seeds that are there are not repeated")
     results.add_option(parser)
     parser.add_argument("--list", action="store_true", help="the faults, with their seeds below 500")
-    options = parser.parse_args()
+    options, names = parser.parse_args(), [fault.name for fault in deck()]
     if options.list:
-        for name in dict.fromkeys(fault.name for fault in deck()):
-            seeds = [seed for seed in range(500) if deck()[seed % len(deck())].name == name]
-            print(f"{name:40} {' '.join(map(str, seeds))}")
+        for name in dict.fromkeys(names):
+            print(f"{name:40} {' '.join(str(seed) for seed in range(500) if names[seed % len(names)] == name)}")
         return
-    seeds = options.seed or range(options.first, options.first + options.runs)
+    if unknown := set(options.fault or ()).difference(names):
+        parser.error(f"no such fault: {', '.join(sorted(unknown))}; --list shows them")
+    seeds = [*(options.seed or ()), *(names.index(name) for name in options.fault or ())]
+    seeds = seeds or range(options.first, options.first + options.runs)
     folder = Path(tempfile.mkdtemp(prefix="karat-faults-"))
     campaign, table = Campaign(folder, options.keep), Table(options.log, len(seeds))
     table.not_here = {fault.name: fault.missing for fault in ON_PROCESSES if fault.missing is not None}

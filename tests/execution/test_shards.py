@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import shutil
 from collections.abc import Callable
@@ -14,11 +15,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import karat
+from karat.config import Retry
 from karat.errors import BadOption, BadRun, ResumeRefused
-from karat.execution import Outcome, Selection, Shard, merge_runs
+from karat.execution import Limits, Outcome, Selection, Shard, merge_runs, rescore
 from karat.execution.plan import plan
 from karat.journal import RunFolder, verify
+from karat.records import ScorerSpec
 
+ROOT = Path(__file__).resolve().parents[2]
 Write = Callable[..., Path]
 Run = Callable[..., Outcome]
 
@@ -172,11 +176,14 @@ def test_other_versions_are_said(experiment: Write, run: Run, tmp_path: Path) ->
 
 
 OTHER: dict[str, tuple[dict[str, Any], str]] = {
-    "dataset": ({"questions": 7}, r"the dataset \(sha256\) differ"),
-    "prompt": ({"conditions": {"a": {"system_prompt": "A"}, "b": {"system_prompt": "other"}}}, "condition 'b' differ"),
-    "scorer": ({"scorers": ["contains"]}, "the scorers differ"),
-    "repetitions": ({"execution": {"num_repetitions": 3}}, "num_repetitions differ"),
-    "name": ({"name": "other"}, "the experiment's name differ"),
+    "dataset": ({"questions": 7}, r"differs in the dataset \(sha256\)"),
+    "prompt": (
+        {"conditions": {"a": {"system_prompt": "A"}, "b": {"system_prompt": "other"}}},
+        "differs in condition 'b'",
+    ),
+    "scorer": ({"scorers": ["contains"]}, "differs in the scorers"),
+    "repetitions": ({"execution": {"num_repetitions": 3}}, "differs in num_repetitions"),
+    "name": ({"name": "other"}, "differs in the experiment's name"),
 }
 
 
@@ -188,6 +195,113 @@ def test_what_does_not_belong_together(experiment: Write, run: Run, tmp_path: Pa
     with pytest.raises(BadRun, match=message):
         merge_runs([first, second], tmp_path / "merged")
     assert not (tmp_path / "merged").exists()
+
+
+def test_each_run_is_compared_with_all_others(experiment: Write, run: Run, tmp_path: Path) -> None:
+    def with_prompt(prompt: str, condition: str, *samples: str) -> RunFolder:
+        file = experiment(AGENT, questions=4, conditions={"a": {}, "b": {"system_prompt": prompt}})
+        return run(file, selection=Selection(conditions=(condition,), samples=samples)).run
+
+    runs = [with_prompt("one", "a"), with_prompt("one", "b", "0", "1"), with_prompt("other", "b", "2", "3")]
+    with pytest.raises(BadRun, match="differs in condition 'b'"):
+        merge_runs(runs, tmp_path / "merged")
+    assert merge_runs(runs[:2], tmp_path / "merged").run.plan().conditions == ("a", "b")
+
+
+def test_other_weights_of_the_same_samples_are_refused(run: Run, tmp_path: Path) -> None:
+    shutil.copy(ROOT / "examples" / "convfinqa" / "conversations.json", tmp_path)
+
+    def drawn(size: int) -> RunFolder:
+        dataset = {"kind": "conversation", "path": "conversations.json", "sample_size": size, "allocation": "equal"}
+        experiment = karat.Experiment(
+            dataset=dataset, agent={"type": "floor"}, scorers=["numeric"], conditions={"a": {}},
+            execution={"num_repetitions": 1}, folder=tmp_path,
+        )  # fmt: skip
+        return run(experiment).run
+
+    with pytest.raises(BadRun, match=r"has sample '.*' with another content or weight than"):
+        merge_runs([drawn(33), drawn(20)], tmp_path / "merged")
+
+
+def test_a_merged_run_to_which_something_was_added_is_not_dropped(experiment: Write, run: Run, tmp_path: Path) -> None:
+    file = experiment(AGENT, questions=8)
+    parts = shards(run, file, 3, 1, 2)
+    merged = merge_runs(parts, tmp_path / "merged").run
+    assert numbers(merge_runs([*parts, merged], tmp_path / "again").run) == numbers(merged)
+    run(file, resume=merged.path)
+    with pytest.raises(BadRun, match=r"contains run [0-9a-f]{8}, and so does .*: merge only one of them"):
+        merge_runs([*parts, RunFolder.open(merged.path)], tmp_path / "more")
+
+
+def test_a_part_of_two_merged_runs_is_refused(experiment: Write, run: Run, tmp_path: Path) -> None:
+    one, two, three = shards(run, experiment(AGENT, questions=6), 3)
+    pairs = [merge_runs(pair, tmp_path / "pairs").run for pair in ([one, two], [two, three])]
+    with pytest.raises(BadRun, match=f"contains run {two.info.run}, and so does"):
+        merge_runs(pairs, tmp_path / "merged")
+
+
+def test_a_merged_run_is_done_only_if_every_trial_was_asked(experiment: Write, run: Run, tmp_path: Path) -> None:
+    file = experiment(AGENT, questions=10)
+    whole = run(file).run
+    thirds = shards(run, file, 3)
+    (half,) = shards(run, file, 2, 1)
+    few = run(file, selection=Selection(limit=3)).run
+    for parts in ([half, thirds[0]], [few, thirds[0]]):
+        merged = merge_runs(parts, tmp_path / "lacking")
+        assert merged.run.status() == "interrupted"
+        assert merged.notes[0].endswith("of the plan are in none of the runs")
+    two = merge_runs(thirds[:2], tmp_path / "two").run
+    assert two.status() == "interrupted"
+    complete = merge_runs([two, thirds[2]], tmp_path / "complete")
+    assert (complete.run.status(), complete.notes) == ("done", ())
+    assert numbers(complete.run) == numbers(merge_runs(thirds, tmp_path / "thirds").run)
+    assert merge_runs([whole, half], tmp_path / "whole").run.status() == "done"
+
+
+def test_shards_with_other_conditions_leave_trials_out(experiment: Write, run: Run, tmp_path: Path) -> None:
+    conditions = {"a": {"system_prompt": "A"}, "b": {"system_prompt": "B"}}
+    (one,) = shards(run, experiment(AGENT, questions=8, conditions=conditions), 2, 1)
+    (two,) = shards(run, experiment(AGENT, questions=8, conditions={**conditions, "c": {}}), 2, 2)
+    merged = merge_runs([one, two], tmp_path / "merged")
+    asked = karat.summarize(two).accounts["c"].ledger
+    assert merged.run.status() == "interrupted"
+    assert merged.notes == (f"{asked.not_run} trials of the plan are in none of the runs",)
+
+
+def test_the_workspace_of_the_answer_that_counts_is_kept(experiment: Write, run: Run, tmp_path: Path) -> None:
+    (tmp_path / "start").mkdir()
+    (tmp_path / "start" / "made.txt").write_text("")
+    code = """
+from pathlib import Path
+from karat import AgentFault, Reply
+def query(question, workspace):
+    fails = Path(__file__).with_name("fails").exists()
+    (workspace / "made.txt").write_text(f"{question} {fails}")
+    if fails:
+        raise AgentFault("refused", "not now")
+    return Reply(text="a" + question[1:])
+"""
+    file = experiment(code, questions=2, conditions={"a": {"workspace": "start"}})
+    (tmp_path / "fails").touch()
+    failed = run(file).run
+    (tmp_path / "fails").unlink()
+    answered = run(file).run
+    merged = merge_runs([failed, answered], tmp_path / "merged").run
+    assert verify(merged.path).ok
+    archives = sorted((answered.path / "workspaces").iterdir())
+    assert len(archives) == 5  # and the start that all have in common
+    for archive in archives:
+        assert (merged.path / "workspaces" / archive.name).read_bytes() == archive.read_bytes()
+
+
+def test_scores_that_only_some_runs_have_are_said(experiment: Write, run: Run, tmp_path: Path) -> None:
+    one, two = shards(run, experiment(AGENT, questions=6), 2)
+    limits = Limits(max_concurrent=2, timeout_seconds=9, judge_timeout_seconds=9, retry=Retry(), max_failures=1000)
+    contains = ScorerSpec(type="contains", name="contains")
+    asyncio.run(rescore(two, [contains], base=tmp_path, limits=limits))
+    assert merge_runs([one, RunFolder.open(two.path)], tmp_path / "merged").notes == (
+        "only some of the runs were scored by contains",
+    )
 
 
 def test_a_shard_may_spend_and_ask_its_part(experiment: Write, run: Run) -> None:

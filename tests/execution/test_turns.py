@@ -14,7 +14,7 @@ from pytest_httpserver import HTTPServer
 from werkzeug import Request, Response
 
 from karat.analysis import summarize
-from karat.execution import Outcome, RunStatus
+from karat.execution import Outcome, RunStatus, merge_runs
 from karat.execution.plan import plan
 from karat.execution.resume import read_journal
 from karat.journal import Attempt, ReplyEvent, RunFolder
@@ -475,3 +475,55 @@ class Session:
     assert texts(recorded) == [["t0", "t1", "t2"]]
     again = run(conversations(code, [THREE], mcp={"replay": "tapes"}, **sections))
     assert texts(again) == [["t0", "t1", "t2"]]
+
+
+def cost(run: RunFolder) -> float:
+    return summarize(RunFolder.open(run.path)).total.cost.agent.known
+
+
+@pytest.mark.parametrize("order", [("fails", "answers"), ("answers", "fails"), ("answers", "fails once")])
+def test_merging_runs_of_the_same_conversations_adds_up_what_they_cost(
+    conversations: Write, run: Run, tmp_path: Path, order: tuple[str, str]
+) -> None:
+    code = (
+        DATASET
+        + """
+from karat.errors import InfrastructureFault
+HERE = pathlib.Path(__file__)
+def query(user_query, sample):
+    mode, once = HERE.with_name("mode").read_text(), HERE.with_name(f"once-{sample.id}")
+    if user_query == "t2" and (mode == "fails" or mode == "fails once" and not once.exists()):
+        once.touch()
+        raise InfrastructureFault("network", "gone", retriable=mode == "fails once")
+    return {"text": user_query + mode, "dollars": 1.0}
+"""
+    )
+    runs = []
+    for mode in order:
+        (tmp_path / "mode").write_text(mode)
+        runs.append(run(conversations(code, [THREE, THREE])).run)
+    assert cost(merge_runs(runs, tmp_path / "merged").run) == sum(map(cost, runs))
+
+
+def test_a_killed_run_is_charged_for_its_replies_when_merged_with_another(
+    conversations: Write, run: Run, tmp_path: Path
+) -> None:
+    code = (
+        DATASET
+        + """
+from karat.errors import AgentFault
+from karat.records import Reply
+def query(user_query):
+    if user_query == "t1" and pathlib.Path(__file__).with_name("fails").exists():
+        fault = AgentFault("refused", "not this one")
+        fault.reply = Reply(text="cut off", dollars=5.0)
+        raise fault
+    return {"text": user_query, "dollars": 1.0}
+"""
+    )
+    file = conversations(code, [THREE, THREE])
+    killed = run(file).run
+    cut(killed, ReplyEvent, 4)
+    (tmp_path / "fails").touch()
+    other = run(file).run
+    assert cost(merge_runs([RunFolder.open(killed.path), other], tmp_path / "merged").run) == cost(killed) + cost(other)

@@ -159,7 +159,7 @@ def _metrics(info: ScorerInfo | None, rows: ScoreRows | None) -> Iterable[Metric
 
 def _as_share(metric: Metric, rows: ScoreRows) -> Metric:
     """Marks a metric with only true and false values as a share, even if its scorer did not announce it so."""
-    if metric.kind != "number" or metric.name in rows.numbers:
+    if metric.kind != "number" or metric.name in rows.numbers or np.isnan(rows.values[metric.name]).all():
         return metric
     return msgspec.structs.replace(metric, low=0.0, high=1.0, kind="share")
 

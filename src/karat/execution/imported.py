@@ -6,7 +6,7 @@ import math
 import os
 import shutil
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from hashlib import blake2b, sha256
 from pathlib import Path
@@ -99,7 +99,8 @@ def import_results(
     importer: ResultImporter = plugins.build(plugin, checked)
     files = [file for path in paths for file in _files(importer, path, format_name)]
     asked = {key: str(value) for key, value in checked.items()}
-    digest = _sha256(files)
+    beside: Callable[[Path], Sequence[Path]] = getattr(importer, "beside", lambda _: ())
+    digest = _sha256([part for file in files for part in (file, *beside(file))])
     identity = _digest([digest, _sha256(_code()), [path.name for path in files], format_name, asked])
     findings = Findings()
     for run in importer.runs(files, findings):

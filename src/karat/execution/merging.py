@@ -19,7 +19,7 @@ from karat.errors import BadOption, BadRun, unreadable
 from karat.execution.plan import Shard
 from karat.files import in_use, make_folder, open_regular, remove_leftovers, sync_folder, write_durably
 from karat.formats import plural
-from karat.journal import FORMAT_WITHOUT_STOP, Codec, End, Head, Merged, RunFolder, RunInfo, slugged
+from karat.journal import FORMAT_WITHOUT_STOP, Codec, End, Head, Merged, PlanInfo, Resume, RunFolder, RunInfo, slugged
 from karat.journal.folder import widened, with_conditions_of
 from karat.records import Sample
 from karat.sums import exact_sum
@@ -49,28 +49,32 @@ def merge_runs(runs: Sequence[RunFolder], results: Path) -> MergedRun:
     runs = _each_once(runs)
     _refuse_unlike(runs)
     first = runs[0].info
-    ids = sorted({part for run in runs for part in (run.info.merged.runs if run.info.merged else (run.info.run,))})
+    ids = sorted(part for run in runs for part in _parts(run))
     name = blake2b("\n".join(ids).encode(), digest_size=4).hexdigest()
     final = results / f"{slugged(first.name)}-{first.created[:10].replace('-', '')}-{name}"
-    notes = [*_notes(runs)]
+    plan, overlaps = reduce(widened, [run.plan() for run in runs]), None if _disjoint(runs) else _Overlaps(runs)
+    plan = msgspec.structs.replace(plan, samples=len({sample.id for run in runs for sample in run.samples()}))
+    missing = _missing(runs, plan, overlaps)
+    notes = [*missing, *_notes(runs)]
     try:
         results.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise BadOption("--out", f"{results} cannot be made: {unreadable(error)}") from error
     remove_leftovers(results, r"\.[a-z0-9-]+-\d{8}-[0-9a-f]{8}-\d+\.part")
     building = results / f".{final.name}-{os.getpid()}.part"
+    end = _end(runs, complete=not missing)
     building.mkdir(mode=0o700)
     try:
         with in_use(building):
-            digest, left_out = _write_journal(building / "journal.jsonl", runs, name)
-            notes += left_out
+            digest = _write_journal(building / "journal.jsonl", runs, name, overlaps, end)
+            notes += overlaps.notes() if overlaps is not None else []
             there = _there(final)
             if there is not None and _digest(there) == digest:
                 return MergedRun(run=there, changed=False, notes=tuple(notes))
             if there is not None:
                 _refuse_changed(there)
-            info = _info(runs, name, Merged(runs=tuple(ids), journal=digest))
-            _copy_files(building, runs, info)
+            info = _info(runs, name, plan, Merged(runs=tuple(ids), journal=digest))
+            _copy_files(building, runs, info, overlaps)
             if there is not None:
                 final.rename(building.with_name(f".{final.name}-{os.getpid()}-before.part"))
             building.rename(final)
@@ -84,7 +88,8 @@ def merge_runs(runs: Sequence[RunFolder], results: Path) -> MergedRun:
 def _each_once(runs: Sequence[RunFolder]) -> list[RunFolder]:
     """The runs by creation time; of two copies of one run the longer. Raises BadRun if both continued.
 
-    A merged run is left out if all its parts are there.
+    A merged run to which nothing was added is left out if all its parts are there. Otherwise raises BadRun if two runs
+    contain the same part.
     """
     by_id: dict[str, RunFolder] = {}
     for run in runs:
@@ -96,8 +101,20 @@ def _each_once(runs: Sequence[RunFolder]) -> list[RunFolder]:
             if _digest(shorter) != _digest(longer, shorter.journal_size):
                 raise BadRun(str(run.path), f"is a copy of {other.path}, and both went on: merge one of them")
             by_id[run.info.run] = longer
-    kept = [run for run in by_id.values() if run.info.merged is None or not by_id.keys() >= set(run.info.merged.runs)]
+    kept, holders = list[RunFolder](), dict[str, RunFolder]()
+    for run in by_id.values():
+        merged = run.info.merged
+        if merged is not None and by_id.keys() >= set(merged.runs) and _digest(run) == merged.journal:
+            continue
+        kept.append(run)
+        for part in _parts(run):
+            if (other := holders.setdefault(part, run)) is not run:
+                raise BadRun(str(run.path), f"contains run {part}, and so does {other.path}: merge only one of them")
     return sorted(kept, key=lambda run: (run.info.created, run.info.run))
+
+
+def _parts(run: RunFolder) -> tuple[str, ...]:
+    return run.info.merged.runs if run.info.merged is not None else (run.info.run,)
 
 
 def _digest(run: RunFolder, size: int | None = None) -> str:
@@ -119,13 +136,14 @@ _ALIKE: Mapping[str, Callable[[RunFolder], object]] = {
     "the agent": lambda run: run.info.agent_type,
     "the recorded answers (sha256)": lambda run: run.info.source.get("sha256"),
     "whether it is a rehearsal": lambda run: run.info.rehearsed,
+    "whether its lines have checksums": lambda run: run.has_checksums,
     "the scorers": lambda run: sorted((scorer.name, scorer.scoring) for scorer in run.info.scorers),
     "the studies and their code": lambda run: sorted((one.study, one.digest, str(one.code)) for one in run.studies()),
 }
 
 
 def _refuse_unlike(runs: Sequence[RunFolder]) -> None:
-    first = runs[0]
+    first, known = runs[0], dict[str, tuple[str, str]]()
     for run in runs:
         if run.info.imported or run.info.format > FORMAT_WITHOUT_STOP:
             reason = (
@@ -133,25 +151,28 @@ def _refuse_unlike(runs: Sequence[RunFolder]) -> None:
             )
             raise BadRun(str(run.path), f"{reason}: it cannot be merged")
         unlike = [part for part, of in _ALIKE.items() if of(run) != of(first)]
-        conditions, known = run.digests(), first.digests()
-        unlike += [
-            f"condition '{name}'" for name in conditions if known.get(name, conditions[name]) != conditions[name]
-        ]
+        unlike += [f"condition '{name}'" for name, of in run.digests().items() if known.setdefault(name, of) != of]
         if unlike:
-            raise BadRun(str(run.path), f"is not of the same experiment as {first.path}: {', '.join(unlike)} differ")
+            raise BadRun(
+                str(run.path), f"is not of the same experiment as {first.path}: it differs in {', '.join(unlike)}"
+            )
     seen: dict[str, Sample] = {}
     for run in runs:
         for sample in run.samples():
-            if seen.setdefault(sample.id, sample).digest != sample.digest:
-                raise BadRun(str(run.path), f"has another sample '{sample.id}' than {first.path}")
+            other = seen.setdefault(sample.id, sample)
+            if (other.digest, other.weight) != (sample.digest, sample.weight):
+                raise BadRun(
+                    str(run.path), f"has sample '{sample.id}' with another content or weight than {first.path}"
+                )
 
 
 def _notes(runs: Sequence[RunFolder]) -> Iterator[str]:
     for run in runs:
-        if (status := run.status()) != "done":
-            yield f"{run.path} is not complete (status: {status}): resume it, then merge again"
         if any((run.path / name).exists() for name in _REVIEWS):
             yield f"the reviews by people in {run.path} are not merged"
+    scorers = [{scorer.name for scorer in run.scorers()} for run in runs]
+    if unlike := scorers[0].union(*scorers) - scorers[0].intersection(*scorers):
+        yield f"only some of the runs were scored by {', '.join(sorted(unlike))}"
     tools: dict[str, set[str | None]] = {}
     for run in runs:
         for server in run.info.servers:
@@ -163,19 +184,26 @@ def _notes(runs: Sequence[RunFolder]) -> Iterator[str]:
         known = {run.info.versions[program] for run in runs if program in run.info.versions}
         if len(known) > 1:
             yield f"the runs were made with different versions of {program}: {', '.join(sorted(known))}"
-    if missing := _missing_shards(runs):
-        yield missing
 
 
-def _missing_shards(runs: Sequence[RunFolder]) -> str | None:
-    shards = {run.info.shard for run in runs if run.info.shard is not None}
-    of = {Shard.parse(text).of for text in shards}
-    if len(of) != 1:
-        return None
-    (number,) = of
-    missing = [str(shard) for shard in (Shard(at, number) for at in range(1, number + 1)) if str(shard) not in shards]
-    more = f" and {plural(len(missing) - 10, 'other')}" if len(missing) > 10 else ""
-    return f"not all shards are here: {', '.join(missing[:10])}{more} missing" if missing else None
+def _missing(runs: Sequence[RunFolder], plan: PlanInfo, overlaps: _Overlaps | None) -> list[str]:
+    """What the runs together lack. Runs that are no shards may be selections, and lack nothing once they are done."""
+    if overlaps is not None and overlaps.count() >= plan.trials:
+        return []
+    shards = {Shard.parse(run.info.shard) for run in runs if run.info.shard is not None}
+    missing: list[str] = []
+    for run in runs:
+        if (status := run.status()) != "done":
+            how = "resume it, then merge again" if run.info.merged is None else "merge the runs that it consists of"
+            missing.append(f"{run.path} is not complete (status: {status}): {how}")
+    if overlaps is None:
+        of = max(shard.of for shard in shards)
+        names = [str(shard) for number in range(1, of + 1) if (shard := Shard(number, of)) not in shards]
+        more = f" and {plural(len(names) - 10, 'other')}" if len(names) > 10 else ""
+        missing += [f"not all shards are here: {', '.join(names[:10])}{more} missing"] if names else []
+    elif shards or any(run.info.merged is not None for run in runs):
+        missing.append(f"{plural(plan.trials - overlaps.count(), 'trial')} of the plan are in none of the runs")
+    return missing
 
 
 _REVIEWS = ("labels.jsonl", "calibration.jsonl")
@@ -193,24 +221,21 @@ def _refuse_changed(run: RunFolder) -> None:
         raise BadRun(str(run.path), message)
 
 
-def _info(runs: Sequence[RunFolder], name: str, merged: Merged) -> RunInfo:
-    plan, infos = runs[0].plan(), [run.widened_info() for run in runs]
-    for run in runs[1:]:
-        plan = widened(plan, run.plan())
-    ids = {sample.id for run in runs for sample in run.samples()}
+def _info(runs: Sequence[RunFolder], name: str, plan: PlanInfo, merged: Merged) -> RunInfo:
+    infos = [run.widened_info() for run in runs]
     return msgspec.structs.replace(
         reduce(with_conditions_of, infos),
         run=name,
         shard=None,
         merged=merged,
-        plan=msgspec.structs.replace(plan, samples=len(ids)),
+        plan=plan,
         reports_tool_calls=all(info.reports_tool_calls for info in infos),
         studies=tuple({copy.study: copy for run in runs for copy in run.studies()}.values()),
         host=", ".join(dict.fromkeys(info.host for info in infos)),
     )
 
 
-def _copy_files(building: Path, runs: Sequence[RunFolder], info: RunInfo) -> None:
+def _copy_files(building: Path, runs: Sequence[RunFolder], info: RunInfo, overlaps: _Overlaps | None) -> None:
     """Everything but the journal."""
     samples = {sample.id: sample for run in runs for sample in run.samples()}
     ordered = sorted(samples.values(), key=lambda sample: (sample.position, sample.id))
@@ -221,25 +246,29 @@ def _copy_files(building: Path, runs: Sequence[RunFolder], info: RunInfo) -> Non
         write_durably(building / "experiment.yaml", [file.read()])
     of_run = {copy.study: run for run in runs for copy in run.studies()}
     folder.write_studies({copy.file: of_run[copy.study].study(copy) for copy in info.studies})
-    for run in reversed(runs):  # for a trial, the archives of the run whose answer counts come last
+    for number, run in reversed([*enumerate(runs)]):
         for path in sorted((run.path / WORKSPACES).glob("*.tar.gz")):
+            owns = overlaps is None or overlaps.owner(path.name.rpartition("-")[0].encode(), number) == number
+            if not owns and (building / WORKSPACES / path.name).exists():
+                continue
             make_folder(building / WORKSPACES)
             with open_regular(path, within=run.path) as file:
                 write_durably(building / WORKSPACES / path.name, iter(partial(file.read, _BLOCK), b""))
     write_durably(building / "run.json", [msgspec.json.format(codec.line(info), indent=2), b"\n"])
 
 
-def _write_journal(path: Path, runs: Sequence[RunFolder], name: str) -> tuple[str, list[str]]:
-    """The unchanged lines of all runs, between a new head and end; digest, and what was left out."""
-    codec, digest = Codec(), sha256()
-    overlaps = None if _disjoint(runs) else _Overlaps(runs)
-    complete = all(run.status() == "done" for run in runs) and _missing_shards(runs) is None
+def _end(runs: Sequence[RunFolder], *, complete: bool) -> End:
     ends = [end for run in runs for end in run.events_of(End)]
-    last = End(
+    return End(
         at=max((end.at for end in ends), default=runs[0].info.created),
         reason="done" if complete else "interrupted",
         seconds=exact_sum(end.seconds or 0.0 for end in ends if end.command == "run"),
     )
+
+
+def _write_journal(path: Path, runs: Sequence[RunFolder], name: str, overlaps: _Overlaps | None, end: End) -> str:
+    """The unchanged lines of all runs, between a new head and end; their digest."""
+    codec, digest = Codec(), sha256()
 
     with path.open("xb") as file:
 
@@ -249,14 +278,16 @@ def _write_journal(path: Path, runs: Sequence[RunFolder], name: str) -> tuple[st
 
         write(codec.line(Head(format=FORMAT_WITHOUT_STOP, run=name)))
         for number, run in enumerate(runs):
+            if number and overlaps is not None:  # a conversation begun in one run does not continue in the next
+                write(codec.line(Resume(at=run.info.created, versions=run.info.versions, host=run.info.host, pid=0)))
             for line in run.lines():
                 if line.startswith((b'{"event":"head"', b'{"event":"end"')):
                     continue
                 if overlaps is None or overlaps.counts(number, line):
                     write(line + b"\n")
-        write(codec.line(last))
+        write(codec.line(end))
         _sync(file)
-    return digest.hexdigest(), overlaps.notes() if overlaps is not None else []
+    return digest.hexdigest()
 
 
 def _sync(file: BinaryIO) -> None:
@@ -265,9 +296,10 @@ def _sync(file: BinaryIO) -> None:
 
 
 def _disjoint(runs: Sequence[RunFolder]) -> bool:
-    """Whether no two of them can share a trial."""
+    """Whether they are different shards of one plan, so that no two can share a trial."""
     shards = [Shard.parse(run.info.shard) if run.info.shard is not None else None for run in runs]
-    return None not in shards and len(set(shards)) == len(shards) and len({shard.of for shard in shards if shard}) == 1
+    alike = len({shard and shard.of for shard in shards}) == len({run.plan() for run in runs}) == 1
+    return None not in shards and alike and len(set(shards)) == len(shards)
 
 
 class _Overlaps:
@@ -277,12 +309,23 @@ class _Overlaps:
         self._owner: dict[bytes, int] = {}  # trial → the first run with an answer
         self._answers: list[dict[bytes, bytes]] = [{} for _ in runs]  # per run: trial → digest of its answer's line
         self._twice, self._scores = 0, 0
+        self._failed: set[bytes] = set()
         for number, run in enumerate(runs):
             for line in run.lines():
                 match = _OF_A_TRIAL.match(line)
                 if match is not None and match[1] == b"answer":
                     self._owner.setdefault(match[2], number)
                     self._answers[number].setdefault(match[2], blake2b(line, digest_size=8).digest())
+                elif match is not None and match[1] == b"failure":
+                    self._failed.add(match[2])
+
+    def count(self) -> int:
+        """The number of trials that have ended, with an answer or without."""
+        return len(self._owner.keys() | self._failed)
+
+    def owner(self, trial: bytes, number: int) -> int:
+        """The run whose answer counts; `number` if there is no answer."""
+        return self._owner.get(trial, number)
 
     def counts(self, number: int, line: bytes) -> bool:
         """Whether a line of a run is kept."""
@@ -290,14 +333,14 @@ class _Overlaps:
         if match is None:
             return True
         kind, trial = match.groups()
-        owner, answers = self._owner.get(trial, number), self._answers[number]
+        owner, answers = self.owner(trial, number), self._answers[number]
         if owner == number or trial not in answers:
             return True
         if answers[trial] == self._answers[owner][trial]:  # a copy: it was paid for once
             return False
         self._twice += kind == b"answer"
         self._scores += kind == b"score"
-        return kind in (b"answer", b"attempt")  # they cost something; the answer is the second one, and does not count
+        return kind in (b"answer", b"attempt", b"reply")  # they cost something; of two answers the first counts
 
     def notes(self) -> list[str]:
         """What was left out."""

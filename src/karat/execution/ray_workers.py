@@ -215,6 +215,10 @@ class Actor:
         except KaratError as error:
             if not ready.done():
                 ready.set_result(str(error))
+        except Exception as error:  # what a scorer or an agent raises as it opens
+            if ready.done():
+                raise
+            ready.set_result(described(error))
 
     async def use(self, method: str, request: Request) -> Finished | None:
         """`send` or `take` of the worker's side."""

@@ -40,7 +40,7 @@ class Runner:
         `workers`: run the trials; None: this process does.
         """
         self._budget, self._status, self._limits = budget, status, limits
-        self._pending = work.pending
+        self._pending = self._within_budget(work.pending) if budget.bounded else work.pending
         self._late: Callable[[], Iterator[PendingScore]] | None = work.late
         self._early = early
         most_waiting = max(16, 2 * limits.max_concurrent)
@@ -116,6 +116,8 @@ class Runner:
                     return
                 self._status.in_flight += 1
                 self._start(self._trials.run(self._queue.take(), asked=self._asked, retry=self._queue.again))
+            elif self._budget.bounded and len(self._tasks) >= self._limits.max_concurrent:
+                break  # each may cost something before the budget is updated
             elif not asking and self._queue.exhausted and (pending := self._next_pending()) is not None:
                 self._start(self._scoring.score(pending))
             elif not self._tasks and self._queue.exhausted and self._late is not None:
@@ -139,15 +141,14 @@ class Runner:
         """From now on runs scorers that had to wait for every answer, within the budget."""
         late, self._late = self._late, None
         self._most_tasks = self._limits.max_concurrent  # each of them may cost something before the budget is updated
+        self._pending = self._within_budget(late() if late is not None else iter(()), calls=2)
 
-        def within_budget() -> Iterator[PendingScore]:
-            for pending in late() if late is not None else ():
-                if not self._budget.allows(agents=0, judges=2 * len(self._tasks) + 1, asks=False):
-                    self.drain("budget")
-                    return
-                yield pending
-
-        self._pending = within_budget()
+    def _within_budget(self, pendings: Iterator[PendingScore], *, calls: int = 1) -> Iterator[PendingScore]:
+        for pending in pendings:
+            if not self._budget.allows(agents=0, judges=calls * (len(self._tasks) + 1) - 1, asks=False):
+                self.drain("budget")
+                return
+            yield pending
 
     async def _look(self, work: Coroutine[object, object, None] | None = None) -> None:
         """Does the work, if any, and journals the decisions that follow."""

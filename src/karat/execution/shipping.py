@@ -30,17 +30,17 @@ _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 def pack(experiment: Experiment, *, results: Path) -> dict[str, bytes]:
     """Archives by the path of their content: the experiment's folder, and paths elsewhere.
 
-    Left out are hidden files, `results` and other run folders, the dataset (samples travel with their trials), links
-    and special files. Raises BadOption if there is too much.
+    Left out are hidden files (but not of skills, plug-ins and workspaces), `results` and other run folders, the dataset
+    (samples travel with their trials), links and special files. Raises BadOption if there is too much.
     """
-    parts = (part.path for condition in experiment.conditions for part in condition.context.parts)
+    parts = [part.path.absolute() for condition in experiment.conditions for part in condition.context.parts]
     cassettes = [experiment.cassettes.folder] if experiment.cassettes is not None else []
     roots = dict.fromkeys(path.absolute() for path in (experiment.folder, *parts, *cassettes))
     skipped, left, archives = {results.resolve(), experiment.dataset.path.resolve()}, MOST_BYTES, dict[str, bytes]()
     for root in roots:
         written = io.BytesIO()
         with gzip.GzipFile(fileobj=written, mode="wb", compresslevel=1, mtime=0) as stream:
-            for path, entry in _entries(root, skipped):
+            for path, entry in _entries(root, skipped, hidden=root in parts):
                 left -= entry.size
                 if left < 0:
                     problem = f"{root} and what belongs to it hold more than {MOST_BYTES // 2**20} MB"
@@ -54,15 +54,15 @@ def pack(experiment: Experiment, *, results: Path) -> dict[str, bytes]:
     return archives
 
 
-def _entries(root: Path, skipped: set[Path]) -> Iterator[tuple[Path, Entry]]:
+def _entries(root: Path, skipped: set[Path], *, hidden: bool = False) -> Iterator[tuple[Path, Entry]]:
     """Files, each below `files/`, as in karat's archives."""
     if root.is_file():
         yield root, Entry(f"files/{root.name}", size=root.stat().st_size)
         return
     for folder, folders, files in os.walk(root):
         here = Path(folder)
-        folders[:] = sorted(name for name in folders if _is_shipped(here / name, skipped))
-        for path in sorted(here / name for name in files if not name.startswith(".")):
+        folders[:] = sorted(name for name in folders if hidden or _is_shipped(here / name, skipped))
+        for path in sorted(here / name for name in files if hidden or not name.startswith(".")):
             if path.is_file() and not path.is_symlink() and path.resolve() not in skipped:
                 status = path.stat()
                 name = f"files/{path.relative_to(root).as_posix()}"

@@ -68,6 +68,7 @@ class Outbox:
         self.redact = redact
         self.content = Finished()
         self.workspaces: Path | None = None  # where archives of workspaces are
+        self.closing = False  # the driver may no longer wait for `take`
         self._codec = Codec(redact)
         self._ready = asyncio.Event()
         self._waiting: list[asyncio.Future[None]] = []  # for the next `take`
@@ -108,7 +109,7 @@ class Outbox:
         await self._ready.wait()
         await asyncio.sleep(0)  # results of the same turn of the event loop travel together
         self._ready.clear()
-        return self.take_now()
+        return Finished() if self.closing else self.take_now()  # `WorkerSide.last` takes it then
 
     def take_now(self) -> Finished:
         """The same without waiting."""
@@ -225,7 +226,7 @@ class WorkerSide:
         return self
 
     async def __aexit__(self, *error: object) -> None:
-        self._foreign_code.stopping = True
+        self._foreign_code.stopping = self._outbox.closing = True
         self._draining.set()
         await self._foreign_code.close(self._tasks)
         self._scoring.close()
@@ -296,7 +297,7 @@ class WorkerSide:
             if self._workspaces is not None:
                 self._workspaces.continue_after(trial, number)
         self._due.extend(map(self._job, request.jobs))
-        if request.draining and not self._draining.is_set():
+        if request.draining and (self._due or not self._draining.is_set()):
             self._draining.set()
             self._outbox.content.returned += [job.trial.id for job in self._due]
             self._due.clear()

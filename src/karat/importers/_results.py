@@ -148,6 +148,9 @@ class ResultImporter(Protocol):
 
     `recognizes` says whether a file seems to have this format, judged by its name and its first bytes (64 KiB at
     most), so that `karat report FILE` and `karat compare FILE FILE` work without naming the format.
+
+    An importer that also reads files next to the named one has `beside(path)`, which returns them: a file is imported
+    again if one of them has changed.
     """
 
     @staticmethod

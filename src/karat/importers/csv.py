@@ -23,6 +23,7 @@ _TARGETS = (
 )
 _TRUE, _FALSE = ("true", "yes", "pass", "passed", "correct"), ("false", "no", "fail", "failed", "incorrect")
 _MISSING = ("", "na", "n/a", "nan", "null", "none")
+_NO_ERROR = (*_MISSING, "false", "no", "0")
 
 
 class Csv:
@@ -125,11 +126,9 @@ class _Trials:
     def _trial(
         self, row: Mapping[str, object], sample: str, condition: str, repetition: int, place: str
     ) -> ImportedTrial:
-        error, answer, seconds = (
-            self._text(row, "error"),
-            self._text(row, "answer"),
-            self._number(row, "seconds", place),
-        )
+        error, answer = self._text(row, "error"), self._text(row, "answer")
+        error = "" if error.strip().lower() in _NO_ERROR else error
+        seconds = self._number(row, "seconds", place)
         scores = {name: self._score(row.get(column), place, name) for name, column in self._metrics.items()}
         tokens = [self._number(row, name, place) for name in ("input_tokens", "output_tokens")]
         usage = None

@@ -32,11 +32,16 @@ class Eee:
         also = b'"interaction_type"' if path.suffix == ".jsonl" else b'"retrieved_timestamp"'
         return b'"schema_version"' in head and b'"evaluation_id"' in head and also in head
 
+    @staticmethod
+    def beside(path: Path) -> list[Path]:
+        """The aggregate of instance-level results, or these of an aggregate."""
+        return [other] if (other := _other(path)) != path and other.is_file() else []
+
     def runs(self, paths: Sequence[Path], findings: Findings) -> Iterable[ImportedRun]:
         """One run per collection. NAME.json also means the NAME_samples.jsonl beside it, and the other way round."""
         collections: dict[str, dict[Path, _File]] = {}
         for path in paths:
-            samples = path if path.suffix == ".jsonl" else path.with_name(f"{path.stem}_samples.jsonl")
+            samples = path if path.suffix == ".jsonl" else _other(path)
             if not samples.is_file():
                 raise bad_file(path, f"has no instance-level results next to it (want {samples.name})")
             file = _File(samples)
@@ -61,13 +66,19 @@ class Eee:
             )  # fmt: skip
 
 
+def _other(path: Path) -> Path:
+    if path.suffix != ".jsonl":
+        return path.with_name(f"{path.stem}_samples.jsonl")
+    named = _SAMPLES.fullmatch(path.name)
+    return path.with_name(f"{named[1]}.json") if named else path
+
+
 class _File:
     """Instances of one model, and the aggregate's data about their metrics."""
 
     def __init__(self, path: Path) -> None:
-        self.path, named = path, _SAMPLES.fullmatch(path.name)
-        beside = path.with_name(f"{named[1]}.json") if named else path
-        self.aggregate = document(beside) if named and beside.is_file() else Json({})
+        self.path, beside = path, Eee.beside(path)
+        self.aggregate = document(beside[0]) if beside else Json({})
         self.collection = (self.aggregate.text("evaluation_id") or path.stem).partition("/")[0]
         results = {
             result.text("evaluation_result_id", "evaluation_name"): result

@@ -38,13 +38,21 @@ class LmEval:
         named = _SAMPLES.fullmatch(path.name) or _RESULTS.fullmatch(path.name)
         return named is not None and _HEAD.match(head) is not None
 
+    @staticmethod
+    def beside(path: Path) -> list[Path]:
+        """The samples files of a results file, or the results file of a samples file, if it is there."""
+        if of_results := _RESULTS.fullmatch(path.name):
+            samples = sorted(path.parent.glob("samples_*.jsonl"))
+            return [file for file in samples if file.stem.endswith(f"_{of_results[1]}")]
+        named = _SAMPLES.fullmatch(path.name)
+        results = path.with_name(f"results_{named[2]}.json") if named else path
+        return [results] if named and results.is_file() else []
+
     def runs(self, paths: Sequence[Path], findings: Findings) -> Iterable[ImportedRun]:
         """One run per task. A results file also means the samples files of the same time, and the other way round."""
         tasks: dict[str, list[_Samples]] = {}
         for path in paths:
-            stamp = _RESULTS.fullmatch(path.name)
-            beside = sorted(path.parent.glob("samples_*.jsonl")) if stamp else [path]
-            of_this = [file for file in beside if not stamp or file.stem.endswith(f"_{stamp[1]}")]
+            of_this = self.beside(path) if _RESULTS.fullmatch(path.name) else [path]
             if not of_this:
                 raise bad_file(
                     path, "has no samples_*.jsonl of the same time next to it: run lm_eval with --log_samples"
@@ -78,10 +86,9 @@ class _Samples:
     """A samples file, and its data in the results file of the same time."""
 
     def __init__(self, path: Path) -> None:
-        named = _SAMPLES.fullmatch(path.name)
+        named, beside = _SAMPLES.fullmatch(path.name), LmEval.beside(path)
         self.path, self.task, self.stamp = path, named[1] if named else path.stem, named[2] if named else ""
-        beside = path.parent / f"results_{self.stamp}.json"
-        self.results = document(beside) if named and beside.is_file() else Json({})
+        self.results = document(beside[0]) if named and beside else Json({})
         self.model = self.results.text("model_name", "model_source") or path.stem
         combined = self.results.at("configs", self.task).list("metric_list")
         self.of_all = _OF_ALL | {

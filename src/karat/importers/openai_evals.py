@@ -181,13 +181,15 @@ def _of_item(row: Json, item: Json, at: tuple[str, str, int]) -> ImportedTrial:
     error = sample.at("error").text("message", "code")
     failed: ImportedFailure | None = None if error is None else failure(error)
     prompt = sample.raw.get("input")
+    results = row.list("results")
+    names = unique([_UUID.sub("", result.text("name") or "grader") for result in results])
     scores = [
         ImportedScore(
-            scorer=_UUID.sub("", result.text("name") or "grader"),
+            scorer=name,
             values={"pass": result.flag("passed"), "score": result.number("score")},
             detail=result.without("name", "passed", "score"),
         )
-        for result in row.list("results")
+        for name, result in zip(names, results, strict=True)
     ]
     detail: JsonObject = {"prompt": prompt, "id": row.raw.get("id"), "status": row.raw.get("status")}
     return ImportedTrial(

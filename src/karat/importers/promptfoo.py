@@ -189,8 +189,9 @@ class _Trials:
         yield ImportedScore(scorer=_WHOLE, values=values, offline=all(score.offline for score in scores))
         yield from scores
         named = row.at("namedScores")
-        for name in named.raw.keys() - groups.keys():
-            yield ImportedScore(scorer=name, values={"score": self._value(named, name, place)})
+        for name in named.raw:
+            if name not in groups:
+                yield ImportedScore(scorer=name, values={"score": self._value(named, name, place)})
 
     def _score(self, name: str, group: Sequence[Json], place: str) -> ImportedScore:
         """Assertions of one name in one test: all must pass; the score is their weighted mean, as in promptfoo."""

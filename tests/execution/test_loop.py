@@ -250,11 +250,38 @@ def query(user_query, system_prompt, mcp_servers):
     outcome = run(file)
     # Before the first answer no price is known, so one round of 3 starts; after it, 7 are never passed.
     assert (outcome.reason, len(calls(file))) == ("budget", 7)
-    file = experiment(code, **sections, execution={"budget": {"usd": 10}, "max_concurrent": 3})
+    file = experiment(code, **sections, execution={"budget": {"usd": 9}, "max_concurrent": 3})
     again = run(file, resume=outcome.run.path)
-    assert (again.reason, len(calls(file))) == ("budget", 10)
+    assert (again.reason, len(calls(file))) == ("budget", 9), "the price is known from the answers before"
     file = experiment(code, **sections, execution={"budget": {"tokens": 60}, "max_concurrent": 1})
     assert (run(file, resume=outcome.run.path).reason, len(calls(file))) == ("budget", 12)
+
+
+def test_the_budget_also_limits_scores_that_a_resume_adds(experiment: Write, run: Run) -> None:
+    code = (
+        COUNTING
+        + """
+from pathlib import Path
+from karat.errors import JudgeFault
+from karat.scorers import Verdict
+def query(user_query, system_prompt, mcp_servers):
+    return {"text": "x", "dollars": 0.01}
+class Scorer:
+    offline = False
+    def score(self, sample, answer):
+        if Path(__file__).with_name("down").exists():
+            raise JudgeFault("down", "no judge")
+        return Verdict(values={"m": 1.0}, dollars=1.0)
+"""
+    )
+    options = {"budget": {"usd": 5}, "retry": {"max_attempts": 1}, "max_concurrent": 2}
+    file = experiment(code, questions=5, execution=options)
+    down = file.with_name("down")
+    down.touch()
+    first = run(file)
+    down.unlink()
+    again = run(file, resume=first.run.path)
+    assert (again.reason, len(list(again.run.events_of(Score)))) == ("budget", 4)
 
 
 def test_a_budget_in_dollars_stops_at_an_unknown_price(experiment: Write, run: Run) -> None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from karat.config import Experiment
     from karat.execution.scoring import ScorerInUse
 
-__all__ = ["Budget", "FailureCounter", "FailureLimit", "Limits", "refuse_unpriced"]
+__all__ = ["Budget", "FailureCounter", "FailureLimit", "Limits", "larger", "refuse_unpriced"]
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,12 +48,14 @@ class Budget:
         dollars_before: float = 0.0,
         tokens_before: int = 0,
         unknown: str | None = None,
+        largest_trial: tuple[float, int] = (0.0, 0),
+        largest_score: tuple[float, int] = (0.0, 0),
     ) -> None:
         self._usd, self._token_limit = usd, tokens
         self.dollars, self.tokens = dollars_before, tokens_before
         self.unknown = unknown if self.bounded else None  # whether a cost is unknown: a budget then has no effect
-        self._largest = {"agent": (0.0, 0), "judge": (0.0, 0)}  # of one call
-        self._trial = (0.0, 0)  # of one attempt, with all its turns
+        self._largest = {"agent": (0.0, 0), "judge": largest_score}  # of one call
+        self._trial = largest_trial  # of one attempt, with all its turns
 
     @property
     def bounded(self) -> bool:
@@ -65,7 +67,7 @@ class Budget:
             self.add("agent", reply.dollars, reply.usage)
         if len(replies) > 1:
             dollars = exact_sum(reply.dollars or 0.0 for reply in replies)
-            self._trial = _most(self._trial, dollars, sum(tokens_of(reply.usage) for reply in replies))
+            self._trial = larger(self._trial, dollars, sum(tokens_of(reply.usage) for reply in replies))
 
     def add(self, who: Literal["agent", "judge"], dollars: float | None, usage: Usage | None) -> None:
         tokens = tokens_of(usage)
@@ -86,9 +88,9 @@ class Budget:
         self._note_largest(who, dollars or 0.0, tokens_of(usage))
 
     def _note_largest(self, who: Literal["agent", "judge"], dollars: float, tokens: int) -> None:
-        self._largest[who] = _most(self._largest[who], dollars, tokens)
+        self._largest[who] = larger(self._largest[who], dollars, tokens)
         if who == "agent":
-            self._trial = _most(self._trial, dollars, tokens)
+            self._trial = larger(self._trial, dollars, tokens)
 
     def allows(self, *, agents: int, judges: int, asks: bool = True) -> bool:
         """Whether another trial fits, given the numbers of trials at the agent and answers at the judge.
@@ -111,7 +113,8 @@ class Budget:
         return True
 
 
-def _most(seen: tuple[float, int], dollars: float, tokens: int) -> tuple[float, int]:
+def larger(seen: tuple[float, int], dollars: float, tokens: int) -> tuple[float, int]:
+    """The larger of each."""
     return max(seen[0], dollars), max(seen[1], tokens)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
+from heapq import nlargest
 from math import fsum
 from typing import TYPE_CHECKING
 
@@ -11,9 +12,12 @@ import msgspec
 
 from karat import plugins
 from karat.errors import ResumeRefused
+from karat.execution.limits import larger
 from karat.execution.plan import Plan
+from karat.execution.progress import tokens_of
 from karat.execution.scoring import PendingScore, ScorerInUse, ScorerMemory
 from karat.index import read_index, trusted
+from karat.index.lines import ReplyLine
 from karat.journal import Horizon, ReplyEvent, RunFolder, ScorerInfo
 from karat.records import Answer, JsonObject, Reply, Sample, Trial
 from karat.redact import Redactor, map_texts
@@ -36,6 +40,8 @@ class JournalState(msgspec.Struct, kw_only=True):
     interrupted: dict[str, Sequence[int]] = {}  # trial with only some turns answered → offsets of these replies
     dollars: float = 0.0
     tokens: int = 0
+    largest_trial: tuple[float, int] = (0.0, 0)  # dollars and tokens of the dearest of the newest answers
+    largest_score: tuple[float, int] = (0.0, 0)  # of a judge
     horizon: Horizon | None = None  # for a run that may stop early
     price_unknown: bool = False  # some answer came without its price
     tokens_unknown: bool = False  # … without its tokens
@@ -98,6 +104,12 @@ class SavedReplies:
         return tuple(_reply_event(line).reply for line in lines)
 
 
+class _Costs(msgspec.Struct):
+    replies: tuple[ReplyLine, ...]
+
+
+_NEWEST = 100  # answers
+_costs = msgspec.json.Decoder(_Costs).decode
 _reply_event = msgspec.json.Decoder(ReplyEvent).decode
 
 
@@ -132,6 +144,15 @@ def read_journal(folder: RunFolder, plan: Plan) -> JournalState:
     tallies = [*index.tallies, index.unassigned]
     state.dollars = fsum(dollars for tally in tallies for dollars in (*tally.dollars, *tally.judge_dollars))
     state.tokens = sum((tally.tokens[0] or 0) + (tally.tokens[1] or 0) for tally in tallies)
+    newest = [_costs(next(folder.lines(start=place - 1))) for place in nlargest(_NEWEST, offsets) if place]
+    for answer in newest:
+        tokens = sum(tokens_of(reply.usage) for reply in answer.replies)
+        state.largest_trial = larger(
+            state.largest_trial, fsum(reply.dollars or 0.0 for reply in answer.replies), tokens
+        )
+    for tally in tallies:
+        tokens = tally.judge_tokens // max(1, tally.answered)
+        state.largest_score = larger(state.largest_score, max(tally.judge_dollars, default=0.0), tokens)
     state.price_unknown = any(tally.unpriced_replies for tally in tallies)
     state.tokens_unknown = any(tally.uncounted_replies for tally in tallies)
     return state

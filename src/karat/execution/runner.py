@@ -40,7 +40,9 @@ class Runner:
         `workers`: run the trials; None: this process does.
         """
         self._budget, self._status, self._limits = budget, status, limits
-        self._pending = self._within_budget(work.pending) if budget.bounded else work.pending
+        self._pending = work.pending
+        self._waiting: PendingScore | None = None  # the next of them
+        self._calls = 1  # of judges for one of them
         self._late: Callable[[], Iterator[PendingScore]] | None = work.late
         self._early = early
         most_waiting = max(16, 2 * limits.max_concurrent)
@@ -120,7 +122,7 @@ class Runner:
                 break  # each may cost something before the budget is updated
             elif not asking and self._queue.exhausted and (pending := self._next_pending()) is not None:
                 self._start(self._scoring.score(pending))
-            elif not self._tasks and self._queue.exhausted and self._late is not None:
+            elif not self._tasks and self._queue.exhausted and self._late is not None and self._waiting is None:
                 self._begin_late()
             else:
                 break
@@ -131,24 +133,26 @@ class Runner:
         return bool(self._status.draining) or self._foreign_code.stopping
 
     def _next_pending(self) -> PendingScore | None:
+        """None: there is none, or what it may cost does not fit in the budget."""
         try:
-            return next(self._pending, None)
+            self._waiting = self._waiting or next(self._pending, None)
         except BaseException as error:  # noqa: BLE001 -- a journal that cannot be read stops the run in order
             self._abort(error)
-            return None
+        if self._waiting is not None and any(not used.info.offline for used in self._waiting.scorers):
+            judges = self._calls * (len(self._tasks) + 1) - 1
+            if not self._budget.allows(agents=0, judges=judges, asks=False):
+                if not self._tasks:
+                    self.drain("budget")
+                return None
+        pending, self._waiting = self._waiting, None
+        return pending
 
     def _begin_late(self) -> None:
         """From now on runs scorers that had to wait for every answer, within the budget."""
         late, self._late = self._late, None
         self._most_tasks = self._limits.max_concurrent  # each of them may cost something before the budget is updated
-        self._pending = self._within_budget(late() if late is not None else iter(()), calls=2)
-
-    def _within_budget(self, pendings: Iterator[PendingScore], *, calls: int = 1) -> Iterator[PendingScore]:
-        for pending in pendings:
-            if not self._budget.allows(agents=0, judges=calls * (len(self._tasks) + 1) - 1, asks=False):
-                self.drain("budget")
-                return
-            yield pending
+        self._calls = 2
+        self._pending = late() if late is not None else iter(())
 
     async def _look(self, work: Coroutine[object, object, None] | None = None) -> None:
         """Does the work, if any, and journals the decisions that follow."""

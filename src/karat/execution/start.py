@@ -441,10 +441,10 @@ def _budget(experiment: Experiment, past: JournalState, shard: Shard | None) -> 
         unknown = "an earlier answer has no known price"
     elif budget.tokens is not None and past.tokens_unknown:
         unknown = "an earlier answer has no known tokens"
-    dollars, tokens = past.dollars, past.tokens
     return Budget(
         usd=budget.usd and budget.usd / of, tokens=budget.tokens and budget.tokens // of,
-        dollars_before=dollars, tokens_before=tokens, unknown=unknown,
+        dollars_before=past.dollars, tokens_before=past.tokens, unknown=unknown,
+        largest_trial=past.largest_trial, largest_score=past.largest_score,
     )  # fmt: skip
 
 

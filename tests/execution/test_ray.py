@@ -270,9 +270,10 @@ def test_a_resource_that_only_a_lost_node_had_ends_the_run_and_it_can_be_resumed
     until(lambda: len(server.asked) > 12, process)
     cluster.kill_second_node()
     _, talk = process.communicate(timeout=240)
-    assert process.returncode == 130, talk
+    assert process.returncode == 3, talk
     assert "no node has had room for worker 1 for 15" in talk, talk
-    assert "it needs 0 CPUs, 1 there" in talk
+    assert "it needs num_cpus 0, there 1" in talk
+    assert newest(file).status() == "no_workers"
     before = answered_once(newest(file))
     assert 0 < before < 36 * 4
     assert carried_out(file, "--executor", "local", "--resume", str(newest(file).path))[0] == 3

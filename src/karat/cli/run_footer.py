@@ -31,7 +31,7 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True):
 
     format: int = OUTPUT_FORMAT
     run: str  # path of the run folder
-    status: str  # done, interrupted, max_failures, budget
+    status: str  # done, interrupted, max_failures, budget, no_workers
     failed: int  # trials that failed in any part of the run
     exit_code: int
     summary: msgspec.Raw  # as `karat report RUN --to json` gives it

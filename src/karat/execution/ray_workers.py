@@ -33,6 +33,7 @@ _QUIET = {
     "RAY_LOG_TO_DRIVER": "0",
 }
 
+_ANSWER_SECONDS = 10.0
 _RAYS_SOCKET = 65  # bytes of session_2026-11-23_16-06-43_617766_1234567/sockets/plasma_store, and two more
 
 
@@ -49,6 +50,7 @@ async def ray_workers(
         os.environ.setdefault(name, value)
     import ray
 
+    await _answers(settings.address)
     async with _connected(ray, settings):
         concurrency = _concurrency(settings, _rooms(ray, settings), max_concurrent)
         where = f"the cluster at {settings.address}" if settings.address else "a cluster of this machine alone"
@@ -58,6 +60,20 @@ async def ray_workers(
             yield workers
         finally:
             workers.kill_all()
+
+
+async def _answers(address: str | None) -> None:
+    """Raises BadOption if nothing answers at HOST:PORT, for which Ray would try for minutes and not be interrupted."""
+    host, _, port = (address or "").rpartition(":")
+    if not port.isdigit():
+        return
+    try:
+        async with asyncio.timeout(_ANSWER_SECONDS):
+            _, writer = await asyncio.open_connection(host.strip("[]"), int(port))
+        writer.close()
+    except (OSError, OverflowError) as error:
+        message = f"nothing answers at {address}: is the head node of the cluster running there?"
+        raise BadOption("execution.ray.address", message) from error
 
 
 @asynccontextmanager
@@ -118,9 +134,9 @@ class RayWorkers:
         """`archives`: a reference to them."""
         self.concurrency, self.batch_size = concurrency, settings.batch_size
         self.patience = settings.start_timeout_seconds
-        resources = "".join(f", {amount:g} {name}" for name, amount in settings.resources.items())
-        gpus = f", {settings.num_gpus:g} GPUs" if settings.num_gpus else ""
-        self.needs = f"{settings.num_cpus:g} CPUs{gpus}{resources}"
+        resources = "".join(f", {name} {amount:g}" for name, amount in settings.resources.items())
+        gpus = f", num_gpus {settings.num_gpus:g}" if settings.num_gpus else ""
+        self.needs = f"num_cpus {settings.num_cpus:g}{gpus}{resources}"
         self._ray, self._setup, self._archives = ray, setup, archives
         self._actor = ray.remote(Actor).options(
             num_cpus=settings.num_cpus, num_gpus=settings.num_gpus, resources=dict(settings.resources),

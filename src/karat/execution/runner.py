@@ -25,7 +25,7 @@ from karat.records import Trial
 
 __all__ = ["EndReason", "Runner", "TrialQueue"]
 
-EndReason = Literal["done", "interrupted", "max_failures", "budget"]
+EndReason = Literal["done", "interrupted", "max_failures", "budget", "no_workers"]
 
 
 class Runner:
@@ -63,7 +63,7 @@ class Runner:
                 workers, work, run, local=self._trials, scoring=self._scoring, fail=self._abort
             )
             self._most = self._remote.most
-        status.begins(self._most if work.agents else 0)
+        status.begins(limits.max_concurrent if work.agents else 0)
         self._most_tasks = self._most + max(64, 4 * limits.max_concurrent)
         self._reason: EndReason = "done"
         self._problem: BaseException | None = None
@@ -188,7 +188,7 @@ class Runner:
 
     def _abort(self, error: BaseException | None) -> None:
         self._problem = self._problem or error
-        self.drain("interrupted")
+        self.drain("interrupted" if error is not None else "no_workers")
 
     def _finish_if_idle(self) -> None:
         idle = not self._tasks and (self._status.draining or self._queue.exhausted)

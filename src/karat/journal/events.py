@@ -119,7 +119,7 @@ class End(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="en
     """The process that wrote the run ended in order."""
 
     at: str  # UTC, ISO 8601
-    reason: Literal["done", "interrupted", "max_failures", "budget"]
+    reason: Literal["done", "interrupted", "max_failures", "budget", "no_workers"]
     seconds: float | None = None  # of this part of the run; None: not recorded, in an imported run
     command: Literal["run", "score"] = "run"
 

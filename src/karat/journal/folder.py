@@ -43,7 +43,7 @@ __all__ = ["LARGEST_INFO", "RUN_FILES", "RunFolder", "Status", "create_run", "se
 LARGEST_INFO = 8 * 2**20
 """Bytes of run.json."""
 
-Status = Literal["running", "done", "interrupted", "crashed", "max_failures", "budget"]
+Status = Literal["running", "done", "interrupted", "crashed", "max_failures", "budget", "no_workers"]
 _JOURNAL, _COMPRESSED = "journal.jsonl", "journal.jsonl.zst"
 RUN_FILES = (_JOURNAL, _COMPRESSED, "run.json")
 """Files that stand for their run where a run is named."""

@@ -72,6 +72,8 @@ def command(
     if executor is not None:
         source.settings = (*source.settings, f"execution.executor={executor}")
     if how.address is not None:
+        if not how.address:
+            raise BadOption("--address", "is empty; want HOST:PORT or auto")
         if executor != "ray":
             raise BadOption("--address", "is for a Ray cluster: leave it out, or use --executor ray")
         source.settings = (*source.settings, f"execution.ray.address={how.address}")

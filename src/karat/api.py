@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from karat.errors import BadOption, BadRun, did_you_mean, unreadable
 from karat.files import open_regular
@@ -341,10 +341,11 @@ def _baseline(asked: RunLike, run: RunFolder, results: Path) -> tuple[RunFolder 
             other = _opened(path)
             if other.info.run == run.info.run or other.info.name != name or other.info.rehearsed != run.info.rehearsed:
                 continue
-            if other.info.dataset.sha256 == run.info.dataset.sha256 and other.status() == "done":
+            alike = other.info.dataset.sha256 == run.info.dataset.sha256 and other.info.shard is None
+            if alike and other.status() == "done":
                 return other, None
             others += 1
-    why = f" ({others} of it are over another dataset, or have not ended)" if others else ""
+    why = f" (left out: {others} over another dataset, of a shard, or not finished)" if others else ""
     return None, f"no earlier run of '{name}' in {results} to compare with{why}"
 
 
@@ -381,26 +382,26 @@ def _opened(path: Path) -> RunFolder:
 
 
 def _runs(folder: Path) -> list[Path]:
-    """The run folders in a folder, the newest last; those with an unreadable run.json come first."""
+    """The run folders in a folder, the newest last, after the unreadable ones and the parts of merged runs."""
     import msgspec
 
-    class Created(msgspec.Struct):
-        created: str
-
-    runs: list[tuple[str, Path]] = []
+    merged = msgspec.defstruct("Merged", [("runs", list[str])])
+    info_type = msgspec.defstruct("Info", [("run", str, ""), ("created", str, ""), ("merged", merged | None, None)])
+    runs: list[tuple[Any, Path]] = []
     try:
         files = list(folder.glob("[!.]*/run.json"))
     except ValueError:  # a name that no file can have; before Python 3.13 such a folder is empty
         return []
     for file in files:
-        created = ""
+        known = info_type()
         with (
             suppress(OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError),
             open_regular(file, within=file.parent, at_most=LARGEST_INFO) as info,
         ):
-            created = msgspec.json.decode(info.read(), type=Created).created
-        runs.append((created, file.parent))
-    return [path for _, path in sorted(runs)]
+            known = msgspec.json.decode(info.read(), type=info_type)
+        runs.append((known, file.parent))
+    parts = {part for known, _ in runs if known.merged is not None for part in known.merged.runs}
+    return [path for *_, path in sorted((known.run not in parts, known.created, path) for known, path in runs)]
 
 
 def _selection(samples: int | Sequence[str] | None, conditions: Sequence[str]) -> Selection:

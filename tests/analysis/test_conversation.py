@@ -258,6 +258,25 @@ def test_without_a_right_conversation_its_cost_is_not_known_and_not_zero(tmp_pat
     assert (found.tokens, found.tokens_per_right_conversation, found.dollars_per_right_turn) == (11, None, None)
 
 
+def test_a_cost_of_which_a_part_is_unknown_is_shown_as_a_lower_bound(tmp_path, journals):
+    half = msgspec.structs.replace(said("1.0"), usage=None, dollars=None)
+    only = journals.asked("only", 0, [{"golden": "1.0"}, {"golden": "1.0"}])
+    answers = {"all": [[[said("1.0"), said("1.0")]]], "half": [[[said("1.0"), half]]]}
+    run = journals.conversations(tmp_path / "run", [only], answers)
+    summary = summarize(run)
+    text = Terminal(Terminal.Options(width=120, full=True)).render(summary, run)["report.txt"]
+    table = text.partition("\nCost of right answers")[2].partition("Time: median")[0]
+    rows = {name: row for line in table.splitlines() for name, *row in [line.split() or [""]]}
+    assert rows["all"][:5] == ["1", "2", "22", "22", "11"]
+    assert " ".join(rows["half"][:8]) == "1 2 ≥ 11 ≥ 11 ≥ 6"
+    page = Html().render(summary, run)["report.html"]
+    assert "all spends 22 tokens for a fully right conversation" in page
+    assert "half spends" not in page
+    exported = json.loads(dict(Convfinqa().render(summary, run))["statistics.json"])
+    assert exported["cost_per_correct_answer"] == (22 + 11) / 2
+    assert "cost_per_correct_answer" in exported["unknown"]
+
+
 def test_time_and_tokens_a_turn(summary):
     found = summary.conversation.conditions[0].pace
     assert (found.timed, found.metered, found.milliseconds_median, found.tokens_mean) == (12, 12, 100, 11)

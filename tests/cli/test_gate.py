@@ -57,7 +57,18 @@ def test_a_run_over_other_questions_is_no_baseline(karat, with_gate, here):
     assert karat("run", with_gate, "-q").code == 0
     done = karat("gate", "latest", "--max-drop", "factual_adherence=4", "--baseline", "latest:sums")
     assert done.code == 4
-    assert "1 of it are over another dataset, or have not ended" in " ".join(done.out.split())
+    assert "(left out: 1 over another dataset, of a shard, or not finished)" in " ".join(done.out.split())
+
+
+def test_a_shard_is_no_baseline_and_a_merged_run_is_newer_than_its_parts(karat, with_gate, here):
+    for shard in ("1/2", "2/2"):
+        assert karat("run", with_gate, "-q", "--results", "shards", "--shard", shard).code == 0
+    merged = karat("merge", "shards", "--results", "shards").out.strip().rpartition("/")[2]
+    assert karat("report", "latest", "--results", "shards", "--to", "json").json["run"] == merged[-8:]
+    done = karat("gate", merged, "--max-drop", "factual_adherence=4", "--baseline", "latest", "--results", "shards")
+    assert done.code == 4
+    assert "(left out: 2 over another dataset, of a shard, or not finished)" in " ".join(done.out.split())
+    assert karat("history", "shards", "--json").json["runs"] == 1
 
 
 def test_a_folder_can_be_the_baseline(karat, run, here):

@@ -338,6 +338,8 @@ async def query(question, *, workspace, **_):
     )  # fmt: skip
     (file.parent / "start").mkdir()
     (file.parent / "start" / "given.txt").write_text("given")
+    (file.parent / "start" / ".hidden").mkdir()
+    (file.parent / "start" / ".hidden" / ".gitignore").write_text("*.pyc")
     code_, talk = carried_out(file)
     run = newest(file)
     assert run.status() == "budget", talk
@@ -384,3 +386,62 @@ def test_without_the_extra_it_is_named_and_nothing_is_on_disk(experiment: Write,
 def test_an_address_of_a_cluster_is_not_passed_over(experiment: Write) -> None:
     code, talk = carried_out(experiment(AGENT.format(url="")), "--executor", "local", "--address", "127.0.0.1:1")
     assert (code, "--address: is for a Ray cluster" in talk) == (2, True), talk
+
+
+@needs_ray
+@pytest.mark.slow
+def test_what_a_plug_in_raises_as_a_worker_opens_is_said(experiment: Write) -> None:
+    code = (
+        AGENT.format(url="")
+        + """
+from pathlib import Path
+class Scorer:
+    def open(self):
+        if b"ray::" in Path("/proc/self/cmdline").read_bytes():
+            raise RuntimeError("no GPU on this node")
+    def score(self, sample, answer):
+        return True
+"""
+    )
+    file = experiment(code, questions=4, execution={"executor": "ray", "ray": {"start_timeout_seconds": 60}})
+    code_, talk = carried_out(file)
+    assert code_ == 2, talk
+    assert "RuntimeError: no GPU on this node" in talk
+
+
+@needs_ray
+@pytest.mark.slow
+def test_a_second_interrupt_keeps_the_answer_of_a_session_that_is_closing(experiment: Write) -> None:
+    code = """
+import asyncio
+from contextlib import asynccontextmanager
+from karat import Reply
+class Session:
+    def __init__(self, workspace):
+        self.workspace = workspace
+    async def ask(self, turn):
+        return Reply(text="a" + turn.question[1:], dollars=0.1)
+class Agent:
+    @asynccontextmanager
+    async def session(self, condition, sample, workspace):
+        yield Session(workspace)
+        with open("PLACE", "a") as file:
+            file.write("closing\\n")
+        await asyncio.sleep(60)
+query = Agent()
+"""
+    execution = {"num_repetitions": 1, "max_concurrent": 1, "executor": "ray", "ray": {"num_workers": 1}}
+    conditions = {"a": {"workspace": "start"}}
+    file = experiment(code, questions=2, conditions=conditions, execution=execution)
+    (file.parent / "start").mkdir()
+    closing = file.parent / "closing"
+    (agent,) = file.parent.glob("agent_of_*.py")
+    agent.write_text(code.replace("PLACE", str(closing)))
+    process = started(file)
+    until(closing.exists, process)
+    for _ in range(2):
+        process.send_signal(signal.SIGINT)
+        time.sleep(1)
+    _, talk = process.communicate(timeout=60)
+    assert process.returncode == 130, talk
+    assert answered_once(newest(file)) == 1

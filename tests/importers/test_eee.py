@@ -32,6 +32,15 @@ def exported(made: Imported, out: Path) -> list[Path]:
     return [path for path in save(Eee().render(summary(made), made.run), out) if path.suffix == ".jsonl"]
 
 
+def test_an_aggregate_is_imported_again_if_its_samples_changed(tmp_path: Path) -> None:
+    aggregate, samples = (Path(copy(path, tmp_path)) for path in sorted(FOLDER.glob("2050fa10*"), reverse=True)[::-1])
+    before = numbers_of(imported("eee", tmp_path / "runs", aggregate))
+    lines = samples.read_text().splitlines(keepends=True)
+    samples.write_text("".join(lines[: len(lines) // 2]))
+    after = numbers_of(imported("eee", tmp_path / "runs", aggregate))
+    assert before != after == numbers_of(imported("eee", tmp_path / "runs", samples))
+
+
 @pytest.mark.parametrize(
     ("name", "pattern"), [("promptfoo", "v3.json"), ("deepeval", "*.json"), ("lm-eval", "samples_tiny_words*")]
 )

@@ -74,6 +74,16 @@ def test_models_are_conditions_of_one_run(tmp_path: Path) -> None:
     assert made.run.info.plan.samples == 8
 
 
+def test_a_results_file_is_imported_again_if_the_samples_beside_it_changed(tmp_path: Path) -> None:
+    samples = relabelled(tmp_path / "a", "2026-11-23T00-00-00.1", "model")
+    results = tmp_path / "a" / "results_2026-11-23T00-00-00.1.json"
+    before = means(imported("lm-eval", tmp_path / "runs", results))
+    samples.write_text(samples.read_text().replace('"acc": 0.0', '"acc": 1.0'))
+    after = means(imported("lm-eval", tmp_path / "runs", results))
+    assert before["model", "acc"] != after["model", "acc"] == (1.0, 8)
+    assert means(imported("lm-eval", tmp_path / "runs", samples)) == after
+
+
 def samples(folder: Path, *rows: object) -> Imported:
     path = folder / "samples_own_2026-11-22T00-00-00.0.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))

@@ -143,6 +143,19 @@ def test_output_items_of_the_api_are_samples_and_graders_metrics(tmp_path: Path,
     assert answer.detail["prompt"] == [{"role": "user", "content": "Q: Is 0 even?"}]
 
 
+def test_two_graders_of_one_name_are_two_scorers(tmp_path: Path) -> None:
+    first, second = (f"Match-0a1b2c3d-0000-4000-8000-{number:012}" for number in (1, 2))
+    items = [item(number, "run_1", passed=True) for number in range(2)]
+    for row in items:
+        (result,) = row["results"]
+        row["results"] = [{**result, "name": first}, {**result, "name": second, "passed": False, "score": 0.0}]
+    path = tmp_path / "items.json"
+    path.write_text(json.dumps(items))
+    made = imported("openai-evals", tmp_path / "runs", path)
+    assert [scorer.name for scorer in made.run.scorers()] == ["Match", "Match (2)"]
+    assert sorted(means(made).values()) == [(0.0, 2), (0.0, 2), (1.0, 2), (1.0, 2)]
+
+
 def test_another_file_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "x.jsonl"
     path.write_text("{}\n")

@@ -118,7 +118,8 @@ def test_several_assertions_of_one_type_in_every_test_are_metrics_of_their_own(t
     }
     whole = {
         "results": {"version": 3, "results": [{**row, "score": 0.5, "latencyMs": 1,
-                    "gradingResult": {"componentResults": results}, "namedScores": {"extra": 0.25, "odd": "0.5"}}]},
+                    "gradingResult": {"componentResults": results},
+                    "namedScores": {"extra": 0.25, "odd": "0.5", "brief": 1}}]},
         "config": {"defaultTest": {"assert": asserted}},
     }  # fmt: skip
     path = tmp_path / "r.json"
@@ -128,6 +129,7 @@ def test_several_assertions_of_one_type_in_every_test_are_metrics_of_their_own(t
     assert found["llm-rubric: polite", "pass"] is True
     assert found["llm-rubric: brief", "pass"] is False
     assert (found["extra", "score"], found["odd", "score"]) == (0.25, None)
+    assert [scorer.name for scorer in made.run.scorers()][-3:] == ["extra", "odd", "brief"]
     assert findings(made) == {
         ("changed", "answer from promptfoo's cache: its latency is missing"): 1,
         ("unreadable", "score that is not a number"): 1,

@@ -47,6 +47,14 @@ def table(folder: Path, text: str = TABLE, **mapped: str) -> Imported:
     return made
 
 
+def test_an_error_column_may_say_that_there_was_none(tmp_path: Path) -> None:
+    words = ("false", "None", "0", "timeout")
+    rows = "".join(f"q{number},A?,yes,{word}\n" for number, word in enumerate(words))
+    made = table(tmp_path, f"id,question,answer,error\n{rows}", answer="answer")
+    assert [answer.sample for answer in made.run.events_of(Answer)] == ["q0", "q1", "q2"]
+    assert [failure.message for failure in made.run.events_of(Failure)] == ["timeout"]
+
+
 def trial(**fields: object) -> ImportedTrial:
     given: dict[str, object] = {
         "sample": "q1", "question": "What?", "condition": "alpha", "repetition": 0, "reply": Reply(text="That."),

@@ -379,11 +379,13 @@ def _warnings(run: RunFolder, index: RunIndex, status: str, total: Account, wait
     from karat.formats import plural
 
     warnings = [*_unannounced(index, run.scorers()), *_made_up(run)]
-    left = plural(total.ledger.not_run, "trial")
+    left = f"{plural(total.ledger.not_run, 'trial')} not run"
+    if run.info.shard is not None:
+        left += ", those of other shards included"
     unscored = sum(tally.answered for tally in index.tallies) - total.ledger.scored - total.ledger.judge - waiting
     unasked = total.ledger.not_run - unscored - waiting
     if status != "done" and total.ledger.not_run:
-        warnings.append(f"the run is not complete (status: {status}; {left} not run): the numbers will change")
+        warnings.append(f"the run is not complete (status: {status}; {left}): the numbers will change")
     elif total.ledger.not_run:
         selection = "not run, because the last part was a selection"
         why = "without a result in the imported files" if run.info.imported else selection

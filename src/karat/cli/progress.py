@@ -181,7 +181,8 @@ class ProgressReader:
             )  # fmt: skip
         return Progress(
             seconds=round(now - status.started, 3), planned=planned, done=ended - failed, failed=failed,
-            in_flight=min(status.in_flight, status.most), most_in_flight=status.most, scoring=status.scoring, retries=status.retries,
+            in_flight=min(status.in_flight, status.most), most_in_flight=status.most,  # others wait at a worker
+            scoring=status.scoring, retries=status.retries,
             dollars=exact_sum(part.dollars for part in spent), dollars_in_all=dollars, dollars_unknown=unpriced,
             tokens=sum(part.tokens for part in spent), tokens_in_all=tokens, tokens_unknown=uncounted,
             per_second=rate and round(rate, 4), seconds_left=left and round(left, 1), finishing=status.draining,

@@ -93,9 +93,10 @@ def _next(outcome: Outcome, summary: Summary, again: tuple[File, Chosen] | None)
         settings = [f"--set={setting}" for setting in source.settings]
         env_file = [f"--env-file={source.env_file}"] if source.env_file else []
         command = typed("run", str(source.file), settings, env_file, part, "--resume", run, retry)
-        commands.append((command, ", and ".join(why)))
+        larger = ", with a larger execution.budget" if outcome.reason == "budget" else ""
+        commands.append((command, ", and ".join(why) + larger))
     if outcome.run.info.shard is not None:
-        commands.append((typed("merge", shown_path(outcome.run.path.parent)), "merge all shards into one run"))
+        commands.append((typed("merge", shown_path(outcome.run.path.parent)), "merge the shards in this folder"))
     if ledger.judge:
         commands.append((typed("score", run, missing_scores(outcome.run, summary)), "score what has no score"))
     scored = [

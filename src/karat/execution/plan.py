@@ -34,7 +34,7 @@ class Shard(msgspec.Struct, frozen=True):
         """`2/4`. Raises BadOption."""
         match = re.fullmatch(r"([0-9]{1,6})/([0-9]{1,6})", text)
         if match is None or not 1 <= int(match[1]) <= int(match[2]):
-            raise BadOption("--shard", f"must be I/N with I from 1 to N, e.g. 2/4, got '{text}'")
+            raise BadOption("--shard", f"must be I/N with I from 1 to N, at most 999999, e.g. 2/4, got '{text}'")
         return cls(int(match[1]), int(match[2]))
 
     def __str__(self) -> str:

@@ -39,7 +39,7 @@ class Report(Protocol):
     def render(self, summary: Summary, run: RunFolder) -> Mapping[str, str]: ...
 
 
-def save(files: Mapping[str, str], out: Path) -> list[Path]:
+def save(files: Mapping[str, str], out: Path, *, option: str = "--out") -> list[Path]:
     """Writes a rendered report: one file as `out`, or into `out` if that is a folder; several files into `out`.
 
     Returns the paths. Raises BadOption if that is impossible, or if a name contains a folder: a report writes
@@ -59,7 +59,7 @@ def save(files: Mapping[str, str], out: Path) -> list[Path]:
             path.write_text(text, encoding="utf-8", errors="replace", newline="")
             paths.append(path)
     except OSError as error:
-        raise BadOption("--out", f"cannot write {error.filename or out}: {error.strerror}") from error
+        raise BadOption(option, f"cannot write {error.filename or out}: {error.strerror}") from error
     return paths
 
 

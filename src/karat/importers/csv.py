@@ -84,7 +84,8 @@ class Csv:
         mapped = self._options.map
         for target, column in mapped.items():
             if target not in _TARGETS and target.partition(".")[0] not in ("score", "reason"):
-                raise BadOption("--map", f"unknown target '{target}'{did_you_mean(target, _TARGETS)}; or score.NAME")
+                known = ", ".join((*_TARGETS, "score.NAME", "reason.NAME"))
+                raise BadOption("--map", f"unknown target '{target}' (known: {known})")
             if column not in columns:
                 raise BadOption(f"--map {target}", f"{path} has no column '{column}'{did_you_mean(column, columns)}")
         chosen = {name: name for name in columns if name in _TARGETS or name.startswith(("score.", "reason."))} | mapped

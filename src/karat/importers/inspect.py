@@ -221,7 +221,7 @@ class _Log:
         except OSError as error:
             raise bad_file(path, f"cannot be read: {unreadable(error)}") from error
         except (ValueError, RecursionError) as error:
-            raise bad_file(path, f"is not a readable log of Inspect:  {error}") from error
+            raise bad_file(path, f"is not a readable log of Inspect: {str(error).strip()}") from error
         self.spec, self.plan = Json(self.header.eval), Json(self.header.plan)
         self.task, self.created = self.spec.text("task") or "task", _utc(self.spec.text("created"))
         self.model, self.dataset = self.spec.text("model"), self.spec.at("dataset").text("name", "location") or ""

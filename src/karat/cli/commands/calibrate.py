@@ -73,7 +73,7 @@ def command(  # noqa: PLR0913 - an argument for each option
     )
     document = calibrated_document(calibration, name=f"{summary.name} {summary.run}: judge and people")
     if markdown is not None:
-        save({markdown.name: render_markdown(document)}, markdown)
+        save({markdown.name: render_markdown(document)}, markdown, option="--markdown")
     text = render_terminal(document)
     output.result(text, {"format": OUTPUT_FORMAT, "run": summary.run, **msgspec.to_builtins(calibration)})
     return Exit.DONE

@@ -61,6 +61,6 @@ def command(  # noqa: PLR0913 - an argument for each option
         file, server, url=url, command=ctx.meta[_COMMAND], calls=calls, seconds=seconds, env_file=env_file
     )
     if junit is not None:
-        save({junit.name: checks_junit(checked.servers)}, junit)
+        save({junit.name: checks_junit(checked.servers)}, junit, option="--junit")
     output.result(str(checked), checked)
     return Exit.GATE_MISSED if any(report.failed for report in checked.servers) else Exit.DONE

@@ -33,7 +33,13 @@ def command(runs: tuple[str, ...], undo: bool, results: Path, output: Output) ->
     from karat.journal.compressed import compress_journal, expand_journal
 
     rewritten, lines, failed = [], [], []
-    for path in [path for run in runs for path in api.folders(run, results=results)]:
+    paths: list[Path] = []
+    for named in runs:
+        try:
+            paths += api.folders(named, results=results)
+        except BadRun as error:
+            failed.append(str(error))
+    for path in paths:
         try:
             run = api.open(path)
             before = _bytes(run.journal)

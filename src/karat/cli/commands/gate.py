@@ -71,9 +71,9 @@ def command(  # noqa: PLR0913 - an argument for each option
     decided = api.gate(run, min=low, max=high, max_drop=drops, baseline=baseline, results=results, corrected=corrected)
     document = gated.gate_document(decided)
     if junit is not None:
-        save({junit.name: gated.junit(decided)}, junit)
+        save({junit.name: gated.junit(decided)}, junit, option="--junit")
     if markdown is not None:
-        save({markdown.name: render_markdown(document)}, markdown)
+        save({markdown.name: render_markdown(document)}, markdown, option="--markdown")
     text = render_terminal(document)
     if github:
         text = _annotated(gated.github_lines(decided), text, output)

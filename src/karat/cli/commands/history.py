@@ -53,12 +53,14 @@ def command(
     summaries = []
     for path in api.folders(place) if place.is_dir() else ():
         try:
-            summaries.append(api.summarize(api.open(path)))
+            run = api.open(path)
+            if run.info.shard is None:  # else a part of a run
+                summaries.append(api.summarize(run))
         except BadRun as error:  # one run that cannot be read hides no other
             output.complain(f"left out: {error}")
     timeline = history(summaries, name=name, metric=metric, condition=condition)
     if chart is not None:
-        save({chart.name: svg(history_chart(timeline))}, chart)
+        save({chart.name: svg(history_chart(timeline))}, chart, option="--chart")
     text = render_terminal(history_document(timeline))
     output.result(text, {"format": OUTPUT_FORMAT, **msgspec.to_builtins(timeline)})
     return Exit.DONE

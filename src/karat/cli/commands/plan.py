@@ -108,7 +108,7 @@ def command(  # noqa: PLR0913 - an argument for each option
     )
     document = plan_document(planned, title=title, percent=percent)
     if chart is not None:
-        save({chart.name: svg(plan_chart(planned, percent=percent))}, chart)
+        save({chart.name: svg(plan_chart(planned, percent=percent))}, chart, option="--chart")
     text = render_terminal(document)
     output.result(text, {"format": OUTPUT_FORMAT, "title": title, **msgspec.to_builtins(planned)})
     return Exit.DONE

@@ -703,9 +703,10 @@ def _right_answers(part: ConversationSummary) -> Iterator[Block]:
         cells: tuple[Cell, ...] = (
             Count(cost.right_conversations),
             Count(cost.right_turns),
-            Count(cost.tokens),
-            Number(cost.tokens_per_right_conversation, digits=0),
-            Number(cost.tokens_per_right_turn, digits=0),
+            *(
+                _tokens_cell(tokens, cost.tokens_unknown)
+                for tokens in (cost.tokens, cost.tokens_per_right_conversation, cost.tokens_per_right_turn)
+            ),
             *(
                 Money(dollars, cost.dollars_unknown)
                 for dollars in (cost.dollars, cost.dollars_per_right_conversation, cost.dollars_per_right_turn)
@@ -727,16 +728,17 @@ def _right_answers(part: ConversationSummary) -> Iterator[Block]:
     for unit, goal, write, right in _COSTS:
         lines, known = [], []
         for result in part.conditions:
-            cost = getattr(result.cost, f"{unit}_per_{right.removesuffix('s')}")
-            mark = () if cost is None else (Mark(start=0.0, value=cost, label=write(cost)),)
+            bound = getattr(result.cost, f"{unit}_unknown")  # at least so much: not shown beside exact figures
+            each: float | None = None if bound else getattr(result.cost, f"{unit}_per_{right.removesuffix('s')}")
+            mark = () if each is None else (Mark(start=0.0, value=each, label=write(each)),)
             lines.append(Line(name=names[result.condition], marks=mark))
-            known += [] if cost is None else [(cost, result)]
+            known += [] if each is None else [(each, result)]
         if known:
             title = f"{unit} for {goal}"
             panels.append(Rows(title=title, axis=Axis(title=title, start=0.0), lines=tuple(lines)))
-            cost, result = min(known, key=lambda pair: pair[0])
+            lowest, result = min(known, key=lambda pair: pair[0])
             n = formats.count(getattr(result.cost, right))
-            least.append(f"{result.condition} spends {write(cost)} for {goal} (n {n} right)")
+            least.append(f"{result.condition} spends {write(lowest)} for {goal} (n {n} right)")
     if not panels:
         yield table
         return
@@ -748,6 +750,10 @@ def _right_answers(part: ConversationSummary) -> Iterator[Block]:
         panels=tuple(panels),
         table=table,
     )
+
+
+def _tokens_cell(tokens: float | None, unknown: int) -> Cell:
+    return Text(f"≥ {formats.number(tokens, digits=0)}") if unknown and tokens is not None else Number(tokens, digits=0)
 
 
 def _tokens(many: float | None) -> str:

@@ -209,13 +209,14 @@ def _original(summary: Summary, totals: Totals, only: Mapping[str, Any]) -> dict
 def _cost(conditions: Sequence[ConversationResult]) -> tuple[float | None, bool]:
     """Tokens per completely right conversation, and whether they are known.
 
-    None if no conversation is right. 0.0 if tokens are not known.
+    None if no conversation is right. 0.0 if tokens are not known, and too little if they are not known of every call.
     """
     right = sum(condition.cost.right_conversations for condition in conditions)
     tokens = [condition.cost.tokens for condition in conditions if condition.cost.tokens is not None]
     if conditions and not right:
         return None, True
-    return (sum(tokens) / right, True) if tokens and right else (0.0, False)
+    known = len(tokens) == len(conditions) and not any(condition.cost.tokens_unknown for condition in conditions)
+    return (sum(tokens) / right, known) if tokens and right else (0.0, False)
 
 
 def _condition(condition: ConversationResult) -> dict[str, Any]:

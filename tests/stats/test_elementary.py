@@ -16,15 +16,22 @@ from numpy._core._multiarray_umath import __cpu_dispatch__  # type: ignore[impor
 from karat.stats import elementary
 
 ROOT = Path(__file__).parents[2]
-SMALL = 10.0 ** np.linspace(-20, -1, 200)
+
+
+def powers(low: int, high: int, count: int) -> np.ndarray:
+    """10 to so many exponents. By Python: numpy's own digits depend on the processor."""
+    return np.array([10.0**exponent for exponent in np.linspace(low, high, count).tolist()])
+
+
+SMALL = powers(-20, -1, 200)
 SIGNED = np.concatenate([-SMALL, SMALL, np.linspace(-1, 1, 401)[1:-1]])
 GROWING = np.concatenate([SIGNED, np.linspace(-700, 700, 401)])
 POINTS = {
     "exp": GROWING, "sinh": GROWING, "cosh": GROWING, "tanh": GROWING, "arcsinh": GROWING,
     "arctanh": SIGNED,
-    "log": np.concatenate([10.0 ** np.linspace(-300, 300, 401), 1 + SIGNED]),
-    "log1p": np.concatenate([SIGNED, 10.0 ** np.linspace(0, 300, 401)]),
-    "arccosh": np.concatenate([1 + SMALL, 10.0 ** np.linspace(0, 150, 401)]),
+    "log": np.concatenate([powers(-300, 300, 401), 1 + SIGNED]),
+    "log1p": np.concatenate([SIGNED, powers(0, 300, 401)]),
+    "arccosh": np.concatenate([1 + SMALL, powers(0, 150, 401)]),
 }  # fmt: skip
 
 DIGITS = """

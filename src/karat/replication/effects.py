@@ -359,8 +359,9 @@ def _convert(kind: str, v: Floats, p0: Floats, convention: str) -> tuple[Floats,
         return h, np.where((v > 0) & (v < 1), 1 / np.sqrt(v * (1 - v)), np.nan)
     if kind in {"correlation", "spearman"} or (kind in _RANKS and convention == "humanstudy"):
         left = np.where(np.abs(v) < 1, (1 - v) * (1 + v), np.nan)
-        power = 1.5 if kind in _RANKS else 0.5  # the standard error of a correlation is that of atanh r
-        return 2 * v / np.sqrt(left), 2 / left**power
+        root = np.sqrt(left)
+        # The standard error of a correlation is that of atanh r.
+        return 2 * v / root, 2 / (left * root if kind in _RANKS else root)
     if kind in _RANKS:
         z = np.where(np.abs(v) < 1, special.ndtri((v + 1) / 2), np.nan)
         return np.sqrt(2.0) * z, np.sqrt(np.pi) * exp(z * z / 2)

@@ -15,6 +15,8 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
+from karat.lazy import lazy
+
 if TYPE_CHECKING:
     from karat.analysis import Comparison, Summary
     from karat.api import arun, compare, open, query, relation, run, summarize  # noqa: A004 -- used as `karat.open`
@@ -61,28 +63,15 @@ __all__ = [
     "summarize",
 ]
 
-_HOMES = {
-    "api": ("arun", "compare", "open", "query", "relation", "run", "summarize"),
-    "config": ("Experiment", "load", "rehearsal"),
-    "errors": ("AgentFault", "InfrastructureFault", "JudgeFault", "KaratError", "LimitReached", "OperatorError"),
-    "journal": ("RunFolder",),
-    "records": ("Answer", "Condition", "Metric", "Reply", "Sample", "Score", "ToolCall", "Trial", "Turn", "Usage"),
-    "scorers": ("Verdict",),
-    "analysis": ("Comparison", "Summary"),
-}
-_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
-
-
-def __getattr__(name: str) -> object:
-    home = _HOME_OF.get(name)
-    if home is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module
-
-    value = getattr(import_module(f"{__name__}.{home}"), name)
-    globals()[name] = value  # from now on without this function
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = lazy(
+    __name__,
+    {
+        "analysis": "Comparison Summary",
+        "api": "arun compare open query relation run summarize",
+        "config": "Experiment load rehearsal",
+        "errors": "AgentFault InfrastructureFault JudgeFault KaratError LimitReached OperatorError",
+        "journal": "RunFolder",
+        "records": "Answer Condition Metric Reply Sample Score ToolCall Trial Turn Usage",
+        "scorers": "Verdict",
+    },
+)

@@ -47,6 +47,7 @@ from karat.analysis.verdicts import (
 from karat.errors import BadOption, did_you_mean
 from karat.index import RunIndex, plan_of, read_index, trusted
 from karat.journal import RunFolder, ScorerInfo, server_changes
+from karat.lazy import lazy
 from karat.records import Metric
 
 if TYPE_CHECKING:
@@ -65,16 +66,9 @@ __all__ = [
     "trials",
 ]
 
-_HOME = {"Comparison": "comparison", "compare": "compare_runs", "TrialRecord": "details", "trials": "details"}
-
-
-def __getattr__(name: str) -> object:
-    home = _HOME.get(name)
-    if home is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    import importlib
-
-    return getattr(importlib.import_module(f"{__name__}.{home}"), name)
+__getattr__, __dir__ = lazy(
+    __name__, {"comparison": "Comparison", "compare_runs": "compare", "details": "TrialRecord trials"}
+)
 
 
 def summarize(

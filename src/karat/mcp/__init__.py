@@ -19,6 +19,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from karat.lazy import lazy
+
 if TYPE_CHECKING:
     from karat.mcp import attempts, gates
     from karat.mcp.preflight import ServerFault, Tool, ToolChange, ToolList
@@ -27,26 +29,13 @@ if TYPE_CHECKING:
 
 __all__ = ["ServerFault", "Tool", "ToolChange", "ToolList", "Toolbox", "Tools", "attempts", "gates", "launch_command"]
 
-_HOME = {
-    "ServerFault": "preflight",
-    "Tool": "preflight",
-    "ToolChange": "preflight",
-    "ToolList": "preflight",
-    "Toolbox": "servers",
-    "Tools": "servers",
-    "launch_command": "stdio",
-}
-
-
-def __getattr__(name: str) -> object:
-    import importlib
-
-    if name in ("attempts", "gates"):
-        return importlib.import_module(f"karat.mcp.{name}")
-    if name in _HOME:
-        return getattr(importlib.import_module(f"karat.mcp.{_HOME[name]}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__getattr__, __dir__ = lazy(
+    __name__,
+    {
+        "attempts": "",
+        "gates": "",
+        "preflight": "ServerFault Tool ToolChange ToolList",
+        "servers": "Toolbox Tools",
+        "stdio": "launch_command",
+    },
+)

@@ -17,6 +17,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from karat.lazy import lazy
+
 if TYPE_CHECKING:
     from karat.models.client import close_model, open_model, settings_of
     from karat.models.faults import fault_of, from_status, known_fault, retry_after
@@ -56,26 +58,16 @@ __all__ = [
     "usage_of",
 ]
 
-_HELD = {
-    "client": "close_model open_model settings_of",
-    "faults": "fault_of from_status known_fault retry_after",
-    "metering": "Meter less metered total usage_of",
-    "names": "ModelName key_variable parse_model",
-    "pacing": "Limiter limiter limiters",
-    "prices": "Price price price_table",
-    "rates": "Rate RateLimit limit_rates rate_limit",
-    "vertex": "route",
-}
-_HOME = {name: module for module, names in _HELD.items() for name in names.split()}
-
-
-def __getattr__(name: str) -> object:
-    import importlib
-
-    if name in _HOME:
-        return getattr(importlib.import_module(f"karat.models.{_HOME[name]}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__getattr__, __dir__ = lazy(
+    __name__,
+    {
+        "client": "close_model open_model settings_of",
+        "faults": "fault_of from_status known_fault retry_after",
+        "metering": "Meter less metered total usage_of",
+        "names": "ModelName key_variable parse_model",
+        "pacing": "Limiter limiter limiters",
+        "prices": "Price price price_table",
+        "rates": "Rate RateLimit limit_rates rate_limit",
+        "vertex": "route",
+    },
+)

@@ -8,8 +8,9 @@ used.
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING
+
+from karat.lazy import lazy
 
 if TYPE_CHECKING:
     from karat.numeric.diagnosis import Diagnosis, TurnFacts, diagnose
@@ -59,27 +60,18 @@ __all__ = [
 ]
 
 # The names in each module, which is imported when one is first used.
-_HELD = {
-    "diagnosis": "Diagnosis TurnFacts diagnose",
-    "document": "Document",
-    "equivalence": "equivalent",
-    "extraction": "Extracted Stated extract stated",
-    "many": "match_many",
-    "matches": "MATCHES Matches RIGHT_RULES RULES match null_answers right_by",
-    "programs": "Argument Call ExecutionError Program Step execute parse_program",
-    "proofs": "Proof replay would_be_right",
-    "reasoning": "Reasoning compare_programs operations_attempted",
-    "values": "Value parse_value",
-}
-_HOME = {name: module for module, names in _HELD.items() for name in names.split()}
-
-
-def __getattr__(name: str) -> object:
-    home = _HOME.get(name)
-    if home is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{__name__}.{home}"), name)
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = lazy(
+    __name__,
+    {
+        "diagnosis": "Diagnosis TurnFacts diagnose",
+        "document": "Document",
+        "equivalence": "equivalent",
+        "extraction": "Extracted Stated extract stated",
+        "many": "match_many",
+        "matches": "MATCHES Matches RIGHT_RULES RULES match null_answers right_by",
+        "programs": "Argument Call ExecutionError Program Step execute parse_program",
+        "proofs": "Proof replay would_be_right",
+        "reasoning": "Reasoning compare_programs operations_attempted",
+        "values": "Value parse_value",
+    },
+)

@@ -8,8 +8,9 @@ imported when one of their names is first used.
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING
+
+from karat.lazy import lazy
 
 if TYPE_CHECKING:
     from karat.replication._inputs import z_of_level
@@ -247,53 +248,46 @@ __all__ = [
 ]
 
 # Module → its public names
-_HELD = {
-    "_inputs": "z_of_level",
-    "agreement": (
-        "DirectionalPosterior directional_posterior pas pas_ceiling pas_directional pas_log_odds "
-        "pas_normalized pool_pas posterior"
-    ),
-    "bayes": (
-        "log_bf10_anova log_bf10_bound_from_p log_bf10_meta_ttest log_bf10_normal_prior "
-        "log_bf10_regression log_bf10_ttest log_bf10_z"
-    ),
-    "beyond": (
-        "Equivalence PredictionInterval ReplicationMeasures SmallTelescopes effect_with_power "
-        "equivalence_test log_replication_bayes_factor prediction_interval replication_measures "
-        "small_telescopes"
-    ),
-    "consistency": (
-        "Caricature Concordance EcsInterval caricature ecs_interval ecs_strict noise_ceiling "
-        "weighted_ccc weights_by_study"
-    ),
-    "correlations": "log_bf10_kendall log_bf10_pearson log_bf10_spearman",
-    "counts": "log_bf10_binomial log_bf10_binomial_logistic log_bf10_contingency",
-    "effects": (
-        "CONVENTIONS KINDS cohens_d cohens_d_se cohens_h d_from_means d_from_t_df eta_squared "
-        "fisher_z fisher_z_se hedges_g log_odds_ratio log_odds_ratio_se proportion_se "
-        "proportion_wilson rank_biserial rank_biserial_se to_cohens_d to_cohens_d_se z_diff"
-    ),
-    "evidence": "Measured Side common_method log_bf10_of measure",
-    "p_values": "p_value",
-    "ranks": "log_bf10_mann_whitney",
-    "repetitions": "Repetitions directed_pas reference_differences repeated_differences repeated_uncertainty",
-    "report_strings": "Reported parse_reported",
-    "resampling": "Replicates TestRows multiplicities replicate_test ties_merged",
-    "scores": ("Agreement FindingScore OtherConvention Scored StudyScore StudyTest TestScore score_test score_tests"),
-    "uncertainty": (
-        "Difference Draws Spread Uncertainty difference_uncertainty draw_scores draw_statistics "
-        "ecs_difference_uncertainty join_draws pas_interval_of_test score_uncertainty"
-    ),
-}
-_HOME = {name: module for module, names in _HELD.items() for name in names.split()}
-
-
-def __getattr__(name: str) -> object:
-    home = _HOME.get(name)
-    if home is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{__name__}.{home}"), name)
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = lazy(
+    __name__,
+    {
+        "_inputs": "z_of_level",
+        "agreement": (
+            "DirectionalPosterior directional_posterior pas pas_ceiling pas_directional pas_log_odds "
+            "pas_normalized pool_pas posterior"
+        ),
+        "bayes": (
+            "log_bf10_anova log_bf10_bound_from_p log_bf10_meta_ttest log_bf10_normal_prior "
+            "log_bf10_regression log_bf10_ttest log_bf10_z"
+        ),
+        "beyond": (
+            "Equivalence PredictionInterval ReplicationMeasures SmallTelescopes effect_with_power "
+            "equivalence_test log_replication_bayes_factor prediction_interval replication_measures "
+            "small_telescopes"
+        ),
+        "consistency": (
+            "Caricature Concordance EcsInterval caricature ecs_interval ecs_strict noise_ceiling "
+            "weighted_ccc weights_by_study"
+        ),
+        "correlations": "log_bf10_kendall log_bf10_pearson log_bf10_spearman",
+        "counts": "log_bf10_binomial log_bf10_binomial_logistic log_bf10_contingency",
+        "effects": (
+            "CONVENTIONS KINDS cohens_d cohens_d_se cohens_h d_from_means d_from_t_df eta_squared "
+            "fisher_z fisher_z_se hedges_g log_odds_ratio log_odds_ratio_se proportion_se "
+            "proportion_wilson rank_biserial rank_biserial_se to_cohens_d to_cohens_d_se z_diff"
+        ),
+        "evidence": "Measured Side common_method log_bf10_of measure",
+        "p_values": "p_value",
+        "ranks": "log_bf10_mann_whitney",
+        "repetitions": "Repetitions directed_pas reference_differences repeated_differences repeated_uncertainty",
+        "report_strings": "Reported parse_reported",
+        "resampling": "Replicates TestRows multiplicities replicate_test ties_merged",
+        "scores": (
+            "Agreement FindingScore OtherConvention Scored StudyScore StudyTest TestScore score_test score_tests"
+        ),
+        "uncertainty": (
+            "Difference Draws Spread Uncertainty difference_uncertainty draw_scores draw_statistics "
+            "ecs_difference_uncertainty join_draws pas_interval_of_test score_uncertainty"
+        ),
+    },
+)

@@ -8,8 +8,9 @@ procedures take `rng`. Names are loaded when they are first used.
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING
+
+from karat.lazy import lazy
 
 if TYPE_CHECKING:
     from karat.stats.agreement import (
@@ -179,51 +180,42 @@ __all__ = [
 ]
 
 # The names of each module; each is imported when it is first used.
-_HELD = {
-    "labels": (
-        "LabelDraw corrected_bounds draw_for_labels labels_needed strata_of_scores stratified_difference "
-        "stratified_mean"
-    ),
-    "bounds": "OneSided one_sided_bounds",
-    "drift": "Alarm ChangePoint change_point cusum_alarm whitened",
-    "repeatability": "SameVerdict same_verdict",
-    "sequential": "SequentialLook sequential_look sequential_p stopping_boundary",
-    "agreement": (
-        "brennan_prediger cohen_kappa conger_kappa fleiss_kappa gwet_ac kappa_of_table "
-        "krippendorff_alpha percent_agreement raters_of_table"
-    ),
-    "calibration": "Calibration calibrate",
-    "differences": (
-        "cliffs_delta mcnemar_exact mean_difference paired_difference sign_flip_test tost tost_of_estimate wilcoxon"
-    ),
-    "intervals": "clustered_se mean_interval",
-    "intraclass": "icc",
-    "multiplicity": "adjust",
-    "noncentral": "noncentral_t_cdf noncentral_t_pdf",
-    "planning": (
-        "DifferenceVariances Split best_split difference_variances minimum_detectable_effect "
-        "optimal_repetitions planned_se questions_needed repetitions_needed spearman_brown"
-    ),
-    "power": "Planned effect_size_ttest power_anova power_correlation power_ttest sample_size_ttest",
-    "ranking": "leaderboard",
-    "ratios": "ClusteredRatio Sums ratio_difference ratio_gap ratio_interval",
-    "reliability": "consistency pass_at_k pass_hat_k",
-    "results": (
-        "Contrast Equivalence HypothesisTest Interval Leaderboard MeanDifference PairedDifference "
-        "Standing VarianceComponents"
-    ),
-    "shares": "binomial_test newcombe newcombe_paired proportion_interval share_interval",
-    "variance": "between_sd pooled_sd variance_components",
-}
-_HOME = {name: module for module, names in _HELD.items() for name in names.split()}
-
-
-def __getattr__(name: str) -> object:
-    home = _HOME.get(name)
-    if home is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{__name__}.{home}"), name)
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = lazy(
+    __name__,
+    {
+        "labels": (
+            "LabelDraw corrected_bounds draw_for_labels labels_needed strata_of_scores stratified_difference "
+            "stratified_mean"
+        ),
+        "bounds": "OneSided one_sided_bounds",
+        "drift": "Alarm ChangePoint change_point cusum_alarm whitened",
+        "repeatability": "SameVerdict same_verdict",
+        "sequential": "SequentialLook sequential_look sequential_p stopping_boundary",
+        "agreement": (
+            "brennan_prediger cohen_kappa conger_kappa fleiss_kappa gwet_ac kappa_of_table "
+            "krippendorff_alpha percent_agreement raters_of_table"
+        ),
+        "calibration": "Calibration calibrate",
+        "differences": (
+            "cliffs_delta mcnemar_exact mean_difference paired_difference sign_flip_test tost tost_of_estimate wilcoxon"
+        ),
+        "intervals": "clustered_se mean_interval",
+        "intraclass": "icc",
+        "multiplicity": "adjust",
+        "noncentral": "noncentral_t_cdf noncentral_t_pdf",
+        "planning": (
+            "DifferenceVariances Split best_split difference_variances minimum_detectable_effect "
+            "optimal_repetitions planned_se questions_needed repetitions_needed spearman_brown"
+        ),
+        "power": "Planned effect_size_ttest power_anova power_correlation power_ttest sample_size_ttest",
+        "ranking": "leaderboard",
+        "ratios": "ClusteredRatio Sums ratio_difference ratio_gap ratio_interval",
+        "reliability": "consistency pass_at_k pass_hat_k",
+        "results": (
+            "Contrast Equivalence HypothesisTest Interval Leaderboard MeanDifference PairedDifference "
+            "Standing VarianceComponents"
+        ),
+        "shares": "binomial_test newcombe newcombe_paired proportion_interval share_interval",
+        "variance": "between_sd pooled_sd variance_components",
+    },
+)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from karat.lazy import lazy
 from karat.tables.columns import TABLES, Column, Runs, TableInfo, tables_of
 
 if TYPE_CHECKING:
@@ -34,25 +35,11 @@ __all__ = [
     "write_tables",
 ]
 
-_HOME = {
-    "FORMS": "written",
-    "LIMITS": "asking",
-    "Rows": "relations",
-    "ask": "asking",
-    "query": "relations",
-    "relation": "relations",
-    "whole": "asking",
-    "csv_cell": "written",
-    "write": "written",
-    "write_rows": "written",
-    "write_tables": "written",
-}
-
-
-def __getattr__(name: str) -> object:
-    home = _HOME.get(name)
-    if home is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    import importlib
-
-    return getattr(importlib.import_module(f"{__name__}.{home}"), name)
+__getattr__, __dir__ = lazy(
+    __name__,
+    {
+        "asking": "LIMITS ask whole",
+        "relations": "Rows query relation",
+        "written": "FORMS csv_cell write write_rows write_tables",
+    },
+)

@@ -233,6 +233,14 @@ def test_a_merged_run_to_which_something_was_added_is_not_dropped(experiment: Wr
         merge_runs([*parts, RunFolder.open(merged.path)], tmp_path / "more")
 
 
+def test_what_is_in_the_way_of_a_merged_run_is_named(experiment: Write, run: Run, tmp_path: Path) -> None:
+    parts = shards(run, experiment(AGENT, questions=4), 2)
+    name = merge_runs(parts, tmp_path / "merged").run.path.name
+    (tmp_path / "other" / name).mkdir(parents=True)
+    with pytest.raises(BadOption, match=f"{name} is in the way"):
+        merge_runs(parts, tmp_path / "other")
+
+
 def test_a_part_of_two_merged_runs_is_refused(experiment: Write, run: Run, tmp_path: Path) -> None:
     one, two, three = shards(run, experiment(AGENT, questions=6), 3)
     pairs = [merge_runs(pair, tmp_path / "pairs").run for pair in ([one, two], [two, three])]

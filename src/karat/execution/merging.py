@@ -210,7 +210,10 @@ _REVIEWS = ("labels.jsonl", "calibration.jsonl")
 
 
 def _there(final: Path) -> RunFolder | None:
-    return RunFolder.open(final) if final.exists() else None
+    try:
+        return RunFolder.open(final) if final.exists() else None
+    except BadRun as error:
+        raise BadOption("--out", f"{final} is in the way, and cannot be read as a run: remove it") from error
 
 
 def _refuse_changed(run: RunFolder) -> None:

@@ -186,7 +186,7 @@ class RayModel(Section):
 
 
 class Execution(Section):
-    """How the run is carried out; nothing here changes an answer."""
+    """How many answers, how many at once, and the limits of the run."""
 
     num_repetitions: Count = Field(default=3, ge=1, le=100_000)  # how often each question is asked, per condition
     max_concurrent: Count = Field(default=5, ge=1, le=10_000)  # attempts of the agent at a time
@@ -339,7 +339,7 @@ class McpTraffic(Section):
 
     model_config = ConfigDict(json_schema_extra=_not_both("record", "replay"))
 
-    record: Name | None = Field(default=None, description="a folder, made where it is not there; null: not recorded")
+    record: Name | None = Field(default=None, description="a folder, created if it is missing; null: not recorded")
     replay: Name | None = Field(default=None, description="the folder of a recording; no server is started or reached")
 
     @field_validator("replay")

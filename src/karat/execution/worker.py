@@ -1,4 +1,4 @@
-"""The worker's side of a run that is carried out elsewhere: whole trials, and their journal lines.
+"""The worker's side of a run with a driver elsewhere: whole trials, and their journal lines.
 
 A worker has its own agents, servers, scorers and workspaces, made from the experiment it gets; a server
 with `scope: run` exists once per worker. It writes no journal: `Outbox` keeps the lines until the driver takes them.

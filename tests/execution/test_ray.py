@@ -34,8 +34,8 @@ TOKEN = secrets.token_hex(32)
 needs_ray = pytest.mark.skipif(not (RAY / "ray").is_dir(), reason="no Ray in .venv/ray: scripts/setup dev installs it")
 
 AGENT = """
-import asyncio
-from urllib.request import urlopen
+import os
+from urllib.request import Request, urlopen
 from karat import AgentFault, Reply, Usage
 
 URL = {url!r}
@@ -43,7 +43,8 @@ URL = {url!r}
 def query(question, *, condition, repetition, **_):
     number = int(question[1:])
     if URL:
-        urlopen(f"{{URL}}/{{number}}-{{condition}}-{{repetition}}", timeout=60).read()
+        url = f"{{URL}}/{{number}}-{{condition}}-{{repetition}}"
+        urlopen(Request(url, headers={{"Worker": str(os.getpid())}}), timeout=60).read()
     if number % 9 == 8:
         raise AgentFault("refused", "not this one")
     text = f"a{{number}}" if (number + repetition) % 3 or condition == "b" else "?"
@@ -56,11 +57,13 @@ class Questions:
 
     def __init__(self, seconds: float) -> None:
         self.asked: Counter[str] = Counter()
+        self.workers: set[str | None] = set()  # their process ids
         outer = self
 
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
                 outer.asked[self.path] += 1
+                outer.workers.add(self.headers.get("Worker"))
                 time.sleep(seconds)
                 self.send_response(200)
                 self.end_headers()
@@ -232,12 +235,12 @@ def test_a_cluster_for_one_run_gives_the_numbers_of_a_local_run_and_leaves_nothi
 def test_what_a_lost_node_had_not_delivered_is_asked_again(
     experiment: Write, cluster: Cluster, questions: Callable[[float], Questions]
 ) -> None:
-    server = questions(0.2)
+    server = questions(0.3)
     # No faults: one whose attempt is journalled when its worker is lost would have another attempt, and so be counted.
     agent = AGENT.format(url=server.url).replace("number % 9 == 8", "number < 0")
     file = experiment(agent, questions=60, execution={"max_concurrent": 8})
     process = started(file, "--executor", "ray", "--address", cluster.address)
-    until(lambda: len(server.asked) > 40, process)
+    until(lambda: len(server.asked) > 40 and len(server.workers) == 2, process)
     cluster.kill_second_node()
     _, talk = process.communicate(timeout=240)
     assert process.returncode == 0, talk

@@ -281,7 +281,7 @@ def _write_journal(path: Path, runs: Sequence[RunFolder], name: str, overlaps: _
 
         write(codec.line(Head(format=FORMAT_WITHOUT_STOP, run=name)))
         for number, run in enumerate(runs):
-            if number and overlaps is not None:  # a conversation begun in one run does not continue in the next
+            if number and overlaps is not None:  # a conversation does not continue from one run into the next
                 write(codec.line(Resume(at=run.info.created, versions=run.info.versions, host=run.info.host, pid=0)))
             for line in run.lines():
                 if line.startswith((b'{"event":"head"', b'{"event":"end"')):

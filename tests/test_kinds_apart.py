@@ -36,7 +36,7 @@ def python(path: Path | str, folder: Path, *arguments: str | Path) -> subprocess
     return subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, check=False, timeout=600)
 
 
-def told(done: subprocess.CompletedProcess[str], *, code: int = 0) -> str:
+def stdout_of(done: subprocess.CompletedProcess[str], *, code: int = 0) -> str:
     assert done.returncode == code, done.stdout + done.stderr
     return done.stdout
 
@@ -58,7 +58,7 @@ def test_a_run_of_a_kind_that_is_not_installed_is_still_reported(without, tmp_pa
     kind, source = without
     run = RUNS / OF_KIND[kind]
     there, here = (
-        json.loads(told(python(path, tmp_path, "-m", "karat", "report", run, "--to", "json")))
+        json.loads(stdout_of(python(path, tmp_path, "-m", "karat", "report", run, "--to", "json")))
         for path in (PACKAGE.parent, source)
     )
     missing = f"the kind of dataset '{kind}' is not installed"
@@ -81,7 +81,9 @@ def test_a_run_of_a_kind_that_is_not_installed_is_still_reported(without, tmp_pa
 def test_every_report_of_such_a_run_says_so(without, tmp_path, form):
     kind, source = without
     out = tmp_path / "report"
-    shown = told(python(source, tmp_path, "-m", "karat", "report", RUNS / OF_KIND[kind], "--to", form, "--out", out))
+    shown = stdout_of(
+        python(source, tmp_path, "-m", "karat", "report", RUNS / OF_KIND[kind], "--to", form, "--out", out)
+    )
     assert shown.strip() == str(out)
     text = out.read_text(encoding="utf-8")
     if form == "csv":
@@ -95,11 +97,11 @@ def test_such_a_run_is_queried_and_its_kind_is_not_listed(without, tmp_path):
     run = RUNS / OF_KIND[kind]
     select = "select * from ledger order by all"
     table = [
-        told(python(path, tmp_path, "-m", "karat", "query", run, select, "--to", "csv"))
+        stdout_of(python(path, tmp_path, "-m", "karat", "query", run, select, "--to", "csv"))
         for path in (source, PACKAGE.parent)
     ]
     assert table[0] == table[1]
-    listed = told(python(source, tmp_path, "-m", "karat", "list", "kinds"))
+    listed = stdout_of(python(source, tmp_path, "-m", "karat", "list", "kinds"))
     assert not re.search(rf"^{kind}\b", listed, re.MULTILINE)
     assert re.search(r"^golden\b", listed, re.MULTILINE)
 
@@ -108,7 +110,7 @@ def test_the_import_contracts_hold_without_the_kind(without, tmp_path):
     _, source = without
     shutil.copy(ROOT / "pyproject.toml", source.parent)
     command = "import sys; from importlinter.cli import lint_imports_command; sys.exit(lint_imports_command())"
-    told(python(source, source.parent, "-c", command))
+    stdout_of(python(source, source.parent, "-c", command))
 
 
 def tree_without(kind: str, folder: Path) -> Path:
@@ -129,18 +131,18 @@ def tree_without(kind: str, folder: Path) -> Path:
 def test_a_tree_without_the_kind_passes_lint_and_finds_its_remaining_tests(kind, tmp_path):
     """Mypy in an environment that knows no other copy of the package."""
     tree = tree_without(kind, tmp_path / "tree")
-    told(subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path / "env"], capture_output=True,
+    stdout_of(subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path / "env"], capture_output=True,
                         text=True, check=False))  # fmt: skip
     (site,) = (tmp_path / "env").glob("lib/python*/site-packages")
     (site / "others.pth").write_text(sysconfig.get_path("purelib") + "\n", encoding="utf-8")
     source = tree / "src"
-    told(python(source, tree, "-m", "ruff", "check", "--no-cache", "."))
-    told(python(source, tree, "-m", "ruff", "format", "--no-cache", "--check", "."))
-    told(python(source, tree, "-m", "mypy", "--python-executable", tmp_path / "env" / "bin" / "python"))
-    collected = told(python(source, tree, "-m", "pytest", "-p", "no:cacheprovider", "--collect-only", "-q"))
+    stdout_of(python(source, tree, "-m", "ruff", "check", "--no-cache", "."))
+    stdout_of(python(source, tree, "-m", "ruff", "format", "--no-cache", "--check", "."))
+    stdout_of(python(source, tree, "-m", "mypy", "--python-executable", tmp_path / "env" / "bin" / "python"))
+    collected = stdout_of(python(source, tree, "-m", "pytest", "-p", "no:cacheprovider", "--collect-only", "-q"))
     assert int(re.findall(r"(\d+) tests collected", collected)[0]) > 6000
     quick = ("-m", "pytest", "-p", "no:cacheprovider", "-q", "-m", "not slow")
-    told(python(source, tree, *quick, "tests/tables", "tests/config"))
+    stdout_of(python(source, tree, *quick, "tests/tables", "tests/config"))
 
 
 TOY = '''
@@ -295,8 +297,8 @@ def finished(distribution, tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("words")
     for name, text in (("experiment.yaml", EXPERIMENT), ("agent.py", AGENT), ("some.words", "one\ntwo\n")):
         (folder / name).write_text(textwrap.dedent(text).lstrip(), encoding="utf-8")
-    told(python(distribution, folder, "-m", "karat", "check", "experiment.yaml"))
-    told(python(distribution, folder, "-m", "karat", "run", "experiment.yaml"))
+    stdout_of(python(distribution, folder, "-m", "karat", "check", "experiment.yaml"))
+    stdout_of(python(distribution, folder, "-m", "karat", "run", "experiment.yaml"))
     return folder
 
 
@@ -321,7 +323,7 @@ def test_a_kind_of_another_package_is_checked_and_run(distribution, finished):
 def test_it_is_reported_in_every_form(distribution, finished, form):
     (run,) = (finished / "results").iterdir()
     out = finished / f"report.{form}"
-    told(python(distribution, finished, "-m", "karat", "report", run, "--to", form, "--out", out))
+    stdout_of(python(distribution, finished, "-m", "karat", "report", run, "--to", form, "--out", out))
     text = out.read_text(encoding="utf-8")
     assert "2 words were asked" in text
     if form == "json":
@@ -333,17 +335,19 @@ def test_it_is_reported_in_every_form(distribution, finished, form):
 def test_it_is_queried(distribution, finished):
     (run,) = (finished / "results").iterdir()
     select = "select sample, count(*) as n from replies group by sample order by sample"
-    table = told(python(distribution, finished, "-m", "karat", "query", run, select, "--to", "csv"))
+    table = stdout_of(python(distribution, finished, "-m", "karat", "query", run, select, "--to", "csv"))
     assert table.splitlines() == ["sample,n", "one,8", "two,8"]
 
 
 def test_its_own_table_is_listed_queried_and_written(distribution, finished):
     (run,) = (finished / "results").iterdir()
-    listed = told(python(distribution, finished, "-m", "karat", "query", run))
+    listed = stdout_of(python(distribution, finished, "-m", "karat", "query", run))
     assert "letters: one row per answer and score" in listed
     select = """select run, sample, condition, repetition, word, characters, line from letters
                 where scorer is null order by line limit 1"""
-    (row,) = json.loads(told(python(distribution, finished, "-m", "karat", "query", run, select, "--json")))["rows"]
+    (row,) = json.loads(stdout_of(python(distribution, finished, "-m", "karat", "query", run, select, "--json")))[
+        "rows"
+    ]
     lines = (run / "journal.jsonl").read_text(encoding="utf-8").splitlines()
     answer = json.loads(lines[row["line"] - 1])
     assert row == {
@@ -352,15 +356,15 @@ def test_its_own_table_is_listed_queried_and_written(distribution, finished):
         **{name: answer[name] for name in ("sample", "condition", "repetition")},
     }  # fmt: skip
     select = "select scorer, count(*) as n, count(distinct trial) as trials from letters group by scorer order by all"
-    table = told(python(distribution, finished, "-m", "karat", "query", run, select, "--to", "csv"))
+    table = stdout_of(python(distribution, finished, "-m", "karat", "query", run, select, "--to", "csv"))
     assert table.splitlines() == ["scorer,n,trials", "equals,8,8", ",8,8"]
-    told(python(distribution, finished, "-m", "karat", "query", run, "--to", "csv", "--out", "tables"))
+    stdout_of(python(distribution, finished, "-m", "karat", "query", run, "--to", "csv", "--out", "tables"))
     assert (finished / "tables" / "letters.csv").read_text(encoding="utf-8").count("\n") == 17
 
 
 def test_without_the_package_the_run_has_the_tables_of_every_run(finished):
     (run,) = (finished / "results").iterdir()
-    assert "letters" not in told(python(PACKAGE.parent, finished, "-m", "karat", "query", run))
+    assert "letters" not in stdout_of(python(PACKAGE.parent, finished, "-m", "karat", "query", run))
     done = python(PACKAGE.parent, finished, "-m", "karat", "query", run, "select * from letters")
     assert (done.returncode, "there is no table 'letters'" in done.stderr) == (2, True)
 

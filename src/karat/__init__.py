@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-BEGUN = time.time_ns()  # before any other module was read: files that are newer are not what runs
+BEGUN = time.time_ns()  # before the other modules were read: files that are newer are not what runs
 
 __all__ = [
     "AgentFault",

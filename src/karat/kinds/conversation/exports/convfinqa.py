@@ -209,7 +209,7 @@ def _original(summary: Summary, totals: Totals, only: Mapping[str, Any]) -> dict
 def _cost(conditions: Sequence[ConversationResult]) -> tuple[float | None, bool]:
     """Tokens per completely right conversation, and whether they are known.
 
-    None if no conversation is right. 0.0 if tokens are not known, and too little if they are not known of every call.
+    None if no conversation is right. 0.0 if tokens are not known, and too low if some calls did not report them.
     """
     right = sum(condition.cost.right_conversations for condition in conditions)
     tokens = [condition.cost.tokens for condition in conditions if condition.cost.tokens is not None]

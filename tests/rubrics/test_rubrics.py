@@ -31,27 +31,38 @@ def test_the_default_rubric_has_three_metrics_of_five_levels_and_asks_for_claims
         assert all(metric.levels.values())
     assert [(field.name, field.type) for field in rubric.extra_fields] == [("unverified_claims", "list")]
     assert "block" in rubric.instructions
-    assert rubrics.names() == ["default", "v1"]
+    assert rubrics.names() == ["default", "v1", "v2"]
 
 
-def test_the_first_default_rubric_stays_and_keeps_its_digest():
-    # As run.json of earlier runs has it.
-    assert rubrics.load("v1").digest == "a50ba395e460fbe2a0bdd51506fbe598" != rubrics.load("default").digest
+def test_earlier_default_rubrics_stay_and_keep_their_digests():
+    # As run.json of earlier runs has them.
+    digests = {name: rubrics.load(name).digest for name in rubrics.names()}
+    assert digests["v1"] == "a50ba395e460fbe2a0bdd51506fbe598"
+    assert digests["v2"] == "9f054ca20d16a0834301d3ffb2929569"
+    assert len(set(digests.values())) == 3
     assert rubrics.load("rubrics/v1") == rubrics.load("v1")
 
 
 def test_levels_of_factual_adherence_from_3_on_ask_for_the_golden_core():
     rubric = rubrics.load("default")
-    adherence, _, helpfulness = rubric.metrics
+    adherence = rubric.metrics[0]
     assert all("The golden core is there" in adherence.levels[level] for level in (3, 4, 5))
     assert "abstains, is empty, or is true but beside the question has at most 2" in adherence.description
-    assert "lacks the golden core, has at most 2" in helpfulness.description
     assert "give the lower one unless the answer meets the whole text of the upper one" in " ".join(
         rubric.instructions.split()
     )
     assert "lenient" in rubric.instructions
     assert rubric.instructions.count("Agent's answer:") == 2
     assert rubric.of_empty_answers == {"factual_adherence": 2, "completeness": 1, "helpfulness_and_clarity": 1}
+
+
+def test_the_default_rubric_counts_inventions_and_left_out_context_and_judges_wrong_answers_clarity_alone():
+    adherence, completeness, helpfulness = rubrics.load("default").metrics
+    assert "inventing commands, flags or options that do not exist" in adherence.description
+    assert "invented command, flag or option" in adherence.levels[3]
+    assert "important contextual facts that the golden answer states" in completeness.levels[3]
+    assert "a wrong answer, or one that abstains, can be clear" in helpfulness.description
+    assert not any(word in text for text in helpfulness.levels.values() for word in ("wrong", "golden core", "Right"))
 
 
 def test_a_file_of_the_users_is_found_from_the_experiments_folder(tmp_path):

@@ -18,6 +18,7 @@ import msgspec
 from karat.sums import exact_sum
 
 __all__ = [
+    "CUT",
     "MODERN_PROTOCOL",
     "NOT_ASKED",
     "AgentSpec",
@@ -280,6 +281,10 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         """Whether it is only a placeholder for a reply: nothing was asked, or nothing was recorded."""
         return not self.text and self.stop_reason in _ABSENT
 
+
+CUT = ("length", "max_tokens", "model_length", "max_output_tokens", "MAX_TOKENS")
+"""Stop reasons of an answer that was cut at a limit of tokens, as pydantic-ai, OpenAI, Anthropic, Inspect and Google
+name them."""
 
 _ABSENT = ("not_asked", "not_recorded")
 

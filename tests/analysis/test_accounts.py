@@ -7,6 +7,8 @@ import pytest
 
 from karat.analysis import summarize
 from karat.analysis.model import Latency, Money, ServerUse
+from karat.document.run import document
+from karat.document.spending import ledger
 from karat.records import Reply, ToolCall, Usage
 
 
@@ -235,3 +237,28 @@ def test_a_server_that_was_down_is_the_first_warning(tmp_path, journals):
     warnings = summarize(script.end("interrupted")).warnings
     assert warnings[0] == "MCP server 'docs' did not answer: mcp_server_down: exit code 1"
     assert warnings[1].startswith("the run is not complete (status: interrupted; 4 trials not run)")
+
+
+@pytest.mark.parametrize("reason", ["length", "max_tokens", "model_length", "MAX_TOKENS"])
+def test_cut_answers_are_counted_by_condition_and_named_first_from_three_percent_on(tmp_path, journals, reason):
+    script = journals.Script(tmp_path / "run", samples=40, scorers=(journals.JUDGE,))
+    for sample in range(40):
+        for condition, cut in (("baseline", sample < 2), ("with-docs", sample < 1)):
+            script.answer(sample, condition, reply=Reply(text="Par", stop_reason=reason if cut else "stop"))
+            script.score(sample, condition, value=3)
+    summary = summarize(script.end())
+    assert [account.cut for account in summary.accounts.values()] == [2, 1]
+    assert summary.total.cut == 3
+    assert summary.notices == (
+        "Answers were cut at the token limit and are scored as they are: 2 of 40 of baseline; raise the agent's"
+        " `max_tokens`",
+    )
+    assert document(summary).verdicts[0] == summary.notices[0]
+    (table, *_) = ledger(summary)
+    assert [column.head for column in table.columns][-1] == "cut"
+
+
+def test_cut_replies_of_one_conversation_make_one_cut_answer(tmp_path, journals):
+    script = journals.Script(tmp_path / "run", samples=1, conditions=("only",), scorers=())
+    script.answer(0, "only", replies=(Reply(text="x", stop_reason="length"), Reply(text="y", stop_reason="length")))
+    assert summarize(script.end()).total.cut == 1

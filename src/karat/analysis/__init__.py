@@ -35,6 +35,7 @@ from karat.analysis.parts import AnalysisInput, KindAnalysis, Part, kind_of
 from karat.analysis.stopping import stopping_of
 from karat.analysis.verdicts import (
     REHEARSED,
+    cut_notices,
     headline,
     loss_warnings,
     main_finding,
@@ -190,6 +191,7 @@ def _summary(run: RunFolder, scorings: Mapping[str, str], level: float, asked: _
         panel=figures.panel,
         stopping=stopping or UNSET,
         **_use(run, index, scorers, shown, figures.compared if kind.compared else (), level),
+        notices=(*cut_notices(rows), *(text for part in parts.values() for text in part.notices())),
         parts=parts,
     )  # fmt: skip
 

@@ -157,6 +157,7 @@ def _account(tallies: Sequence[Tally], counts: Sequence[Mapping[str, int]], retr
         attempts=_attempts(tallies),
         failed_attempts=sum(tally.failed_attempts for tally in tallies),
         retried=retried,
+        cut=sum(tally.cut for tally in tallies),
         servers=_servers(tallies),
     )
 

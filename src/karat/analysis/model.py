@@ -135,6 +135,7 @@ class Account(msgspec.Struct, frozen=True, kw_only=True):
     attempts: Attempts
     failed_attempts: int  # of the agent
     retried: int  # answered trials that took more than one attempt
+    cut: int  # answered trials with a reply that was cut at a limit of tokens
     servers: tuple[ServerUse, ...] = ()
 
 
@@ -495,6 +496,7 @@ class Summary(PartHolder, frozen=True, kw_only=True):
     contexts: tuple[ContextUse, ...] = ()  # conditions in the order of the file
     tools: tuple[ToolUse, ...] = ()  # empty: no scorer expects certain tools, or no calls are known
     confusions: tuple[ToolConfusion, ...] = ()  # the most frequent first, at most 100 per scorer
+    notices: tuple[str, ...] = ()  # what to know before reading the result; shown above it
 
     @property
     def offline(self) -> bool:

@@ -71,6 +71,10 @@ class Part(msgspec.Struct, frozen=True, kw_only=True):
         """Notes to read first."""
         return ()
 
+    def notices(self) -> Sequence[str]:
+        """What to know before reading the result: these sentences are shown above it."""
+        return ()
+
     def main_numbers(self, condition: str) -> dict[str, str]:
         """Heading → text of the columns before the metrics in a small table."""
         del condition

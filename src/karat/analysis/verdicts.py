@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 
 from msgspec import structs
 
@@ -19,6 +19,7 @@ __all__ = [
     "NO_DIFFERENCE",
     "REHEARSED",
     "attempts_sentence",
+    "cut_notices",
     "family_words",
     "headline",
     "loss_warnings",
@@ -49,6 +50,7 @@ CONTEXT_KINDS = {"server": "MCP server", "skill": "skill", "plugin": "plug-in"}
 EQUIVALENT = "equivalent within ±"
 """Begins the verdict of a run that stopped because a difference as large as its margin can be ruled out."""
 
+_OFTEN_CUT = 0.03
 _MOST_ALSO = 3  # metrics of a pair, and pairs, in a headline
 _UNLIKE = "not comparable"
 _HIGHER = " is higher"  # a difference is shown, and no direction is better
@@ -76,6 +78,20 @@ def attempts_sentence(account: Account) -> str:
         f"Attempts: {formats.count(attempts.answered + without)} = {' + '.join(parts)}. "
         f"Those without an answer {cost}{note if attempts.of_trials_not_run else ''}."
     )
+
+
+def cut_notices(accounts: Mapping[str, Account]) -> list[str]:
+    """Conditions in which 3 % or more of the answers were cut at a limit of tokens; they are scored as they are."""
+    often = [
+        f"{formats.count(account.cut)} of {formats.count(account.attempts.answered)} of {name}"
+        for name, account in accounts.items()
+        if account.cut and account.cut >= _OFTEN_CUT * account.attempts.answered
+    ]
+    if not often:
+        return []
+    return [
+        f"Answers were cut at the token limit and are scored as they are: {', '.join(often)}; raise the agent's `max_tokens`"
+    ]
 
 
 def winner(info: MetricInfo, a: str, b: str, value: float | None, p: float | None) -> str | None:

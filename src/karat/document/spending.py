@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from karat import formats
 from karat.analysis import Summary
@@ -23,6 +23,13 @@ CLASSES = {
 }
 """The classes of the ledger, as they are called on a page."""
 
+_FURTHER = {
+    "retried": Column("retried", rank=1),
+    "failed_attempts": Column("failed attempts", rank=2),
+    "cut": Column("cut", rank=1, legend="Cut: the answer was cut at a limit of tokens, and is scored as it is."),
+}
+"""Counts of an account beside the classes, each with its column; a count that is 0 in the whole run has none."""
+
 
 def ledger(summary: Summary) -> Iterator[Block]:
     """Every planned trial in exactly one class."""
@@ -34,14 +41,14 @@ def ledger(summary: Summary) -> Iterator[Block]:
         Column("planned"),
         *(Column(named[name]) for name in shown),
     ]
-    retried = summary.total.retried or summary.total.failed_attempts
-    heads += [Column("retried", rank=1), Column("failed attempts", rank=2)] if retried else []
+    further = [name for name in _FURTHER if getattr(summary.total, name)]
+    heads += [_FURTHER[name] for name in further]
     rows = [
-        Row(name=name, color=at, cells=_ended(account, shown, retried=bool(retried)))
+        Row(name=name, color=at, cells=_ended(account, shown, further))
         for at, (name, account) in enumerate(summary.accounts.items())
     ]
     if len(rows) > 1:
-        rows.append(Row(name="in all", total=True, cells=_ended(summary.total, shown, retried=bool(retried))))
+        rows.append(Row(name="in all", total=True, cells=_ended(summary.total, shown, further)))
     yield Table(
         caption="How the planned trials ended",
         columns=tuple(heads),
@@ -50,14 +57,14 @@ def ledger(summary: Summary) -> Iterator[Block]:
     )
 
 
-def _ended(account: Account, shown: list[str], *, retried: bool) -> tuple[Cell, ...]:
+def _ended(account: Account, shown: Sequence[str], further: Sequence[str]) -> tuple[Cell, ...]:
     ledger = account.ledger
     cells = [Count(ledger.planned, bar=_bar(ledger))]
     for name in shown:
         trials: int = getattr(ledger, name)
         fault = trials and name not in ("scored", "not_run", "decided")
         cells.append(Count(trials, tone="bad" if fault else ("" if trials else "quiet")))
-    return (*cells, *([Count(account.retried), Count(account.failed_attempts)] if retried else []))
+    return (*cells, *(Count(getattr(account, name)) for name in further))
 
 
 def _bar(ledger: Ledger) -> Bar | None:

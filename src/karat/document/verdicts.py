@@ -18,10 +18,14 @@ _MOST_PAIRS = 3
 
 
 def verdicts(summary: Summary) -> tuple[str, ...]:
-    """One line for each comparison that shows a difference; else only the headline.
+    """The notices, then one line for each comparison that shows a difference; else only the headline.
 
     If there are many, one line for each pair of conditions, with the metrics on which one is better.
     """
+    return (*summary.notices, *_findings(summary))
+
+
+def _findings(summary: Summary) -> tuple[str, ...]:
     shown = [pair for pair in summary.differences if pair.winner is not None or pair.verdict.endswith(" is higher")]
     nothing = nothing_scored(summary.total, summary.failures, summary.status)
     if nothing or not of(summary.kind).compared or not shown:

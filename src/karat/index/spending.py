@@ -85,6 +85,7 @@ class Tally(msgspec.Struct):
     """What the trials of one condition, or of an unknown one, have used."""
 
     answered: int = 0
+    cut: int = 0  # of `answered`: a reply was cut at a limit of tokens
     failed_attempts: int = 0
     unfinished_attempts: int = 0
     lost_dollars: Doubles = msgspec.field(default_factory=_doubles)  # of these attempts; also in `dollars`

@@ -38,6 +38,8 @@ def label(expected, actual, program=None, *, history=(), **facts):
         (35.8, "N/A", CHANGE, "unanswered"),
         (35.8, "<UNKNOWN>", CHANGE, "unanswered"),
         (35.8, "N/A - the report does not say", CHANGE, "unanswered"),
+        (35.8, "I cannot determine this from the report.", CHANGE, "unanswered"),
+        (35.8, "The change is not disclosed.", CHANGE, "unanswered"),
         (35.8, "about the same", CHANGE, "unreadable"),
         (35.8, "yes", CHANGE, "unreadable"),
         ("yes", "35.8", "greater(5, 3)", "unreadable"),
@@ -289,6 +291,62 @@ def test_a_turn_that_only_earlier_errors_made_wrong_would_be_right():
     assert not would_be_right(TurnFacts(expected=1.42403, actual="3", program=SHARE), history)
 
 
+@pytest.mark.parametrize("share", ["add(25.14, 60.94), divide(#0, 25.14)", "divide(add(60.94, 25.14), 25.14)"])
+def test_an_answer_is_put_in_whatever_the_order_of_a_sum(share):
+    history = turns_of(("add(60.94, 25.14)", 86.08, "90", None))
+    assert label(3.42403, "3.57995", share, history=history) == "propagated"
+
+
+@pytest.mark.parametrize(
+    ("stated", "actual", "wanted"),
+    [
+        (None, "1.989", "propagated"),  # 50 / 25.14
+        ("50 / 25.14", "1.989", "propagated"),
+        ("(60.94 - 25.14) / 18", "1.989", "wrong_operand"),  # computed in this turn, not taken from turn 0
+        ("subtract(60.94, 25.14), divide(#0, 18)", "1.989", "wrong_operand"),
+    ],
+)
+def test_nothing_is_put_in_where_the_agent_computed_it_itself(stated, actual, wanted):
+    history = turns_of((CHANGE, 35.8, "50", None))
+    assert label(1.42403, actual, SHARE, history=history, stated=stated) == wanted
+
+
+@pytest.mark.parametrize(
+    ("earlier", "stated", "actual"),
+    [
+        ([(CHANGE, 35.8, "35.8", None), ("25.14", 25.14, "60.94", None)], None, 0.5875),
+        ([("25.14", 25.14, "60.94", None)], "(60.94 - 25.14) / 60.94", 0.5875),
+        ([("25.14", 25.14, "20", None)], "divide(subtract(60.94, 25.14), 20)", 1.79),
+    ],
+)
+def test_a_wrong_number_is_carried_on_beside_a_result_that_was_right(earlier, stated, actual):
+    found = diagnose(TurnFacts(expected=1.42403, actual=actual, program=SHARE, stated=stated), turns_of(*earlier))
+    assert found is not None
+    assert found.label == "propagated"
+    assert found.evidence["proof"]["kept"] == [0]
+
+
+@pytest.mark.parametrize(
+    "reason",
+    [
+        "N/A - not in the document",
+        "not disclosed",
+        "The report does not provide figures for 2014.",
+        "cannot be determined from the table",
+        "No data for 2014 is given",
+        "unknown",
+    ],
+)
+def test_a_zero_for_what_the_report_does_not_have_is_no_answer_and_proves_nothing(reason):
+    zero = TurnFacts(expected=35.8, actual="0", program=CHANGE, stated=reason)
+    assert diagnose(zero) == Diagnosis("unanswered", {"answer": "0", "program": reason})
+    follower = TurnFacts(expected=1.42403, actual="0", program=SHARE, stated="0 / 25.14")
+    assert replay(follower, [zero]) is None
+    assert replay(follower, [TurnFacts(expected=35.8, actual="0", program=CHANGE)]) is not None
+    assert label(35.8, "0", CHANGE, stated="subtract(60.94, 60.94)") == "wrong_operand"
+    assert diagnose(TurnFacts(expected=0.0, actual="0", stated=reason)) is None
+
+
 # --- laws ---------------------------------------------------------------------------------------
 
 numbers = st.floats(-1e6, 1e6, allow_nan=False).map(lambda x: round(x, 3))
@@ -393,6 +451,16 @@ def test_real_errors_have_a_cause_and_carried_ones_a_proof(conversations):
     assert set(labels) <= set(LABELS)
 
 
+KEPT = {
+    "turns": [1],
+    "substitutions": [{"turn": 1, "golden": 3460.0, "answer": 3576.0}],
+    "result": pytest.approx(116 / 3576),
+    "reading": "percent",
+    "kept": [0],
+}
+"""The only real proof that replaces a number in one step and keeps the other step, which an earlier turn got right."""
+
+
 def check_proof(proof, turn, history):
     """Computes the proof again, by recursion over trees, and asks for each of its premises."""
     answer_of = {}
@@ -401,6 +469,9 @@ def check_proof(proof, turn, history):
         assert not match(earlier.expected, earlier.actual).numerical
         assert float(earlier.actual.replace(",", "").rstrip("%")) == pytest.approx(each["answer"])
         answer_of[written(parse_program(earlier.program).tree)] = each["answer"]
+    if "kept" in proof:
+        assert proof == {**KEPT, "program": proof["program"]}
+        return
     tree = parse_program(proof["program"]).tree
     assert isinstance(tree, Call)
     result = compute(tree, answer_of)

@@ -73,6 +73,14 @@ class Circuit:
         """Whether there is an operation at all."""
         return bool(self.gates or self.sources)
 
+    def below(self, slot: int) -> set[int]:
+        """The slot, and all that its value is computed from."""
+        slots, first = {slot}, len(self.values)
+        for at in range(slot, first - 1, -1):
+            if at in slots:
+                slots |= {self.gates[at - first].left, self.gates[at - first].right}
+        return slots
+
     def run(
         self,
         *,
@@ -194,7 +202,10 @@ class _Layer:
                 for argument in step.arguments
             )
             self.gates.append(Gate(step.operation, left, right))
-            self.keys.append(hash((step.operation, self.keys[left], self.keys[right])))
+            sides = [self.keys[left], self.keys[right]]
+            if step.operation in {"add", "multiply"}:
+                sides.sort()
+            self.keys.append(hash((step.operation, *sides)))
             self.of_step.append(len(self.keys) - 1)
 
     def done(self, root: int) -> Circuit:

@@ -13,9 +13,9 @@ from karat.numeric.document import Document, is_year
 from karat.numeric.facts import TurnFacts
 from karat.numeric.matches import close, match, near, prints_as
 from karat.numeric.programs import TABLE
-from karat.numeric.proofs import Proof, replay, substitutions
+from karat.numeric.proofs import Proof, computed_in, replay, substitutions
 from karat.numeric.reasoning import compare_programs
-from karat.numeric.values import decimals, fold, parse_value
+from karat.numeric.values import decimals, parse_value
 
 if TYPE_CHECKING:
     import numpy as np
@@ -66,7 +66,7 @@ def exchanged_operand(turn: TurnFacts, history: Sequence[TurnFacts] = ()) -> dic
         return None
     evidence = _one_exchanged(turn, circuit, document, {})
     if evidence is None and circuit.computes:
-        for earlier in substitutions(circuit, history)[-MOST_SUBSTITUTED:]:
+        for earlier in substitutions(circuit, history, computed_in(circuit, turn.own_circuit))[-MOST_SUBSTITUTED:]:
             evidence = _one_exchanged(turn, circuit, document, dict.fromkeys(earlier.slots, earlier.answer))
             if evidence is not None:
                 return {**evidence, "turn": earlier.turn, "answer": earlier.answer}
@@ -298,24 +298,13 @@ def diagnose(turn: TurnFacts, history: Sequence[TurnFacts] = ()) -> Diagnosis | 
     return Diagnosis("other", {})
 
 
-_NO_ANSWER = frozenset(
-    {
-        *("", "-", "?", "na", "n.a.", "n/a", "nan", "nil", "none", "not applicable", "not available", "not found"),
-        *("null", "unanswerable", "undefined", "unknown", "cannot be determined", "cannot determine"),
-    }
-)
-
-
 def _unanswered(turn: TurnFacts, _history: Sequence[TurnFacts]) -> Evidence | None:
-    """No answer; also text that starts with N/A and continues with the reason."""
-    actual = turn.actual
-    if actual is None or (isinstance(actual, float) and math.isnan(actual)):
-        return {"answer": None}
-    if not isinstance(actual, str):
+    """No answer; also a reason for giving none, and a 0 whose calculation is such a reason."""
+    if not turn.unanswered:
         return None
-    words = fold(actual[:1_000]).strip(" .!<>[]()\"'`*_")
-    nothing = words in _NO_ANSWER or words.startswith(("n/a ", "n/a:", "n/a,", "n/a(", "n/a-"))
-    return {"answer": _shown(actual)} if nothing and turn.answer is None else None
+    if turn.number is not None:
+        return {"answer": _shown(turn.actual), "program": _shown(turn.stated)}
+    return {"answer": _shown(turn.actual) if isinstance(turn.actual, str) else None}
 
 
 def _unreadable(turn: TurnFacts, _history: Sequence[TurnFacts]) -> Evidence | None:
@@ -606,6 +595,8 @@ def _repeats_earlier(turn: TurnFacts, history: Sequence[TurnFacts]) -> Evidence 
     number = turn.number
     for whose in ("answer", "golden"):
         for back, earlier in enumerate(reversed(history), 1):
+            if whose == "answer" and earlier.unanswered:
+                continue
             value = earlier.number if whose == "answer" else earlier.golden_number
             if number is not None and value is not None and close(value, number):
                 return {"turn": len(history) - back, "whose": whose, "value": value}

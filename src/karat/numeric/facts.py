@@ -7,10 +7,12 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
+from karat.numeric.abstention import abstains
 from karat.numeric.circuits import Circuit, circuit_of
 from karat.numeric.document import Document
 from karat.numeric.matches import near
 from karat.numeric.programs import Readable
+from karat.numeric.tables import Table
 from karat.numeric.values import Value, decimals, parse_value, unit_power
 
 __all__ = ["Reading", "TurnFacts"]
@@ -61,6 +63,16 @@ class TurnFacts:
     def number(self) -> float | None:
         """The agent's number; None for yes, no and unreadable text."""
         return _number(self.answer)
+
+    @cached_property
+    def unanswered(self) -> bool:
+        """Whether there is no answer, only that there is none, or a 0 whose calculation says so."""
+        actual = self.actual
+        if actual is None or (isinstance(actual, float) and math.isnan(actual)):
+            return True
+        if self.number == 0:
+            return isinstance(self.stated, str) and abstains(self.stated)
+        return self.answer is None and isinstance(actual, str) and abstains(actual)
 
     @cached_property
     def numerical(self) -> bool:
@@ -124,7 +136,16 @@ class TurnFacts:
     @cached_property
     def circuit(self) -> Circuit | None:
         """The golden program, ready to recompute; None if there is none."""
-        return circuit_of(self.program, self.document.table if self.document else None)
+        return circuit_of(self.program, self._table)
+
+    @cached_property
+    def own_circuit(self) -> Circuit | None:
+        """The agent's own program, in the same form; None if it gave none that can be read."""
+        return circuit_of(self.stated, self._table)
+
+    @property
+    def _table(self) -> Table | None:
+        return self.document.table if self.document else None
 
 
 _PERCENT = -2

@@ -12,7 +12,16 @@ from karat.numeric.facts import Reading, TurnFacts
 from karat.numeric.matches import near
 from karat.numeric.programs import read_program
 
-__all__ = ["MOST_CANDIDATES", "MOST_TURNS", "Proof", "proofs", "replay", "substitutions", "would_be_right"]
+__all__ = [
+    "MOST_CANDIDATES",
+    "MOST_TURNS",
+    "Proof",
+    "computed_in",
+    "proofs",
+    "replay",
+    "substitutions",
+    "would_be_right",
+]
 
 MOST_TURNS: Final = 3
 """The most earlier turns to replace at once."""
@@ -31,17 +40,21 @@ class Proof:
     program: str
     result: float
     reading: str  # "answer", or "percent": the answer divided by 100
+    kept: tuple[int, ...] = ()  # the steps of the golden program in which something was not replaced
 
     def as_dict(self) -> dict[str, object]:
         """The proof as plain data, sufficient to compute it again."""
         rows = zip(self.turns, self.replaced, self.by, strict=True)
-        return {
+        proof: dict[str, object] = {
             "turns": list(self.turns),
             "substitutions": [{"turn": turn, "golden": golden, "answer": answer} for turn, golden, answer in rows],
             "program": self.program,
             "result": self.result,
             "reading": self.reading,
         }
+        if self.kept:
+            proof["kept"] = list(self.kept)
+        return proof
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +65,7 @@ class _Earlier:
     golden: float | None
     answer: float
     slots: tuple[int, ...]
+    kept: tuple[int, ...]  # slots that it would replace in sub-trees that are kept
 
 
 def replay(turn: TurnFacts, history: Sequence[TurnFacts]) -> Proof | None:
@@ -59,9 +73,10 @@ def replay(turn: TurnFacts, history: Sequence[TurnFacts]) -> Proof | None:
 
     The golden program must have an operation. Each of its sub-trees that is an earlier turn's golden
     program (for a bare-number program: each literal of its value that is not a `const_`) is replaced
-    by the agent's answer to that turn, for turns that were not numerically right, one, two or three
-    at a time. It is proved if the result matches the answer by `numerical`, or a hundredth of it if
-    percent was declared.
+    by the agent's answer to that turn, for turns that were answered, but not numerically right, one,
+    two or three at a time. Nothing is replaced in a sub-tree that the agent's own program computes in
+    this turn. Sub-trees that an earlier turn got right are replaced inside first, then kept. It is
+    proved if the result matches the answer by `numerical`, or a hundredth of it if percent was declared.
     """
     return next(proofs(turn, history), None)
 
@@ -81,23 +96,36 @@ def proofs(turn: TurnFacts, history: Sequence[TurnFacts]) -> Iterator[Proof]:
     if circuit is None or not circuit.computes or not readings:
         return
     readings = tuple(reading for reading in readings if reading.power in {0, -2})
-    wrong = substitutions(circuit, history)[-MOST_CANDIDATES:]
-    for size in range(1, MOST_TURNS + 1):
-        for some in combinations(wrong, size):
-            proof = _proof(turn, circuit, readings, some)
-            if proof is not None:
-                yield proof
+    own = computed_in(circuit, turn.own_circuit)
+    right = own.union(*(computed_in(circuit, past.circuit) for past in history if past.numerical))
+    for kept in (own,) if right == own else (own, right):
+        wrong = substitutions(circuit, history, kept)[-MOST_CANDIDATES:]
+        for size in range(1, MOST_TURNS + 1):
+            for some in combinations(wrong, size):
+                proof = _proof(turn, circuit, readings, some)
+                if proof is not None:
+                    yield proof
 
 
-def substitutions(circuit: Circuit, history: Iterable[TurnFacts]) -> list[_Earlier]:
-    """The wrong earlier turns whose program occurs in this one's, with the agent's answers there."""
+def computed_in(circuit: Circuit, other: Circuit | None) -> frozenset[int]:
+    """The slots of the circuit that belong to sub-trees with an operation which the other one computes, too."""
+    if other is None or not other.gates:
+        return frozenset()
+    keys = frozenset(other.keys[len(other.values) :])
+    shared = (slot for slot in range(len(circuit.values), len(circuit.keys)) if circuit.keys[slot] in keys)
+    return frozenset().union(*map(circuit.below, shared))
+
+
+def substitutions(circuit: Circuit, history: Iterable[TurnFacts], kept: frozenset[int]) -> list[_Earlier]:
+    """The wrong earlier turns whose program occurs in this one's, outside of `kept`, with the agent's answers there."""
     wrong = []
     for at, earlier in enumerate(history):
-        if earlier.numerical or earlier.number is None or earlier.circuit is None:
+        if earlier.numerical or earlier.unanswered or earlier.number is None or earlier.circuit is None:
             continue
-        slots = tuple(_slots(circuit, earlier.circuit))
-        if slots:
-            wrong.append(_Earlier(at, earlier.circuit.value(), earlier.number, slots))
+        slots = frozenset(_slots(circuit, earlier.circuit))
+        if slots - kept:
+            replaced = tuple(slots - kept)
+            wrong.append(_Earlier(at, earlier.circuit.value(), earlier.number, replaced, tuple(slots & kept)))
     return wrong
 
 
@@ -127,5 +155,14 @@ def _proof(turn: TurnFacts, circuit: Circuit, readings: Sequence[Reading], some:
                 program=turn.program if isinstance(turn.program, str) else read_program(turn.program).text,
                 result=result,
                 reading=reading.by,
+                kept=_steps_above(circuit, [slot for earlier in some for slot in earlier.kept]),
             )
     return None
+
+
+def _steps_above(circuit: Circuit, slots: Sequence[int]) -> tuple[int, ...]:
+    """The steps that directly use one of the slots, and those slots that are steps."""
+    first = len(circuit.values)
+    own = {slot - first for slot in slots if slot >= first}
+    users = {at for at, gate in enumerate(circuit.gates) if {gate.left, gate.right} & {*slots}}
+    return tuple(sorted(own | users))

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import functools
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
+import karat
 from karat.agents import Session
 from karat.errors import AgentFault, BadPlugin
 from karat.records import Condition, Reply, Sample, ToolCall, Trial, Turn
@@ -56,6 +59,21 @@ class Counting:
         return Reply(text=f"{self.name}:{self.count}:{turn.question}")
 
 
+@dataclasses.dataclass
+class CallableDataclass:
+    style: str = "brief"
+
+    def __call__(self, question: str) -> str:
+        return f"{self.style} {question}"
+
+
+class CallableModel(BaseModel):
+    style: str = "brief"
+
+    def __call__(self, question: str) -> str:
+        return f"{self.style} {question}"
+
+
 class WithAsk:
     async def ask(
         self, condition: Condition, sample: Sample, turn: Turn, history: Sequence[tuple[Turn, Reply]], trial: Trial
@@ -94,7 +112,7 @@ def test_objects_with_session_or_ask_keep_their_protocol(ask: Ask) -> None:
     ]
 
 
-@pytest.mark.parametrize("said", [None, 3, ["x"], {"no": "text"}, {"text": 3}])
+@pytest.mark.parametrize("said", [None, True, ["x"], {"no": "text"}, {"text": ["x"]}])
 def test_what_is_no_answer_is_a_fault_and_not_an_empty_text(ask: Ask, said: object) -> None:
     with pytest.raises(AgentFault) as fault:
         ask("python", {"target": lambda user_query, system_prompt, mcp_servers: said})
@@ -272,3 +290,15 @@ def test_a_function_that_yields_is_refused(ask: Ask) -> None:
 
     with pytest.raises(BadPlugin, match="yields its answer in pieces"):
         ask("python", {"target": pieces}, turns=())
+
+
+@pytest.mark.parametrize("target", [CallableDataclass(), CallableModel()])
+def test_an_object_that_can_be_called_stays_the_object_it_is(tmp_path: Path, target: Any) -> None:
+    (tmp_path / "q.jsonl").write_text('{"question": "Q?", "answer": "brief Q?"}\n', encoding="utf-8")
+    experiment = karat.Experiment(
+        dataset={"path": str(tmp_path / "q.jsonl")},
+        agent={"type": "python", "target": target},
+        scorers=["equals"],
+        conditions={"only": {}},
+    )
+    assert experiment.agent.options["target"] is target

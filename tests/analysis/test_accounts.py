@@ -249,10 +249,8 @@ def test_cut_answers_are_counted_by_condition_and_named_first_from_three_percent
     summary = summarize(script.end())
     assert [account.cut for account in summary.accounts.values()] == [2, 1]
     assert summary.total.cut == 3
-    assert summary.notices == (
-        "Answers were cut at the token limit and are scored as they are: 2 of 40 of baseline; raise the agent's"
-        " `max_tokens`",
-    )
+    (notice,) = summary.notices
+    assert notice.startswith("Answers were cut at the token limit, and scored as they are: 2 of 40 of baseline;")
     assert document(summary).verdicts[0] == summary.notices[0]
     (table, *_) = ledger(summary)
     assert [column.head for column in table.columns][-1] == "cut"

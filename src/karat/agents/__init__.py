@@ -99,7 +99,8 @@ class TrialAgent(Protocol):
     whether samples and turns keep their golden answers; else `without_golden` removes them.
     `columns`: further columns of the dataset that it uses; if a value there changes, a run is not resumed.
     `check_sample(condition, sample)`: raises if the sample cannot be asked; `karat check` and the report count such
-    samples. `changes`: sentences that are shown at the end of the run. `bounds_replies`: it refuses replies longer
+    samples. `changes`: sentences that are shown at the end of the run. `unread`: keys of its replies that karat does
+    not know, named at the end of the run. `bounds_replies`: it refuses replies longer
     than its own limit. `reports_tool_calls`: its replies name every tool call, those of MCP servers with the
     server; without it, no reported call means it is not known whether any was made. `aclose()`, awaited at the
     end of the run.
@@ -156,6 +157,7 @@ class _Adapter:
         self.reports_tool_calls = bool(getattr(agent, "reports_tool_calls", False))
         self.shown: str = getattr(agent, "shown", type(agent).__name__)
         self.changes: Sequence[str] = getattr(agent, "changes", ())
+        self.unread: Collection[str] = getattr(agent, "unread", ())
         self.check_sample: Callable[[Condition, Sample], object] | None = getattr(agent, "check_sample", None)
         self._agent = agent
 

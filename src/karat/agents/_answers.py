@@ -6,46 +6,78 @@ is imported. A name is read from an attribute or a key.
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Mapping, Sequence
+from decimal import Decimal
 from typing import Any, TypeGuard
 
 import msgspec
 from pydantic import ConfigDict, TypeAdapter
 
+from karat.agents._usage import unread_counts, usage_from
 from karat.errors import AgentFault, Caught, LimitReached, TrialFault, described
+from karat.models.metering import total, usage_of
 from karat.records import JsonObject, Reply, ToolCall, Usage, plain
 
 __all__ = ["TEXT_KEYS", "empty_answer", "framework_reply", "reply_from"]
 
 TEXT_KEYS = ("text", "answer", "output", "response")
 _WANTED = (
-    "a text, a mapping with `text`, or, from a Python function, a karat.Reply or the result of "
+    "a text, a number, a mapping with `text`, or, from a Python function, a karat.Reply or the result of "
     "pydantic-ai, LangChain, LangGraph or the OpenAI Agents SDK"
 )
 
 
-def reply_from(value: object) -> Reply:
-    """A text, a Reply, or a mapping with `text` (or `answer`, `output`, `response`) and Reply's other fields.
+def reply_from(value: object, unread: set[str] | None = None) -> Reply:
+    """A text, a number, a Reply, or a mapping with `text` (or `answer`, `output`, `response`) and Reply's other fields.
 
-    Raises AgentFault("bad_reply"): anything else is not an answer, including None.
+    `usage` may have the shape of any provider that `_usage` knows; `cost` is another name of `dollars`. The names of
+    further keys are added to `unread`. Raises AgentFault("bad_reply"): anything else is not an answer, including None.
     """
     if isinstance(value, Reply):
         return value
-    if isinstance(value, str):
-        return Reply(text=value)
+    text = _written(value)
+    if text is not None:
+        return Reply(text=text)
     if not isinstance(value, dict):
         raise AgentFault("bad_reply", f"the agent returned a {type(value).__name__}, want {_WANTED}")
     fields = {name: value[name] for name in Reply.__struct_fields__ if name in value}
     if "text" not in fields:
-        key = next((key for key in TEXT_KEYS if isinstance(value.get(key), str)), None)
+        key = next((key for key in TEXT_KEYS if _written(value.get(key)) is not None), None)
         if key is None:
             raise AgentFault("bad_reply", f"the object has no 'text' (keys: {', '.join(map(str, value)) or 'none'})")
         fields["text"] = value[key]
+    for name in _TEXTS & fields.keys():
+        written = _written(fields[name])
+        fields[name] = fields[name] if written is None else written
+    cost = next((value[key] for key in _COST_KEYS if value.get(key) is not None), None)
+    if cost is not None:
+        fields.setdefault("dollars", cost)
+    if isinstance(fields.get("dollars"), Decimal):
+        fields["dollars"] = float(fields["dollars"])
+    counted = fields.pop("usage", None)
+    if unread is not None:
+        unread.update(str(key) for key in value.keys() - {*Reply.__struct_fields__, *TEXT_KEYS, *_COST_KEYS})
+        unread.update(f"usage.{name}" for name in unread_counts(counted))
     try:
-        return msgspec.convert(msgspec.to_builtins(fields, enc_hook=plain), Reply)
+        reply = msgspec.convert(msgspec.to_builtins(fields, enc_hook=plain), Reply)
     except (msgspec.ValidationError, TypeError) as error:
         raise AgentFault("bad_reply", f"the object is not a reply: {error}") from error
+    return msgspec.structs.replace(reply, usage=usage_from(counted))
+
+
+_TEXTS = frozenset({"text", "answer", "unit", "program"})
+_COST_KEYS = ("cost", "cost_usd", "total_cost_usd", "total_cost")
+
+
+def _written(value: object) -> str | None:
+    """A text as a plain `str`, or a number as its text; None for anything else, also for true and false."""
+    if isinstance(value, str):
+        return str.__str__(value)  # a subclass, such as smolagents' AgentText, may print itself in another way
+    if isinstance(value, bool) or not isinstance(value, (int, float, Decimal)):
+        return None
+    return str(value)
 
 
 MOST_ITEMS = 100_000
@@ -122,7 +154,7 @@ def _from_pydantic_ai(result: Any) -> Reply:
             failed = kind == "retry-prompt" or _get(part, "outcome") not in (None, "success")
             calls.returned(call_id, _text(_get(part, "content")), failed=failed)
     usage = result.usage if hasattr(result.usage, "input_tokens") else result.usage()  # a method in version 1
-    tokens = None if _get(usage, "unmeasured_requests") else _usage([usage])
+    tokens = None if _get(usage, "unmeasured_requests") else usage_of(usage)
     return Reply(text=_answer(result.output), tool_calls=calls.joined(), usage=tokens)
 
 
@@ -199,10 +231,12 @@ class _Calls:
 
 def _usage(counts: Sequence[object]) -> Usage | None:
     """The sum over all responses; None if one was not counted, or if all counts are 0: frameworks start at 0."""
-    tokens = [(_get(count, "input_tokens"), _get(count, "output_tokens")) for count in counts]
-    if not all(type(number) is int for pair in tokens for number in pair) or not any(map(any, tokens)):
+    usages = [usage_from(count) for count in counts]
+    counted = [usage for usage in usages if usage is not None and None not in (usage.input_tokens, usage.output_tokens)]
+    if len(counted) < len(usages):
         return None
-    return Usage(input_tokens=sum(first for first, _ in tokens), output_tokens=sum(second for _, second in tokens))
+    whole = functools.reduce(total, counted, None)
+    return whole if whole is not None and (whole.input_tokens or whole.output_tokens) else None
 
 
 def _answer(output: object) -> str:

@@ -175,6 +175,10 @@ class TurnMessages:
             case ResultMessage():
                 self.result = message
 
+    def asked(self) -> None:
+        """Starts the clock again: the question is sent only now."""
+        self._started = perf_counter()
+
     def took(self, call: str | None, milliseconds: float | None) -> None:
         """How long a tool call took, as Claude Code measured it."""
         if call is not None and milliseconds is not None:
@@ -411,6 +415,7 @@ class Conversation:
         self._messages = messages = heard
         try:
             async with self._limiter.slot():
+                messages.asked()
                 await self._exchange(question, messages)
             fault = messages.fault()
         except TrialFault as error:

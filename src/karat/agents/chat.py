@@ -161,8 +161,8 @@ class _Conversation:
 
     async def ask(self, turn: Turn) -> Reply:
         """The model's answer, after as many tool calls as it makes. Raises TrialFault, with the reply so far."""
-        progress = _Progress()
         with metered() as meter:
+            progress = _Progress()
             try:
                 return await self._answer(turn, progress, meter)
             except TrialFault as fault:
@@ -270,7 +270,7 @@ class _Progress:
             tool_calls=tuple(call for call in self.calls if call is not None),
             usage=meter.usage,
             dollars=meter.dollars,
-            milliseconds=round((monotonic() - self._started) * 1000, 3),
+            milliseconds=round((monotonic() - self._started - meter.waited) * 1000, 3),
             model=last.model_name,
             stop_reason=last.finish_reason,
         )

@@ -63,6 +63,7 @@ class Command:
     enters_workspace = True
 
     def __init__(self, options: Options, setting: AgentSetting) -> None:
+        self.unread: set[str] = set()
         program, *arguments = options.command
         if program in ("python", "python3"):
             program = sys.executable
@@ -98,7 +99,7 @@ class Command:
             raise AgentFault("empty_output", "the program ended well but printed nothing", retriable=True)
         if output.startswith("{"):
             try:
-                return reply_from(msgspec.json.decode(output))
+                return reply_from(msgspec.json.decode(output), self.unread)
             except (msgspec.DecodeError, UnicodeEncodeError) as error:
                 raise AgentFault(
                     "bad_json", f"standard output begins with '{{' but is not JSON: {error}", retriable=True

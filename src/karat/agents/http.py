@@ -13,10 +13,11 @@ from pydantic import BaseModel, Field, field_validator
 from karat.agents import AgentSetting
 from karat.agents._answers import reply_from
 from karat.agents._prompt import prompt_and_history, trial_values
+from karat.agents._usage import unread_counts, usage_from
 from karat.config.model import Address, Count, Name, Number, Seconds, Strictly, Text
 from karat.errors import AgentFault, InfrastructureFault, LimitReached, MissingExtra, did_you_mean
 from karat.models import from_status, limiter, retry_after
-from karat.records import Condition, JsonObject, Reply, Sample, ToolCall, Trial, Turn, Usage
+from karat.records import Condition, JsonObject, Reply, Sample, ToolCall, Trial, Turn
 from karat.templates import fill, fill_body, names
 
 if TYPE_CHECKING:
@@ -87,6 +88,7 @@ class Http:
     connects_itself = True  # to its MCP servers: recorded or replayed, through karat's proxy
 
     def __init__(self, options: Options, setting: AgentSetting) -> None:
+        self.unread: set[str] = set()
         self._options, self._folder, self._toolbox = options, setting.folder, setting.toolbox
         try:
             self._find = {name: _compiled(getattr(options, name)) for name in _EXPRESSIONS}
@@ -117,9 +119,9 @@ class Http:
         question, past = prompt_and_history(sample, turn, history, remembers=self._remembers, bare=self._bare)
         values = trial_values(condition, sample, trial, number, folder=self._folder, toolbox=self._toolbox)
         values |= {"question": question, "history": past}
-        started = monotonic()
         pace = limiter("http", self._options.url)
         async with pace.slot():
+            started = monotonic()
             try:
                 text = await self._send(values)
             except InfrastructureFault as fault:
@@ -178,18 +180,15 @@ class Http:
                 message = f"the response is not JSON ({error}): {text[:_SHOWN]}"
                 raise AgentFault("bad_json", message, retriable=True) from error
             response = text
+        if self._find["answer"] is None and isinstance(response, (bool, int, float)):
+            response = text.strip()  # a body such as 42, 1.50 or true is the answer as it is written
         values = {name: find.search(response) for name, find in self._find.items() if find is not None}
         reply = self._answered(values.get("answer"), response)
         dollars = values.get("dollars", self._options.dollars)
-        usage, counts = None, values.get("usage")
-        if isinstance(counts, Mapping):
-            numbers = {
-                name: next((int(counts[key]) for key in keys if isinstance(counts.get(key), (int, float))), None)
-                for name, keys in _USAGE_KEYS.items()
-            }
-            usage = Usage(**numbers) if any(number is not None for number in numbers.values()) else None
+        counted = values.get("usage")
+        self.unread.update(f"usage.{name}" for name in unread_counts(counted))
         known = {
-            "usage": usage,
+            "usage": usage_from(counted),
             "dollars": float(dollars) if isinstance(dollars, (int, float)) else None,
             "tool_calls": _tool_calls(values.get("tool_calls")),
             "model": values.get("model"),
@@ -198,7 +197,7 @@ class Http:
 
     def _answered(self, answer: object, response: object) -> Reply:
         if self._find["answer"] is None:
-            reply = reply_from(response)
+            reply = reply_from(response, self.unread)
             if reply.text.strip():
                 return reply
             raise AgentFault("empty_output", "the service answered with an empty text", retriable=True)
@@ -223,15 +222,6 @@ def _compiled(expression: object) -> Any:
     import jmespath
 
     return jmespath.compile(expression)
-
-
-_USAGE_KEYS = {
-    "input_tokens": ("input_tokens", "prompt_tokens", "input"),
-    "output_tokens": ("output_tokens", "completion_tokens", "output"),
-    "cache_read_tokens": ("cache_read_tokens", "cache_read_input_tokens", "cached_tokens"),
-    "cache_write_tokens": ("cache_write_tokens", "cache_creation_input_tokens"),
-    "reasoning_tokens": ("reasoning_tokens",),
-}
 
 
 def _tool_calls(reported: object) -> tuple[ToolCall, ...] | None:

@@ -69,6 +69,7 @@ class Python:
             target = _Function(target, setting)
         self.takes: Collection[str] | None = getattr(target, "takes", None)
         self.shown: str = getattr(target, "shown", str(options.target))
+        self.unread: Collection[str] = getattr(target, "unread", ())
         self.allow_golden = options.allow_golden or bool(getattr(target, "allow_golden", False))
         self.enters_workspace = bool(getattr(target, "enters_workspace", False))
         self._agent = as_agent(target)
@@ -86,6 +87,7 @@ class Python:
 class _Function:
     def __init__(self, function: Callable[..., Any], setting: AgentSetting) -> None:
         self._function, self._folder, self._toolbox = function, setting.folder, setting.toolbox
+        self.unread: set[str] = set()
         self._threads = Threads()
         self._binding = _bind(function)
         chat = {"system_prompt"} if "messages" in self._binding.takes else set()
@@ -125,7 +127,7 @@ class _Function:
         if type(result) is str:
             return Reply(text=result)
         reply = framework_reply(result)
-        return reply_from(result) if reply is None else reply
+        return reply_from(result, self.unread) if reply is None else reply
 
     def _known(
         self,

@@ -96,7 +96,10 @@ class Tokens(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Latency(msgspec.Struct, frozen=True, kw_only=True):
-    """Seconds from question to answer, for successful attempts."""
+    """Seconds from question to answer, for successful attempts.
+
+    The start of MCP servers and waits for a rate limit, or after a refusal, are left out.
+    """
 
     median: float | None
     p95: float | None

@@ -89,9 +89,8 @@ def cut_notices(accounts: Mapping[str, Account]) -> list[str]:
     ]
     if not often:
         return []
-    return [
-        f"Answers were cut at the token limit and are scored as they are: {', '.join(often)}; raise the agent's `max_tokens`"
-    ]
+    listed = ", ".join(often)
+    return [f"Answers were cut at the token limit, and scored as they are: {listed}; raise the agent's `max_tokens`"]
 
 
 def winner(info: MetricInfo, a: str, b: str, value: float | None, p: float | None) -> str | None:

@@ -240,6 +240,9 @@ def _plugged(family: str, kind: str, plugin: Plugin, checked: BaseModel, values:
     keys = set(_KEYS[family])
     given = {key: value for key, value in values.items() if key not in keys}
     options = checked.model_dump(mode="python", exclude=keys)
+    for key, field in type(checked).model_fields.items():
+        if key in options and field.annotation is Any:  # a user's object, which may be a dataclass or a model
+            options[key] = getattr(checked, key)
     return Plugged(type=kind, plugin=plugin, options=options, given=given, name=getattr(checked, "name", None) or kind)
 
 

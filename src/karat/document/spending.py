@@ -82,7 +82,8 @@ def spent(summary: Summary) -> Iterator[Block]:
     if len(rows) > 1:
         rows.append(Row(name="in all", total=True, cells=_spent(summary.total)))
     legend = (
-        "Time: from question to answer, of the attempts that succeeded. Money and tokens: of failed attempts as well."
+        "Time: from question to answer, of the attempts that succeeded, without the start of MCP servers and without "
+        "waits for rate limits or after refusals. Money and tokens: of failed attempts as well."
     )
     legend += "".join(f" {sentence}" for sentence in [attempts_sentence(summary.total)] if sentence)
     if unknown:

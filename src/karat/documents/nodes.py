@@ -112,7 +112,7 @@ def walk(node: Node, place: Place = ()) -> list[tuple[Place, Node]]:
 
 def from_python(value: object) -> Node:
     """Mappings, models, sequences, texts and paths as nodes; anything else (a function, say) stays itself."""
-    if isinstance(value, BaseModel):
+    if isinstance(value, BaseModel) and not callable(value):  # a model that can be called is an agent
         value = value.model_dump(exclude_unset=True)
     if isinstance(value, Mapping):
         return Node({str(key): from_python(child) for key, child in value.items()})

@@ -149,6 +149,9 @@ async def run_experiment(
     return Outcome(run=RunFolder(path, part.folder.info), reason=reason, failed=status.failed)
 
 
+_NAMED = 8  # keys
+
+
 def _notice_changes(toolbox: Toolbox, agents: Mapping[str, TrialAgent], status: RunStatus) -> None:
     """Files that changed during the run."""
     for change in toolbox.changes:
@@ -157,6 +160,10 @@ def _notice_changes(toolbox: Toolbox, agents: Mapping[str, TrialAgent], status: 
         status.notice(f"MCP server '{change.server}' changed {changed} during the run; its answers are not alike")
     for words in dict.fromkeys(words for agent in agents.values() for words in getattr(agent, "changes", ())):
         status.notice(f"{words}; its answers are not alike")
+    unread = sorted({name for agent in agents.values() for name in getattr(agent, "unread", ())})
+    if unread:
+        more = f" and {len(unread) - _NAMED} more" if len(unread) > _NAMED else ""
+        status.notice(f"the agent's replies have keys that are not kept: {', '.join(unread[:_NAMED])}{more}")
 
 
 async def rescore(

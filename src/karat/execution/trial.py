@@ -29,6 +29,7 @@ from karat.journal.codec import Codec
 from karat.kinds import Kind, of_sample
 from karat.mcp import attempts, gates
 from karat.mcp.elicitation import answers_for
+from karat.models.metering import METER
 from karat.records import (
     NOT_ASKED,
     Answer,
@@ -80,6 +81,7 @@ class Attempt:
         self.scores: Sequence[Score] = ()  # of the scorers that do not wait
         self.unfinished: Mapping[str, Unfinished] = {}  # scoring → what became of those without a score
         self.durable: asyncio.Future[None] | None = None  # done when the answer and `scores` are on disk
+        self.seconds = 0.0  # from each question to its reply, without waits that karat imposes
         self.over = False  # nothing waits for it any longer
         self.workspace: Workspace | None = None
 
@@ -191,7 +193,7 @@ class TrialRunner:
                 self._shown = sample, without_golden(sample, self._work.kind)
             sample = self._shown[1]
             trial = msgspec.structs.replace(trial, sample=sample)
-        started, clock = datetime.now(UTC), monotonic()
+        started = datetime.now(UTC)
         if job.attempt == 1 and len(sample.turns) > 1 and attempt.workspace is None:
             attempt.kept = self._work.saved_replies(trial.id)
         if scope is not None:
@@ -206,7 +208,7 @@ class TrialRunner:
                 else:
                     session = await sessions.for_turn(number)
                     await self._add_reply(attempt, number, await _ask(attempt, agent, session, turn, scope))
-            attempt.answer = self._answer(attempt, started, clock)
+            attempt.answer = self._answer(attempt, started)
             if attempt.workspace is None:  # else its content is stored first, when the session is closed
                 self._append_answer(attempt)
 
@@ -219,7 +221,7 @@ class TrialRunner:
             event = ReplyEvent(trial=attempt.job.trial.id, attempt=attempt.job.attempt, turn=number, reply=reply)
             await self._run.write(event)
 
-    def _answer(self, attempt: Attempt, started: datetime, clock: float) -> Answer:
+    def _answer(self, attempt: Attempt, started: datetime) -> Answer:
         """The answer, if the gate lets it through. Raises AgentFault."""
         trial, replies = attempt.job.trial, (*attempt.kept, *attempt.replies)
         gate = trial.condition.gate
@@ -229,7 +231,7 @@ class TrialRunner:
             seconds = recorded_seconds(reply.milliseconds for reply in replies)
         else:
             kept = sum(reply.milliseconds or 0.0 for reply in attempt.kept) / 1000
-            seconds = round(monotonic() - clock + kept, 6)
+            seconds = round(attempt.seconds + kept, 6)
         return Answer(
             trial=trial.id,
             sample=trial.sample.id,
@@ -284,19 +286,34 @@ class TrialRunner:
 async def _ask(
     attempt: Attempt, agent: TrialAgent, session: Session, turn: Turn, scope: attempts.Attempt | None
 ) -> Reply:
-    clock = monotonic()
+    clock = _Stopwatch()
     try:
         reply = checked_reply(await session.ask(turn), bounded=getattr(agent, "bounds_replies", False))
     except TrialFault as fault:
         with suppress(TrialFault):  # an invalid or absurd reply is left out
             attempt.replies.append(checked_reply(getattr(fault, "reply", None)))
         raise
+    seconds = clock.seconds
+    attempt.seconds += seconds
     if len(attempt.job.trial.sample.turns) > 1 and reply.milliseconds is None and not getattr(agent, "source", None):
-        reply = msgspec.structs.replace(reply, milliseconds=round((monotonic() - clock) * 1000, 3))
+        reply = msgspec.structs.replace(reply, milliseconds=round(seconds * 1000, 3))
     if scope is not None and scope.fault is not None:
         attempt.replies.append(reply)
         raise scope.fault  # karat met it on the agent's behalf, and the agent did not raise it
     return reply
+
+
+class _Stopwatch:
+    """Seconds since it was made, without waits that karat imposes: for a rate limit, or after a refusal."""
+
+    def __init__(self) -> None:
+        self._meter, self._started = METER.get(), monotonic()
+        self._waited = self._meter.waited if self._meter is not None else 0.0
+
+    @property
+    def seconds(self) -> float:
+        waited = self._meter.waited - self._waited if self._meter is not None else 0.0
+        return monotonic() - self._started - waited
 
 
 LONGEST_REPLY = 10_000_000

@@ -28,6 +28,8 @@ class Meter(msgspec.Struct):
     responses: int = 0
     priced: float | None = 0.0  # dollars; None: some response has no known price
     waits: int = 0  # open `waiting` blocks
+    waited: float = 0.0  # seconds of closed `waiting` blocks; those that overlap count once
+    waiting_since: float = 0.0
     remaining: float = 0.0  # seconds of the timeout, while it is stopped
 
     @property
@@ -45,24 +47,31 @@ class Meter(msgspec.Struct):
 
     @contextmanager
     def waiting(self) -> Iterator[None]:
-        """A block whose duration does not count towards the attempt's timeout."""
-        if self.timeout is None:
-            with self.outer.waiting() if self.outer is not None else nullcontext():
-                yield
-            return
+        """A block whose duration counts neither towards the attempt's timeout nor towards its latency."""
         clock = asyncio.get_running_loop().time
-        when = self.timeout.when()
-        if not self.waits and when is not None and not self.timeout.expired():
-            self.remaining = when - clock()
-            self.timeout.reschedule(None)
+        if not self.waits:
+            self.waiting_since = clock()
+            self._stop_timeout(clock())
         self.waits += 1
         try:
-            yield
+            with self.outer.waiting() if self.outer is not None else nullcontext():
+                yield
         finally:
             self.waits -= 1
-            if not self.waits and self.timeout.when() is None:
-                with suppress(RuntimeError):  # the attempt is over already
-                    self.timeout.reschedule(clock() + self.remaining)
+            if not self.waits:
+                self.waited += clock() - self.waiting_since
+                self._restart_timeout(clock())
+
+    def _stop_timeout(self, now: float) -> None:
+        when = self.timeout.when() if self.timeout is not None else None
+        if self.timeout is not None and when is not None and not self.timeout.expired():
+            self.remaining = when - now
+            self.timeout.reschedule(None)
+
+    def _restart_timeout(self, now: float) -> None:
+        if self.timeout is not None and self.timeout.when() is None:
+            with suppress(RuntimeError):  # the attempt is over already
+                self.timeout.reschedule(now + self.remaining)
 
 
 METER: ContextVar[Meter | None] = ContextVar("karat_meter", default=None)

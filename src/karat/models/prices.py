@@ -24,10 +24,15 @@ class Price(msgspec.Struct, frozen=True, kw_only=True):
     cache_read: float | None = None  # None: as `input`
     cache_write: float | None = None  # None: as `input`
 
-    def dollars(self, usage: Usage) -> float:
-        """The cost of these tokens. Cached tokens are part of the input, and priced separately."""
+    def dollars(self, usage: Usage) -> float | None:
+        """The cost of these tokens. Cached tokens are part of the input, and priced separately.
+
+        None: more tokens were cached than sent, so how the provider counts is not known.
+        """
         read, written = usage.cache_read_tokens or 0, usage.cache_write_tokens or 0
-        plain = max(0, (usage.input_tokens or 0) - read - written)
+        plain = (usage.input_tokens or 0) - read - written
+        if plain < 0:
+            return None
         return (
             plain * self.input
             + read * (self.input if self.cache_read is None else self.cache_read)

@@ -1,0 +1,118 @@
+"""Token counts of providers and frameworks, in the shapes that their documentation gives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from decimal import Decimal
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from karat.agents._answers import reply_from
+from karat.agents._usage import unread_counts, usage_from
+from karat.errors import AgentFault
+from karat.models.prices import Price
+from karat.records import Reply, Usage
+
+Ask = Callable[..., tuple[Reply, ...]]
+
+OPENAI_CHAT = {
+    "prompt_tokens": 1000, "completion_tokens": 300, "total_tokens": 1300,
+    "prompt_tokens_details": {"cached_tokens": 400, "audio_tokens": 0},
+    "completion_tokens_details": {"reasoning_tokens": 200},
+}  # fmt: skip
+OPENAI_RESPONSES = {
+    "input_tokens": 1000, "input_tokens_details": {"cached_tokens": 400}, "output_tokens": 300,
+    "output_tokens_details": {"reasoning_tokens": 200}, "total_tokens": 1300,
+}  # fmt: skip
+ANTHROPIC = {
+    "input_tokens": 100, "output_tokens": 30, "cache_read_input_tokens": 900, "cache_creation_input_tokens": 50,
+    "service_tier": "standard",
+}  # fmt: skip
+GOOGLE = {
+    "promptTokenCount": 1000, "candidatesTokenCount": 20, "thoughtsTokenCount": 10, "cachedContentTokenCount": 400,
+    "toolUsePromptTokenCount": 5, "totalTokenCount": 1035,
+}  # fmt: skip
+LANGCHAIN = {
+    "input_tokens": 1000, "output_tokens": 300, "total_tokens": 1300,
+    "input_token_details": {"cache_read": 400, "cache_creation": 50}, "output_token_details": {"reasoning": 200},
+}  # fmt: skip
+BEDROCK = {"inputTokens": 100, "outputTokens": 30, "totalTokens": 130, "cacheReadInputTokens": 900}
+LITELLM_OF_ANTHROPIC = {
+    "prompt_tokens": 1050, "completion_tokens": 30, "cache_read_input_tokens": 900, "cache_creation_input_tokens": 50,
+}  # fmt: skip
+GOOGLE_SDK = SimpleNamespace(prompt_token_count=7, candidates_token_count=2, thoughts_token_count=None)
+
+
+@pytest.mark.parametrize(
+    ("reported", "input_tokens", "output_tokens", "read", "written", "reasoning"),
+    [
+        pytest.param(OPENAI_CHAT, 1000, 300, 400, None, 200, id="OpenAI chat completions"),
+        pytest.param(OPENAI_RESPONSES, 1000, 300, 400, None, 200, id="OpenAI responses"),
+        pytest.param(ANTHROPIC, 1050, 30, 900, 50, None, id="Anthropic leaves cached tokens out"),
+        pytest.param(LITELLM_OF_ANTHROPIC, 1050, 30, 900, 50, None, id="LiteLLM includes them"),
+        pytest.param(GOOGLE, 1005, 30, 400, None, 10, id="Google leaves thoughts and tools out"),
+        pytest.param(GOOGLE_SDK, 7, 2, None, None, None, id="an object of Google's SDK"),
+        pytest.param(LANGCHAIN, 1000, 300, 400, 50, 200, id="LangChain"),
+        pytest.param(BEDROCK, 1000, 30, 900, None, None, id="Bedrock leaves cached tokens out"),
+        pytest.param({"prompt_eval_count": 26, "eval_count": 290}, 26, 290, None, None, None, id="Ollama"),
+        pytest.param({"input_tokens": 9, "cache_read_tokens": 4}, 9, None, 4, None, None, id="karat includes them"),
+        pytest.param({"input_tokens": 5.0, "output_tokens": Decimal(1)}, 5, 1, None, None, None, id="whole floats"),
+        pytest.param({"input_tokens": 5, "output_tokens": 1.5}, 5, None, None, None, None, id="no whole number"),
+    ],
+)
+def test_tokens_are_counted_as_the_provider_means_them(reported, input_tokens, output_tokens, read, written, reasoning):
+    assert usage_from(reported) == Usage(
+        input_tokens=input_tokens,
+        output_tokens=output_tokens,
+        cache_read_tokens=read,
+        cache_write_tokens=written,
+        reasoning_tokens=reasoning,
+    )
+
+
+def test_what_counts_no_tokens_is_unknown_and_its_names_are_given():
+    assert usage_from({"tokens_in": 5}) is usage_from(None) is usage_from("5") is None
+    assert unread_counts({"tokens_in": 5, "input_tokens": "5", "total_tokens": 5}) == ["tokens_in", "input_tokens"]
+    assert unread_counts(OPENAI_CHAT | GOOGLE | ANTHROPIC) == ["audio_tokens"]
+
+
+class AgentText(str):
+    """A text that prints itself differently, as smolagents' does."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return "printed"
+
+
+def test_costs_and_numbers_of_any_type_are_taken():
+    unread: set[str] = set()
+    reply = reply_from(
+        {"answer": Decimal("15.770"), "unit": AgentText("million"), "cost": Decimal("0.02"), "sources": []}, unread
+    )
+    assert (reply.text, reply.answer, reply.unit, reply.dollars) == ("15.770", "15.770", "million", 0.02)
+    assert type(reply.unit) is str
+    assert unread == {"sources"}
+    assert reply_from(AgentText("A")) == Reply(text="A")
+    assert reply_from(42).text == "42"
+    assert reply_from({"text": "x", "dollars": 0.5, "cost": 9}).dollars == 0.5
+    for no_answer in (None, True, [1], {"text": True}):
+        with pytest.raises(AgentFault):
+            reply_from(no_answer)
+
+
+def test_more_cached_tokens_than_sent_ones_have_no_price():
+    price = Price(input=1.0, output=1.0, cache_read=0.1)
+    assert price.dollars(Usage(input_tokens=100, cache_read_tokens=900, output_tokens=1)) is None
+    assert price.dollars(Usage(input_tokens=1000, cache_read_tokens=900, output_tokens=0)) == pytest.approx(190e-6)
+
+
+def test_a_python_agent_may_return_a_text_subclass_or_a_provider_s_usage(ask: Ask):
+    def answer(question: str) -> Any:
+        return {"text": AgentText("Paris"), "usage": ANTHROPIC, "cost": 0.25}
+
+    (reply,) = ask("python", {"target": answer})
+    assert (reply.text, reply.dollars) == ("Paris", 0.25)
+    assert reply.usage == usage_from(ANTHROPIC)

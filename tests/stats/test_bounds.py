@@ -38,12 +38,36 @@ def test_the_bounds_turn_with_the_scale(values):
 
 
 def test_crowded_values_leave_room_for_one_that_was_not_seen():
-    perfect = one_sided_bounds([5] * 50, scale=(1, 5))
-    by_hand = np.array([5] * 50 + [1])
+    good = one_sided_bounds([4] + [5] * 49, scale=(1, 5))
+    by_hand = np.array([4] + [5] * 49 + [1])
     low = by_hand.mean() + stats.t.ppf(0.05, 50) * by_hand.std(ddof=1) / math.sqrt(51)
-    assert perfect.low == pytest.approx(low)
-    assert perfect.high >= 5
-    assert perfect.method == "t with one pseudo-value"
+    assert good.low == pytest.approx(low)
+    assert good.high >= 4.98
+    assert good.method == "t with one pseudo-value"
+
+
+@pytest.mark.parametrize(("end", "other", "scale"), [(5, 1, (1, 5)), (1, 5, (1, 5)), (-4, 4, (-4, 4)), (1, 0, (0, 1))])
+def test_values_that_are_all_at_the_end_of_the_scale_have_an_exact_bound(end, other, scale):
+    """0.05^(1/n): the chance that n values are all at the end is at most 5 % if the mean is beyond the bound.
+
+    The worst case is a mixture of both ends, so with a share p of the other end the chance is (1 - p)^n; Clopper and
+    Pearson's bound of a share of n out of n is the same number.
+    """
+    for n in (2, 14, 50):
+        found = one_sided_bounds([end] * n, scale=scale)
+        away = found.low if end > other else found.high
+        p = (away - end) / (other - end)
+        assert (1 - p) ** n == pytest.approx(0.05)
+        share = one_sided_bounds([1] * n, scale=(0, 1)).low
+        assert 1 - p == pytest.approx(share)
+        assert end in (found.low, found.high)
+
+
+def test_five_of_five_passes_4_2_from_14_questions_on():
+    lowest = {n: one_sided_bounds([5] * n, scale=(1, 5)).low for n in (13, 14)}
+    assert lowest[13] < 4.2 <= lowest[14]
+    assert lowest[14] == pytest.approx(4.2295, abs=1e-4)  # 5 - 4 * (1 - 0.05 ** (1 / 14)), by hand
+    assert math.isnan(one_sided_bounds([5], scale=(1, 5)).low)
 
 
 def test_repetitions_are_averaged_before_anything_is_computed():

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
         wilcoxon,
     )
     from karat.stats.drift import Alarm, ChangePoint, change_point, cusum_alarm, whitened
-    from karat.stats.intervals import clustered_se, mean_interval
+    from karat.stats.intervals import clustered_mean, clustered_se, mean_interval, too_few_clusters
     from karat.stats.intraclass import icc
     from karat.stats.labels import (
         LabelDraw,
@@ -119,6 +119,7 @@ __all__ = [
     "calibrate",
     "change_point",
     "cliffs_delta",
+    "clustered_mean",
     "clustered_se",
     "cohen_kappa",
     "conger_kappa",
@@ -172,6 +173,7 @@ __all__ = [
     "strata_of_scores",
     "stratified_difference",
     "stratified_mean",
+    "too_few_clusters",
     "tost",
     "tost_of_estimate",
     "variance_components",
@@ -199,7 +201,7 @@ __getattr__, __dir__ = lazy(
         "differences": (
             "cliffs_delta mcnemar_exact mean_difference paired_difference sign_flip_test tost tost_of_estimate wilcoxon"
         ),
-        "intervals": "clustered_se mean_interval",
+        "intervals": "clustered_mean clustered_se mean_interval too_few_clusters",
         "intraclass": "icc",
         "multiplicity": "adjust",
         "noncentral": "noncentral_t_cdf noncentral_t_pdf",

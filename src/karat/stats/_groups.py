@@ -19,6 +19,7 @@ __all__ = [
     "columns",
     "counts_of",
     "group",
+    "labels_of",
     "plain",
     "summed_by",
     "t_quantile",
@@ -82,6 +83,21 @@ def group(values: Iterable[object], clusters: Iterable[object] | None) -> Groups
         mean_offsets = summed_by(codes, offsets, size) / np.maximum(counts, 1)
         squares = summed_by(codes, (offsets - mean_offsets[codes]) ** 2, size)
     return Groups(values=array, codes=codes, labels=labels, counts=counts, means=first + mean_offsets, squares=squares)
+
+
+def labels_of(groups: Groups, labels: Iterable[object]) -> list[object]:
+    """Of each cluster, the label of its values, such as the document of a question.
+
+    Raises ValueError unless there is one label a value, and the values of a cluster have the same.
+    """
+    listed: list[object] = labels.tolist() if isinstance(labels, np.ndarray) else list(labels)
+    if len(listed) != groups.values.size:
+        raise ValueError(f"sources: must be as many as values ({groups.values.size}), got {len(listed)}")
+    found: dict[int, object] = {}
+    for code, label in zip(groups.codes.tolist(), listed, strict=True):
+        if found.setdefault(code, label) != label:
+            raise ValueError(f"sources: {groups.labels[code]!r} has two, {found[code]!r} and {label!r}")
+    return [found[code] for code in range(len(groups.labels))]
 
 
 def whole(name: str, number: float) -> int:

@@ -7,12 +7,14 @@ from collections.abc import Iterable
 from typing import Any, Literal
 
 import numpy as np
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from karat.stats import special
-from karat.stats._groups import Floats, check_level, group, t_quantile
+from karat.stats._groups import Floats, Groups, check_level, group, labels_of, t_quantile
 from karat.stats.elementary import log
-from karat.stats.intervals import centred_mean, sample_sd
+from karat.stats.intervals import centred_mean, clustered_mean, sample_sd
+from karat.stats.results import Interval
+from karat.stats.shares import effective_n
 
 __all__ = ["OneSided", "one_sided_bounds"]
 
@@ -26,8 +28,8 @@ class OneSided(Struct, frozen=True, kw_only=True):
     low: float  # the truth is below it in at most 1 - level of experiments
     high: float  # the truth is above it in at most 1 - level of experiments
     level: float
-    n: int  # questions
-    method: Literal["t", "t with one pseudo-value", "Clopper-Pearson", "Hall"]
+    n: int  # questions, or their sources
+    method: Literal["t", "t with one pseudo-value", "exact at the end of the scale", "Clopper-Pearson", "Hall"]
     reason: str | None = None
 
 
@@ -35,18 +37,23 @@ def one_sided_bounds(
     values: Iterable[Any],
     clusters: Iterable[Any] | None = None,
     *,
+    sources: Iterable[Any] | None = None,
     scale: tuple[float, float] | None = None,
     skewed: bool = False,
     level: float = 0.95,
 ) -> OneSided:
     """Bounds of the mean of question means, for a decision against a threshold.
 
-    Values of 0 and 1 on a `scale` of 0 to 1, one per question: Clopper and Pearson's. `scale`, ends included: if at
+    Values of 0 and 1 on a `scale` of 0 to 1, one per question: Clopper and Pearson's. `scale`, ends included: if all
+    question means are at one end, the bound towards the other is exact: the mean of n independent values that are all
+    at the end is at least `end − range · (1 − (1 − level)^(1/n))`. If at
     least 30 % of the question means are equal to their most frequent value, each bound is computed with one more value
     at its own end of the scale, since t falsely passes 9-21 % if 92-97 % of the answers have the best score. For
     differences give the scale of differences, (-4, 4) for 1 to 5. `skewed`: positive amounts such as costs, by Hall's
-    cubic transformation, and at least Cox's upper bound if they may be lognormal. NaN or None make everything NaN.
-    Raises ValueError for values outside the scale, unequal lengths, and a level outside (0, 1).
+    cubic transformation, and at least Cox's upper bound if they may be lognormal. `sources`: the document or other
+    origin of each value, if questions of one source are not independent; t then has the error and the degrees of
+    freedom of `clustered_mean`, exact bounds count sources, and those of shares the effective n. NaN or None make
+    everything NaN. Raises ValueError for values outside the scale, unequal lengths, and a level outside (0, 1).
 
     >>> bounds = one_sided_bounds([1] * 48 + [0] * 2, scale=(0, 1))
     >>> round(bounds.low, 4), round(bounds.high, 4), bounds.method
@@ -57,43 +64,75 @@ def one_sided_bounds(
     """
     check_level(level)
     groups = group(values, clusters)
-    means, n = groups.means, len(groups.labels)
-    value = centred_mean(means)
+    origins = None if sources is None else group(groups.means, labels_of(groups, sources))
+    means, n = groups.means, len(groups.labels if origins is None else origins.labels)
+    nothing = OneSided(value=math.nan, low=math.nan, high=math.nan, level=level, n=n, method="t")
     if not n or groups.missing:
         reason = f"{groups.missing} of {groups.values.size} values are missing" if n else "no values"
-        return OneSided(value=math.nan, low=math.nan, high=math.nan, level=level, n=n, method="t", reason=reason)
-    if scale is not None and (means.min() < scale[0] or means.max() > scale[1]):
-        outside = means.min() if means.min() < scale[0] else means.max()
-        raise ValueError(f"scale: {outside:g} is outside {scale[0]:g} to {scale[1]:g}")
-    if (
-        scale is not None
-        and scale[0] == 0
-        and scale[1] == 1
-        and bool(np.isin(means, (0.0, 1.0)).all())
-        and groups.values.size == n
-    ):
-        low, high = _clopper_pearson(int(means.sum()), n, level)
-        return OneSided(value=value, low=low, high=high, level=level, n=n, method="Clopper-Pearson")
-    if scale is not None and np.unique(means, return_counts=True)[1].max() >= max(2, CROWDED * n):
-        low, high = (_t_bound(np.append(means, end), side, level) for end, side in zip(scale, (-1, 1), strict=True))
-        return OneSided(value=value, low=low, high=high, level=level, n=n, method="t with one pseudo-value")
+        return structs.replace(nothing, reason=reason)
+    over = clustered_mean(means, None if origins is None else origins.codes, level=level)
+    known = structs.replace(nothing, value=over.value)
+    if scale is not None:
+        if means.min() < scale[0] or means.max() > scale[1]:
+            outside = means.min() if means.min() < scale[0] else means.max()
+            raise ValueError(f"scale: {outside:g} is outside {scale[0]:g} to {scale[1]:g}")
+        bounded = _on_scale(known, over, means, scale, once=groups.values.size == means.size, origins=origins)
+        if bounded is not None:
+            return bounded
     if n < 2:
-        reason = "one question: its spread cannot be known"
-        return OneSided(value=value, low=math.nan, high=math.nan, level=level, n=n, method="t", reason=reason)
-    if skewed and sample_sd(means) > 0:
+        unit = "question" if means.size == 1 else "cluster"
+        return structs.replace(known, reason=f"one {unit}: its spread cannot be known")
+    if skewed and origins is None and sample_sd(means) > 0:
         low, high = _hall_bounds(means, level)
-        return OneSided(value=value, low=low, high=high, level=level, n=n, method="Hall")
-    low, high = (_t_bound(means, side, level) for side in (-1, 1))
-    return OneSided(value=value, low=low, high=high, level=level, n=n, method="t")
+        return structs.replace(known, low=low, high=high, method="Hall")
+    return structs.replace(known, low=_t_bound(over, -1, level), high=_t_bound(over, 1, level))
 
 
-def _t_bound(means: Floats, side: int, level: float) -> float:
-    return centred_mean(means) + side * t_quantile(level, means.size - 1) * sample_sd(means) / math.sqrt(means.size)
+def _on_scale(
+    known: OneSided,
+    over: Interval,
+    means: Floats,
+    scale: tuple[float, float],
+    *,
+    once: bool,
+    origins: Groups | None,
+) -> OneSided | None:
+    """Bounds that use the ends of the scale; None if t needs no help of them. `once`: one value a question."""
+    n, level = known.n, known.level
+    if scale == (0.0, 1.0) and once and bool(np.isin(means, (0.0, 1.0)).all()):
+        size = float(n) if origins is None else effective_n(over, level)
+        low, high = _clopper_pearson(over.value, size, level)
+        return structs.replace(known, low=low, high=high, method="Clopper-Pearson")
+    for end, other in (scale, scale[::-1]):
+        if n > 1 and bool((means == end).all()):
+            bound = end + (other - end) * (1 - (1 - level) ** (1 / n))
+            low, high = sorted((end, bound))
+            return structs.replace(known, low=low, high=high, method="exact at the end of the scale")
+    if np.unique(means, return_counts=True)[1].max() < max(2, CROWDED * means.size):
+        return None
+    low, high = (
+        _t_bound(_with_one_more(means, end, origins), side, level) for end, side in zip(scale, (-1, 1), strict=True)
+    )
+    return structs.replace(known, low=low, high=high, method="t with one pseudo-value")
 
 
-def _clopper_pearson(k: int, n: int, level: float) -> tuple[float, float]:
-    low = float(special.betaincinv(k, n - k + 1, 1 - level)) if k else 0.0
-    return low, float(special.betaincinv(k + 1, n - k, level)) if k < n else 1.0
+def _with_one_more(means: Floats, value: float, origins: Groups | None) -> Interval:
+    """The mean with one more value; where questions come in clusters, with one more cluster of average size."""
+    more = np.append(means, value)
+    if origins is None:
+        return clustered_mean(more, None)
+    n = len(origins.labels)
+    return clustered_mean(more, np.append(origins.codes, n), weights=np.append(np.ones(means.size), means.size / n))
+
+
+def _t_bound(over: Interval, side: int, level: float) -> float:
+    return over.value + side * t_quantile(level, over.df) * over.se
+
+
+def _clopper_pearson(share: float, n: float, level: float) -> tuple[float, float]:
+    k, rest = share * n, (1 - share) * n
+    low = float(special.betaincinv(k, rest + 1, 1 - level)) if k > 0 else 0.0
+    return low, float(special.betaincinv(k + 1, rest, level)) if rest > 0 else 1.0
 
 
 def _hall_bounds(means: Floats, level: float) -> tuple[float, float]:

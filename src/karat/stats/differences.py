@@ -3,16 +3,28 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from karat.stats import special
-from karat.stats._groups import Floats, Groups, check_level, columns, group, t_quantile, t_two_sided, unbiased, whole
-from karat.stats.intervals import centred_mean, sample_sd, t_interval
-from karat.stats.results import Equivalence, HypothesisTest, MeanDifference, PairedDifference
+from karat.stats._groups import (
+    Codes,
+    Floats,
+    Groups,
+    check_level,
+    columns,
+    group,
+    labels_of,
+    t_quantile,
+    t_two_sided,
+    unbiased,
+    whole,
+)
+from karat.stats.intervals import centred_mean, clustered_mean, sample_sd, t_interval
+from karat.stats.results import Equivalence, HypothesisTest, Interval, MeanDifference, PairedDifference
 from karat.sums import exact_sum
 
 __all__ = [
@@ -36,6 +48,7 @@ def paired_difference(
     clusters: Iterable[object] | None = None,
     *,
     clusters_b: Iterable[object] | None = None,
+    sources: Iterable[object] | None = None,
     level: float = 0.95,
 ) -> PairedDifference:
     """How much higher b is than a: paired t on differences of question means.
@@ -45,7 +58,8 @@ def paired_difference(
     under both count; the result reports how many were lost on either side, with a warning if the
     losses differ. None and NaN are failed trials: left out and counted. Equal to the
     balanced mixed model. If every difference is the same, t is infinite or NaN; p is
-    then that of the sign-flip test, never 0.
+    then that of the sign-flip test, never 0. `sources`: the document or other origin of each value of `a`, if
+    questions of one source are not independent; error and degrees of freedom are then those of `clustered_mean`.
 
     >>> found = paired_difference([3, 4, 2, 5], [4, 4, 3, 5], ["q1", "q2", "q3", "q4"])
     >>> found.value, round(found.p, 3), found.better, found.equal
@@ -54,18 +68,20 @@ def paired_difference(
     Miller (2024), arXiv:2411.00640, section 4; Cliff (1993), Psychol. Bull. 114:494.
     """
     check_level(level)
-    (means_a, missing_a), (means_b, missing_b) = _sides(a, b, clusters, clusters_b)
-    lost_a, lost_b = (int(np.count_nonzero(np.isnan(means))) for means in (means_a, means_b))
-    both = ~np.isnan(means_a) & ~np.isnan(means_b)
-    means_a, means_b = means_a[both], means_b[both]
+    pairs = _pairs(a, b, clusters, clusters_b, sources)
+    lost_a, lost_b = (int(np.count_nonzero(np.isnan(means))) for means in (pairs.means_a, pairs.means_b))
+    missing_a, missing_b = pairs.missing
+    both = ~np.isnan(pairs.means_a) & ~np.isnan(pairs.means_b)
+    means_a, means_b = pairs.means_a[both], pairs.means_b[both]
     warning = ""
     if lost_a != lost_b:
         warning = f"questions lost under a: {lost_a}, under b: {lost_b}"
     elif missing_a != missing_b:
         warning = f"answers missing under a: {missing_a}, under b: {missing_b}"
     d = means_b - means_a
-    interval = t_interval(d, level=level, observations=d.size)
-    statistic, p, reason = _t_test(d, interval.se, interval.reason)
+    kept = None if pairs.sources is None else pairs.sources[both]
+    interval = clustered_mean(d, kept, level=level)
+    statistic, p, reason = _t_test(interval)
     sd = sample_sd(d)
     return PairedDifference(
         value=interval.value,
@@ -74,7 +90,7 @@ def paired_difference(
         high=interval.high,
         level=level,
         n=d.size,
-        method="paired t on question means",
+        method="paired t on question means" if kept is None else "paired CR2 on question means",
         statistic=statistic,
         df=interval.df,
         p=p,
@@ -90,31 +106,46 @@ def paired_difference(
         lost_b=lost_b,
         missing_a=missing_a,
         missing_b=missing_b,
+        clusters=None if kept is None else interval.n,
+        design_effect=interval.design_effect,
         warnings=(f"{warning}; the compared parts may differ",) if warning else (),
         reason=reason,
     )
 
 
-def _sides(
-    a: Iterable[object], b: Iterable[object], clusters: Iterable[object] | None, clusters_b: Iterable[object] | None
-) -> Iterator[tuple[Floats, int]]:
-    """Of each side: the means of all questions in the same order, NaN for one without a value, and values missing."""
+class _Pairs(NamedTuple):
+    """The question means of both sides in one order, NaN for a question without a value."""
+
+    means_a: Floats
+    means_b: Floats
+    missing: tuple[int, int]  # values under a and under b
+    sources: Codes | None  # of each question; -1 for one that was asked under b alone
+
+
+def _pairs(
+    a: Iterable[object],
+    b: Iterable[object],
+    clusters: Iterable[object] | None,
+    clusters_b: Iterable[object] | None,
+    sources: Iterable[object] | None,
+) -> _Pairs:
     if clusters is None and clusters_b is not None:
         raise ValueError("clusters: must be given where clusters_b is")
     values_a, values_b = columns("a", a), columns("b", b)
     if clusters_b is None and values_a.size != values_b.size:
         raise ValueError(f"b: must be as long as a ({values_a.size}), got {values_b.size}; or give clusters_b")
-    if clusters is None:
-        for values in (values_a, values_b):
-            finite = np.isfinite(values)
-            yield np.where(finite, values + 0.0, np.nan), int(np.count_nonzero(~finite))
-        return
-    questions = clusters.tolist() if isinstance(clusters, np.ndarray) else list(clusters)
+    questions = clusters.tolist() if isinstance(clusters, np.ndarray) else clusters and list(clusters)
     sides = group(values_a, questions), group(values_b, questions if clusters_b is None else clusters_b)
     asked = dict.fromkeys(question for side in sides for question in side.labels)
-    for side in sides:
-        means = answered_means(side)
-        yield np.array([means.get(question, math.nan) for question in asked], dtype=np.float64), side.missing
+    answered = [answered_means(side) for side in sides]
+    first, second = (
+        np.array([means.get(question, math.nan) for question in asked], dtype=np.float64) for means in answered
+    )
+    origins = None
+    if sources is not None:
+        known = group(np.zeros(len(sides[0].labels)), labels_of(sides[0], sources)).codes
+        origins = np.append(known, np.full(len(asked) - known.size, -1))
+    return _Pairs(means_a=first, means_b=second, missing=(sides[0].missing, sides[1].missing), sources=origins)
 
 
 def answered_means(side: Groups) -> dict[object, float]:
@@ -127,16 +158,17 @@ def answered_means(side: Groups) -> dict[object, float]:
     return dict(zip(left.labels, left.means.tolist(), strict=True))
 
 
-def _t_test(d: Floats, se: float, reason: str | None) -> tuple[float, float, str | None]:
-    if d.size < 2:
-        return math.nan, math.nan, reason if d.size else "no question has a value under both"
-    value = centred_mean(d)
-    if se > 0:
-        return value / se, t_two_sided(value / se, d.size - 1), None
-    if value == 0:
-        return math.nan, 1.0, f"all {d.size} differences are 0"
-    p = max(2.0 ** (1 - d.size), math.ulp(0.0))
-    return math.copysign(math.inf, value), p, f"all {d.size} differences are equal: p by sign flips"
+def _t_test(d: Interval) -> tuple[float, float, str | None]:
+    """Statistic, p and reason of "the mean of these differences is 0"."""
+    if math.isnan(d.se):
+        return math.nan, math.nan, d.reason if d.observations else "no question has a value under both"
+    if d.se > 0:
+        return d.value / d.se, t_two_sided(d.value / d.se, d.df), None
+    units = "differences" if d.n == d.observations else "mean differences of clusters"
+    if d.value == 0:
+        return math.nan, 1.0, f"all {d.n} {units} are 0"
+    p = max(2.0 ** (1 - d.n), math.ulp(0.0))
+    return math.copysign(math.inf, d.value), p, f"all {d.n} {units} are equal: p by sign flips"
 
 
 def _correlation(a: Floats, b: Floats) -> float:
@@ -166,21 +198,28 @@ def cliffs_delta(a: Iterable[object], b: Iterable[object]) -> float:
 
 
 def sign_flip_test(
-    d: Iterable[object], *, rng: np.random.Generator | None = None, draws: int = 20_000
+    d: Iterable[object],
+    *,
+    clusters: Iterable[object] | None = None,
+    rng: np.random.Generator | None = None,
+    draws: int = 20_000,
 ) -> HypothesisTest:
     """Whether differences are symmetric about 0, by flipping their signs; no other assumptions.
 
     Every combination of signs for up to 20 differences that are not 0 (zeros change
     nothing); beyond that `draws` random ones from `rng`, which is then required, and p
     counts the data as one more draw. Fewer than six differences cannot reach 0.05, as
-    `reason` explains. A NaN difference makes p NaN. Conservative for tied values.
+    `reason` explains. A NaN difference makes p NaN. Conservative for tied values. `clusters`: the document or
+    other origin of each difference; all differences of a cluster are then flipped together, and `n` counts clusters.
 
     >>> sign_flip_test([0.5, 0.2, -0.1, 0.7, 0.4, 0.3]).p
     0.0625
 
     Fisher (1935), The Design of Experiments, section 21.
     """
-    differences = columns("d", d)
+    values = columns("d", d)
+    groups = group(values, clusters)
+    differences = values if clusters is None else groups.means * groups.counts
     total, n = float(differences.sum()), differences.size
     if n == 0 or not math.isfinite(total):
         lacking = "no differences" if n == 0 else "a difference is missing"
@@ -196,7 +235,7 @@ def sign_flip_test(
         if draws < 1:
             raise ValueError(f"draws: must be at least 1, got {draws}")
         p, method = _drawn_flips(moving, bar, rng, draws), f"sign flip, {draws} draws"
-    return HypothesisTest(statistic=total, p=p, n=n, method=method, value=centred_mean(differences), reason=reason)
+    return HypothesisTest(statistic=total, p=p, n=n, method=method, value=centred_mean(values), reason=reason)
 
 
 def _exact_flips(moving: Floats, bar: float) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -13,10 +13,12 @@ from karat.stats._bootstrap import bca_bounds, bootstrap_t_bounds, check_replica
 from karat.stats._groups import Floats, Groups, check_level, columns, group, summed_by
 from karat.stats.results import Interval
 
-__all__ = ["clustered_se", "mean_interval"]
+__all__ = ["clustered_mean", "clustered_se", "mean_interval", "too_few_clusters"]
 
 MeanMethod = Literal["t", "bootstrap-t", "bca"]
 _BOOTSTRAPS = {"bootstrap-t": bootstrap_t_bounds, "bca": bca_bounds}
+_NOISE = 1e-12  # of a sum of deviations, relative to the sizes of its terms: only rounding
+LEAST_CLUSTERS, LEAST_DF = 5, 4.0  # for a verdict
 
 
 def mean_interval(
@@ -107,6 +109,126 @@ def sample_sd(values: Floats) -> float:
     return float(np.std(values - values[0], ddof=1)) if values.size > 1 else math.nan
 
 
+def clustered_mean(
+    values: Iterable[object],
+    clusters: Iterable[object] | None,
+    *,
+    weights: Iterable[object] | None = None,
+    level: float = 0.95,
+) -> Interval:
+    """The mean of question values whose questions come in clusters, such as those of one document.
+
+    Every question counts once, or by its weight; the clusters change the error, not the mean. The error is CR2 (Bell
+    and McCaffrey) with Satterthwaite's degrees of freedom, and `n` counts clusters. With equal clusters this is
+    Student's t over cluster means; without clusters, or with one question each, Student's t over questions.
+    `design_effect` is the variance, relative to that of independent questions. The difference of two conditions is the
+    mean of its values. Fewer than two clusters: a mean and no interval; see also `too_few_clusters`. None and
+    NaN make everything NaN. Raises ValueError for weights that are not finite or below 0, and unequal lengths.
+
+    >>> found = clustered_mean([4, 5, 3, 3, 5, 4], ["a", "a", "b", "b", "c", "c"])
+    >>> found.value, round(found.low, 3), round(found.high, 3), found.n, round(found.df, 9)
+    (4.0, 1.849, 6.151, 3, 2.0)
+
+    Bell and McCaffrey (2002), Survey Methodology 28:169; Pustejovsky and Tipton (2018), J. Bus. Econ. Stat. 36:672.
+    """
+    groups, weight = _weighted(values, clusters, weights)
+    size, n = groups.values.size, len(groups.labels)
+    equal = not size or bool((weight == weight[0]).all())
+    if equal and n == size:
+        return t_interval(groups.values, level=check_level(level), observations=size, missing=groups.missing)
+    bare = _bare_mean(groups, level=check_level(level), method="CR2")
+    if groups.missing:
+        return bare
+    shares = weight / weight.sum()
+    value = bare.value if equal else float(groups.values[0] + shares @ (groups.values - groups.values[0]))
+    bare = replace(bare, value=value)
+    if n < 2:
+        return bare
+    error = _cr2(groups, shares, groups.values - value)
+    alone = _cr2(group(groups.values, None), shares, groups.values - value)
+    reason = None
+    if error.se == 0:
+        reason = f"all {n} cluster means are equal: the interval is a point"
+    elif summed_by(groups.codes, shares, n).max() > 0.5:
+        reason = "one cluster holds more than half of the values"
+    effect = (error.se / alone.se) ** 2 if alone.se > 0 else math.nan
+    return replace(bare.with_error(error.se, error.df, reason), design_effect=effect)
+
+
+def _weighted(
+    values: Iterable[object], clusters: Iterable[object] | None, weights: Iterable[object] | None
+) -> tuple[Groups, Floats]:
+    """The values by cluster, and their weights; values of weight 0 are left out."""
+    groups = group(values, clusters)
+    if weights is None:
+        return groups, np.ones(groups.values.size)
+    weight = columns("weights", weights)
+    if weight.size != groups.values.size:
+        raise ValueError(f"weights: must be as many as values ({groups.values.size}), got {weight.size}")
+    if not np.isfinite(weight).all() or (weight < 0).any():
+        raise ValueError("weights: must be finite and at least 0")
+    counted = weight > 0
+    if counted.all():
+        return groups, weight
+    return group(groups.values[counted], groups.codes[counted]), weight[counted]
+
+
+class _Error(NamedTuple):
+    se: float
+    df: float
+
+
+def _cr2(groups: Groups, shares: Floats, residuals: Floats) -> _Error:
+    """CR2 of a weighted mean, with the working model of independent values of equal variance.
+
+    A cluster's adjustment is the inverse square root of its block of (I − H)(I − H)ᵀ, H = 1 pᵀ, p the shares of
+    the weights. The block is the identity except in the plane of the vectors 1 and p, so it is a 2 × 2 matrix here:
+    in the directions of 1 and of p less its mean. Satterthwaite's df is tr(G)²/‖G‖² with Gⱼₖ the covariances of the
+    clusters' scores, which is a diagonal plus a matrix of rank two: no matrix of clusters is needed.
+    """
+    codes, n, sizes = groups.codes, len(groups.labels), groups.counts.astype(float)
+    held = summed_by(codes, shares, n)
+    off = shares - (held / sizes)[codes]
+    spread = np.sqrt(summed_by(codes, off * off, n))
+    squares = float(shares @ shares)
+    first, second = (
+        1 - 2 * held + squares * sizes,
+        -np.sqrt(sizes) * spread,
+    )  # the block: [[first, second], [second, 1]]
+    root = np.sqrt(np.maximum(first - second**2, np.finfo(float).tiny))
+    scale = root * np.sqrt(first + 1 + 2 * root)
+    along, across = held / np.sqrt(sizes), spread  # p in these directions
+    a1 = ((1 + root) * along - second * across) / scale
+    a2 = ((first + root) * across - second * along) / scale
+    tilt = np.divide(a2, spread, out=np.zeros(n), where=spread > 0)
+    factors = (a1 / np.sqrt(sizes))[codes] + tilt[codes] * off
+    scores = summed_by(codes, factors * residuals, n)
+    scores[np.abs(scores) <= _NOISE * summed_by(codes, np.abs(factors * residuals), n)] = 0.0
+    u, v, c = a1 * np.sqrt(sizes), a1 * along + a2 * across, a1**2 + a2**2
+    own = squares * u**2 - 2 * u * v
+    uu, uv, vv = float(u @ u), float(u @ v), float(v @ v)
+    norm = float(c @ c + 2 * (c @ own)) + 2 * uu * vv + 2 * uv**2 + squares**2 * uu**2 - 4 * squares * uu * uv
+    return _Error(se=math.sqrt(float(scores @ scores)), df=float((c + own).sum()) ** 2 / norm)
+
+
+def too_few_clusters(clusters: int, df: float) -> str | None:
+    """Why clusters are too few for a verdict; None if they are enough.
+
+    With fewer than 5 clusters, or fewer than 4 degrees of freedom, the interval rests on too little.
+
+    >>> too_few_clusters(4, 3.0), too_few_clusters(12, 11.0)
+    ('4 clusters: a verdict needs at least 5', None)
+    >>> too_few_clusters(9, 2.6)
+    '9 clusters of very unequal size count as few: 2.6 degrees of freedom, a verdict needs 4'
+    """
+    if clusters < LEAST_CLUSTERS:
+        return f"{clusters} clusters: a verdict needs at least {LEAST_CLUSTERS}"
+    if df < LEAST_DF:
+        unequal = f"{clusters} clusters of very unequal size count as few"
+        return f"{unequal}: {df:.2g} degrees of freedom, a verdict needs {LEAST_DF:g}"
+    return None
+
+
 def clustered_se(
     values: Iterable[object],
     clusters: Iterable[object],
@@ -134,6 +256,8 @@ def clustered_se(
         raise ValueError(f"kind: must be CR0, CR1, CR2 or CR3, got {kind!r}")
     if second is not None:
         return _two_way(values, clusters, second, level=check_level(level))
+    if kind == "CR2":
+        return replace(clustered_mean(values, clusters, level=level), method=kind)
     groups = group(values, clusters)
     n = len(groups.labels)
     bare = _bare_mean(groups, level=check_level(level), method=kind)
@@ -141,22 +265,13 @@ def clustered_se(
         return bare
     scores = _cluster_scores(groups, bare.value)
     shares = groups.counts / groups.values.size
-    df = float(n - 1)
     if kind == "CR1":
         scores = scores * math.sqrt(n / (n - 1))
     elif kind == "CR3":
         scores = scores / (1 - shares)
-    elif kind == "CR2":
-        scores = scores / np.sqrt(1 - shares)
-        # Satterthwaite: tr(B)² / ‖B‖² with B = (diag m − m mᵀ/n) ∘ a aᵀ, a = (1 − m/n)^−½, without the matrix
-        m, total = groups.counts.astype(float), groups.values.size
-        diagonal = m / (1 - m / total)
-        outer = m**2 / (1 - m / total) / total
-        norm = np.sum(diagonal**2 - 2 * diagonal * outer) + np.sum(outer) ** 2
-        df = float(np.sum(diagonal - outer) ** 2 / norm)
     se = float(np.sqrt(np.sum(scores**2))) / groups.values.size
     reason = "one cluster holds more than half of the values" if shares.max() > 0.5 else None
-    return bare.with_error(se, df, reason)
+    return bare.with_error(se, n - 1, reason)
 
 
 def _bare_mean(groups: Groups, *, level: float, method: str) -> Interval:

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
-from karat.stats._groups import Floats, check_level, columns, t_quantile, t_two_sided, z_quantile
+from karat.stats._groups import Codes, Floats, check_level, columns, group, t_two_sided
 from karat.stats.differences import cliffs_delta
-from karat.stats.intervals import sample_sd
+from karat.stats.intervals import clustered_mean, sample_sd
 from karat.stats.results import Interval, PairedDifference
-from karat.stats.shares import wilson_bounds
+from karat.stats.shares import effective_n, wilson_bounds
 
 __all__ = ["ClusteredRatio", "Sums", "ratio_difference", "ratio_gap", "ratio_interval"]
 
@@ -95,10 +95,21 @@ class Sums:
 
         w (y − R m) / Σ w m, divided by the other clusters' share of all values.
         """
+        others = 1 - self.shares
+        scores = self.scores()
+        return np.divide(scores, others, out=np.zeros_like(scores), where=others > 0)
+
+    @property
+    def shares(self) -> Floats:
+        """Each cluster's share of all values."""
+        shares: Floats = self.weights * self.counts / self.size
+        return shares
+
+    def scores(self) -> Floats:
+        """The linearised rate less itself: w (y − R m) / Σ w m."""
         raw: Floats = self.weights * (self.totals - self.ratio * self.counts)
         raw[np.abs(raw) <= _NOISE * self.weights * self.counts * (1 + abs(self.ratio))] = 0.0
-        others = 1 - self.weights * self.counts / self.size
-        return np.divide(raw, others * self.size, out=np.zeros_like(raw), where=others > 0)
+        return raw / self.size
 
 
 def _jackknife(pulls: Floats) -> float:
@@ -107,14 +118,31 @@ def _jackknife(pulls: Floats) -> float:
     return math.sqrt((n - 1) / n * float(np.sum(pulls**2)))
 
 
-def ratio_interval(sums: Sums, *, share: bool, level: float = 0.95) -> ClusteredRatio:
+def _by_source(value: float, scores: Floats, shares: Floats, sources: Codes, *, level: float) -> Interval:
+    """The interval of a linearised rate, or of a difference of rates, over sources: CR2."""
+    return clustered_mean(value + scores / shares, sources, weights=shares, level=level)
+
+
+def _sources(labels: Iterable[object] | None, there: npt.NDArray[np.bool_]) -> Codes | None:
+    """The source of each cluster with a value; None if they are independent: each has its own source, or none."""
+    if labels is None:
+        return None
+    codes = group(np.zeros(there.size), labels).codes[there]
+    return None if np.unique(codes).size == codes.size else codes
+
+
+def ratio_interval(
+    sums: Sums, *, share: bool, sources: Iterable[object] | None = None, level: float = 0.95
+) -> ClusteredRatio:
     """The rate Σ w y / Σ w m over clusters, with an interval that allows for correlation within them.
 
     The error is the linearised ratio's, √((G−1)/G Σ e²) with e = w (y − R m) / (Σ w m − w m), the
     jackknife over clusters, with t of G − 1 degrees of freedom;
     without weights that is the mean of all values with √((G−1)/G) CR3, and with one value per cluster
     Student's. `share`: all values are 0 or 1; the interval is then Wilson's at the effective n of
-    that error, so it stays inside [0, 1] and is not a point at 0 or 1. One cluster: no interval.
+    that error, so it stays inside [0, 1] and is not a point at 0 or 1. One cluster: no interval. `sources`: the
+    document or other origin of each cluster, if conversations of one document are not independent; error and
+    degrees of freedom are then those of `clustered_mean` over sources, and `n` counts sources.
 
     >>> found = ratio_interval(Sums.of([1, 2, 0, 2], [2, 3, 2, 3]), share=True)
     >>> found.interval.value, round(found.interval.se, 4), found.interval.n, round(found.design_effect, 2)
@@ -124,48 +152,36 @@ def ratio_interval(sums: Sums, *, share: bool, level: float = 0.95) -> Clustered
     28:169; Kish (1965), Survey Sampling, section 8.2; Korn and Graubard (1998), Survey Methodology 24:193.
     """
     check_level(level)
-    kept = sums.only(sums.there)
+    kept, sources_of = sums.only(sums.there), _sources(sources, sums.there)
+    over = _over_clusters(kept, level) if sources_of is None else _over_sources(kept, sources_of, level)
     method = "wilson at effective n, clustered ratio" if share else "t, clustered ratio"
-    clusters, observations = kept.counts.size, int(kept.counts.sum())
-    value, reason = kept.ratio, None
-    if clusters < 2:
-        reason = "one cluster: its spread cannot be known" if clusters else "no values"
-        bare = Interval(value=value, level=level, n=clusters, method=method, observations=observations, reason=reason)
-        return ClusteredRatio(interval=bare, naive_se=_naive_se(kept), design_effect=math.nan)
-    se = _jackknife(kept.pulls())
-    low, high = _bounds(value, se, clusters, observations, share=share, level=level)
     naive = _naive_se(kept)
-    if se == 0:
-        reason = f"all {clusters} clusters have the same rate"
-    elif float((kept.weights * kept.counts).max()) / kept.size > 0.5:
-        reason = "one cluster holds more than half of the values"
-    interval = Interval(
-        value=value,
-        se=se,
-        low=low,
-        high=high,
-        level=level,
-        n=clusters,
-        method=method,
-        df=clusters - 1,
-        observations=observations,
-        reason=reason,
-    )
-    effect = (se / naive) ** 2 if se > 0 and naive > 0 else math.nan
+    if math.isnan(over.se):
+        return ClusteredRatio(interval=replace(over, method=method), naive_se=naive, design_effect=math.nan)
+    low, high = over.low, over.high
+    if share:
+        low, high = wilson_bounds(min(1.0, max(0.0, over.value)), effective_n(over, 0.5 + level / 2), level)
+    interval = replace(over, method=method, low=low, high=high)
+    effect = (over.se / naive) ** 2 if over.se > 0 and naive > 0 else math.nan
     return ClusteredRatio(interval=interval, naive_se=naive, design_effect=effect)
 
 
-def _bounds(
-    value: float, se: float, clusters: int, observations: int, *, share: bool, level: float
-) -> tuple[float, float]:
-    z, t = z_quantile(0.5 + level / 2), t_quantile(0.5 + level / 2, clusters - 1)
-    if not share:
-        return value - t * se, value + t * se
-    effective = float(clusters)
-    if se > 0:
-        independent = value * (1 - value) / se**2 * (z / t) ** 2
-        effective = min(max(independent, clusters / 2), float(observations))
-    return wilson_bounds(min(1.0, max(0.0, value)), effective, level)
+def _over_clusters(kept: Sums, level: float) -> Interval:
+    clusters = kept.counts.size
+    bare = Interval(value=kept.ratio, level=level, n=clusters, method="t", observations=int(kept.counts.sum()))
+    if clusters < 2:
+        return replace(bare, reason="one cluster: its spread cannot be known" if clusters else "no values")
+    se, reason = _jackknife(kept.pulls()), None
+    if se == 0:
+        reason = f"all {clusters} clusters have the same rate"
+    elif float(kept.shares.max()) > 0.5:
+        reason = "one cluster holds more than half of the values"
+    return bare.with_error(se, clusters - 1, reason)
+
+
+def _over_sources(kept: Sums, sources: Codes, level: float) -> Interval:
+    over = _by_source(kept.ratio, kept.scores(), kept.shares, sources, level=level)
+    return replace(over, value=kept.ratio, observations=int(kept.counts.sum()))
 
 
 def _naive_se(sums: Sums) -> float:
@@ -178,12 +194,14 @@ def _naive_se(sums: Sums) -> float:
     return math.sqrt(n / (n - 1) * float((sums.weights**2 * np.maximum(squares, 0.0)).sum())) / sums.size
 
 
-def ratio_difference(a: Sums, b: Sums, *, level: float = 0.95) -> PairedDifference:
+def ratio_difference(
+    a: Sums, b: Sums, *, sources: Iterable[object] | None = None, level: float = 0.95
+) -> PairedDifference:
     """How much higher b's rate is than a's, paired by cluster: the i-th clusters of both are the same conversation.
 
     Over the clusters with values under both; the result reports how many were lost. The error is that of the
     differences of the linearised scores, with t of G − 1 degrees of freedom. With one
-    value per cluster, this is the paired t-test.
+    value per cluster, this is the paired t-test. `sources` as for `ratio_interval`.
 
     >>> one, two = Sums.of([1, 2, 0, 2], [2, 3, 2, 3]), Sums.of([2, 2, 1, 3], [2, 3, 2, 3])
     >>> found = ratio_difference(one, two)
@@ -198,30 +216,32 @@ def ratio_difference(a: Sums, b: Sums, *, level: float = 0.95) -> PairedDifferen
     there_a, there_b = a.there, b.there
     first, second = a.only(there_a & there_b), b.only(there_a & there_b)
     n = first.counts.size
-    pulls = second.pulls() - first.pulls() if n > 1 else np.empty(0)
-    # Sums that differ by rounding alone would give a tiny error and a huge t.
-    pulls[np.abs(pulls) <= _NOISE / max(n, 1)] = 0.0
     value = second.ratio - first.ratio
     value = 0.0 if abs(value) <= _NOISE else value
-    se = _jackknife(pulls) if n > 1 else math.nan
-    statistic, p, reason = _t_test(value, se, n)
-    reach = t_quantile(0.5 + level / 2, n - 1) * se if n > 1 else math.nan
+    bare = Interval(value=value, level=level, n=n, method="paired t on clustered ratios", observations=n)
+    sources_of = _sources(sources, there_a & there_b)
+    if sources_of is not None:
+        scores, shares = _moved(second.scores() - first.scores()), (first.shares + second.shares) / 2
+        bare = replace(_by_source(value, scores, shares, sources_of, level=level), value=value)
+    elif n > 1:
+        bare = bare.with_error(_jackknife(_moved(second.pulls() - first.pulls())), n - 1)
+    statistic, p, reason = _t_test(bare)
     x, y = (part.totals / part.counts for part in (first, second))
     change = np.where(np.abs(y - x) <= _NOISE, 0.0, y - x)
     return PairedDifference(
         value=value,
-        se=se,
-        low=value - reach,
-        high=value + reach,
+        se=bare.se,
+        low=bare.low,
+        high=bare.high,
         level=level,
         n=n,
         method="paired t on clustered ratios",
         statistic=statistic,
-        df=n - 1 if n > 1 else math.nan,
+        df=bare.df,
         p=p,
         mean_a=first.ratio,
         mean_b=second.ratio,
-        d_z=value / (se * math.sqrt(n)) if n > 1 and se > 0 else math.nan,
+        d_z=value / (bare.se * math.sqrt(n)) if bare.se > 0 else math.nan,
         cliffs_delta=cliffs_delta(x, y),
         correlation=_correlation(first.pulls(), second.pulls()) if n > 1 else math.nan,
         better=int(np.count_nonzero(change > 0)),
@@ -229,14 +249,29 @@ def ratio_difference(a: Sums, b: Sums, *, level: float = 0.95) -> PairedDifferen
         equal=int(np.count_nonzero(change == 0)),
         lost_a=int(np.count_nonzero(~there_a & there_b)),
         lost_b=int(np.count_nonzero(there_a & ~there_b)),
+        clusters=None if sources_of is None else bare.n,
+        design_effect=bare.design_effect,
         reason=reason,
     )
 
 
-def ratio_gap(a: Sums, b: Sums, *, level: float = 0.95) -> Interval:
+def _moved(changes: Floats) -> Floats:
+    """The changes, without those of rounding alone, which would give a tiny error and a huge t."""
+    return np.where(np.abs(changes) <= _NOISE / max(changes.size, 1), 0.0, changes)
+
+
+def ratio_gap(
+    a: Sums,
+    b: Sums,
+    *,
+    sources_a: Iterable[object] | None = None,
+    sources_b: Iterable[object] | None = None,
+    level: float = 0.95,
+) -> Interval:
     """How much higher b's rate is than a's, for different clusters: their variances add up.
 
-    Student's t with Welch's degrees of freedom. Fewer than two clusters on a side: no interval.
+    Student's t with Welch's degrees of freedom. `sources` as for `ratio_interval`. Fewer than two
+    clusters on a side: no interval.
 
     >>> found = ratio_gap(Sums.of([1, 2, 0, 2], [2, 3, 2, 3]), Sums.of([2, 2, 1], [2, 2, 2]))
     >>> round(found.value, 3), round(found.se, 3), found.n
@@ -244,7 +279,10 @@ def ratio_gap(a: Sums, b: Sums, *, level: float = 0.95) -> Interval:
 
     Welch (1947), Biometrika 34:28.
     """
-    first, second = (ratio_interval(side, share=False, level=level).interval for side in (a, b))
+    first, second = (
+        ratio_interval(side, share=False, sources=sources, level=level).interval
+        for side, sources in ((a, sources_a), (b, sources_b))
+    )
     value, variance = second.value - first.value, first.se**2 + second.se**2
     method, n, observations = "t of two clustered ratios", first.n + second.n, first.observations + second.observations
     if math.isnan(variance):
@@ -256,15 +294,15 @@ def ratio_gap(a: Sums, b: Sums, *, level: float = 0.95) -> Interval:
     return bare.with_error(math.sqrt(variance), df)
 
 
-def _t_test(value: float, se: float, n: int) -> tuple[float, float, str | None]:
-    if n < 2:
-        return math.nan, math.nan, "one cluster: its spread cannot be known" if n else "no cluster has values in both"
-    if se > 0:
-        return value / se, t_two_sided(value / se, n - 1), None
-    if value == 0:
-        return math.nan, 1.0, f"all {n} clusters have the same rate on both sides"
-    p = max(2.0 ** (1 - n), math.ulp(0.0))
-    return math.copysign(math.inf, value), p, f"all {n} differences are equal: p by sign flips"
+def _t_test(d: Interval) -> tuple[float, float, str | None]:
+    if math.isnan(d.se):
+        return math.nan, math.nan, "one cluster: its spread cannot be known" if d.n else "no cluster has values in both"
+    if d.se > 0:
+        return d.value / d.se, t_two_sided(d.value / d.se, d.df), None
+    if d.value == 0:
+        return math.nan, 1.0, f"all {d.n} clusters have the same rate on both sides"
+    p = max(2.0 ** (1 - d.n), math.ulp(0.0))
+    return math.copysign(math.inf, d.value), p, f"all {d.n} differences are equal: p by sign flips"
 
 
 def _correlation(a: Floats, b: Floats) -> float:

@@ -34,6 +34,7 @@ class Interval:
     method: str
     df: float = NAN  # of the t distribution that the interval used
     observations: int = 0  # values used
+    design_effect: float = NAN  # variance, relative to that of independent values; NaN: no clusters
     reason: str | None = None  # why a number is NaN, or a note for the reader
 
     def with_error(self, se: float, df: float, reason: str | None = None) -> Interval:
@@ -82,6 +83,8 @@ class PairedDifference:
     lost_b: int = 0
     missing_a: int = 0  # NaN values under a
     missing_b: int = 0
+    clusters: int | None = None  # sources of the questions; None: the questions are independent
+    design_effect: float = NAN  # variance, relative to that of independent questions
     warnings: tuple[str, ...] = ()
     reason: str | None = None
 

@@ -10,8 +10,19 @@ from typing import Literal
 import numpy as np
 
 from karat.stats import special
-from karat.stats._groups import Counts, Floats, check_level, counts_of, group, plain, t_quantile, whole, z_quantile
-from karat.stats.intervals import t_interval
+from karat.stats._groups import (
+    Counts,
+    Floats,
+    check_level,
+    counts_of,
+    group,
+    labels_of,
+    plain,
+    t_quantile,
+    whole,
+    z_quantile,
+)
+from karat.stats.intervals import clustered_mean, t_interval
 from karat.stats.results import HypothesisTest, Interval
 
 __all__ = ["binomial_test", "newcombe", "newcombe_paired", "proportion_interval", "share_interval", "share_of_means"]
@@ -144,6 +155,7 @@ def share_interval(
     values: Iterable[object],
     clusters: Iterable[object] | None = None,
     *,
+    sources: Iterable[object] | None = None,
     method: ShareMethod = "wilson",
     level: float = 0.95,
 ) -> Interval:
@@ -153,7 +165,9 @@ def share_interval(
     independent answers that would give the error seen between questions, reduced by
     (z/t)² for its few degrees of freedom, and kept between half the questions and all
     answers; if questions do not differ, each counts once. So the width never collapses
-    at 0 or 1. `method` as for `proportion_interval`. A NaN makes everything NaN; a value other than 0
+    at 0 or 1. `method` as for `proportion_interval`. `sources`: the document or other origin of each value; the
+    error is then that between sources, as in `clustered_mean`, and sources take the place of questions. A NaN makes
+    everything NaN; a value other than 0
     and 1 raises ValueError.
 
     >>> found = share_interval([1, 1, 1, 0, 1, 1, 0, 0], ["a", "a", "b", "b", "c", "c", "d", "d"])
@@ -168,27 +182,44 @@ def share_interval(
     if wrong.size:
         raise ValueError(f"values: must be 0 or 1, got {wrong[0]:g}")
     size, missing = groups.values.size, groups.missing
-    return share_of_means(groups.means, observations=size, missing=missing, level=level, method=method)
+    origins = None if sources is None else labels_of(groups, sources)
+    means = groups.means
+    return share_of_means(means, origins, observations=size, missing=missing, level=level, method=method)
 
 
 def share_of_means(
-    means: Floats, *, observations: int, missing: int = 0, level: float = 0.95, method: ShareMethod = "wilson"
+    means: Floats,
+    clusters: Iterable[object] | None = None,
+    *,
+    observations: int,
+    missing: int = 0,
+    level: float = 0.95,
+    method: ShareMethod = "wilson",
 ) -> Interval:
-    """As `share_interval`, from the share of each question and the total number of answers."""
-    over = t_interval(means, level=check_level(level), observations=observations, missing=missing)
+    """As `share_interval`, from the share of each question, its source, and the total number of answers."""
+    if missing or clusters is None:
+        over = t_interval(means, level=check_level(level), observations=observations, missing=missing)
+    else:
+        over = replace(clustered_mean(means, clusters, level=level), observations=observations)
     named = f"{method} at effective n"
     if math.isnan(over.value):
         return replace(over, method=named)
     share = min(1.0, max(0.0, over.value))
-    low, high = _SHARE[method](share, _effective_n(over), level)
+    if over.n == 1 and means.size > 1:
+        return replace(over, value=share, method=named)
+    low, high = _SHARE[method](share, effective_n(over, 0.5 + level / 2), level)
     note = "one question: its answers are taken as one" if over.n == 1 else None
     return replace(over, value=share, low=low, high=high, method=named, reason=note)
 
 
-def _effective_n(over: Interval) -> float:
+def effective_n(over: Interval, quantile: float) -> float:
+    """The number of independent answers with this error of a share, less what its degrees of freedom cost.
+
+    `quantile`: of the interval's end, 0.975 for 95 % on both sides.
+    """
     if over.n < 2 or not over.se > _NOISE:
         return float(over.n)
-    shrink = z_quantile(0.5 + over.level / 2) / t_quantile(0.5 + over.level / 2, over.df)
+    shrink = z_quantile(quantile) / t_quantile(quantile, over.df)
     independent = over.value * (1 - over.value) / over.se**2 * shrink**2
     return min(max(independent, over.n / 2), float(over.observations))
 

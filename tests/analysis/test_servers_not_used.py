@@ -202,3 +202,11 @@ def test_an_interval_without_width_carries_its_mark_wherever_it_is_written(tmp_p
     text = str(compare(folder, folder, condition_a="baseline", condition_b="with-docs"))
     assert "0.00 [0.00, 0.00]*, 6 questions" in text
     assert "*: every question scored the same; the interval cannot be estimated." in text
+
+
+def test_failed_calls_are_results_where_the_calls_are_measured(tmp_path, journals):
+    reply = called("Invalid arguments: 'query' is required")
+    measured = run(tmp_path / "measured", journals, reply, reports_tool_calls=True, measures_calls=True)
+    summary = summarize(measured)
+    assert (summary.server_problems, summary.warnings, summary.failures) == ((), (), ())
+    assert summarize(run(tmp_path / "used", journals, reply, reports_tool_calls=True)).server_problems != ()

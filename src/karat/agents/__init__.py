@@ -102,7 +102,8 @@ class TrialAgent(Protocol):
     samples. `changes`: sentences that are shown at the end of the run. `unread`: keys of its replies that karat does
     not know, named at the end of the run. `bounds_replies`: it refuses replies longer
     than its own limit. `reports_tool_calls`: its replies name every tool call, those of MCP servers with the
-    server; without it, no reported call means it is not known whether any was made. `aclose()`, awaited at the
+    server; without it, no reported call means it is not known whether any was made. `measures_calls`: its calls are
+    what is measured, so a failed one is a result and no fault of the measurement. `aclose()`, awaited at the
     end of the run.
     """
 
@@ -155,6 +156,7 @@ class _Adapter:
         self.bounds_replies = bool(getattr(agent, "bounds_replies", False))
         self.enters_workspace = bool(getattr(agent, "enters_workspace", False))
         self.reports_tool_calls = bool(getattr(agent, "reports_tool_calls", False))
+        self.measures_calls = bool(getattr(agent, "measures_calls", False))
         self.shown: str = getattr(agent, "shown", type(agent).__name__)
         self.changes: Sequence[str] = getattr(agent, "changes", ())
         self.unread: Collection[str] = getattr(agent, "unread", ())

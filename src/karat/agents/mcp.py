@@ -37,6 +37,7 @@ class Mcp:
     columns = ("server", "tool", "arguments", "resource", "prompt")
     offline = True
     reports_tool_calls = True
+    measures_calls = True
     takes = frozenset({"mcp_servers"})
 
     def __init__(self, options: Options, setting: AgentSetting) -> None:

@@ -126,8 +126,10 @@ def _with_repeats(summary: Summary) -> Summary:
 def _with_problems(run: RunFolder, summary: Summary) -> Summary:
     """The summary, headed by the conditions whose MCP servers were not used: it says nothing about their effect."""
     unknown = {use.condition for use in summary.contexts if use.kind == "server" and use.used is None}
-    problems = server_problems(summary.accounts, run.widened_info().condition_servers, unknown)
-    summary = structs.replace(summary, warnings=(*use_warnings(summary.contexts, problems), *summary.warnings))
+    info = run.widened_info()
+    problems = server_problems(summary.accounts, info.condition_servers, unknown, measures_calls=info.measures_calls)
+    offered = [use for use in summary.contexts if not (info.measures_calls and use.only_failed)]
+    summary = structs.replace(summary, warnings=(*use_warnings(offered, problems), *summary.warnings))
     if not problems:
         return summary
     names, words = {problem.condition for problem in problems}, server_warnings(problems)

@@ -40,7 +40,8 @@ def failure_kinds(index: RunIndex, outcome: Outcome) -> tuple[FailureKind, ...]:
         cls, stage, kind = JUDGE_GAP.cls, JUDGE_GAP.stage, JUDGE_GAP.kind
         message = _GAP_IN_FILES if index.run.info.imported else _GAP
         groups.append(FailureKind(cls=cls, stage=stage, kind=kind, trials=gap, attempts=0, example=message))
-    return (*sorted(groups, key=_rank), *call_failures(index))
+    failed_calls = [] if index.run.info.measures_calls else call_failures(index)
+    return (*sorted(groups, key=_rank), *failed_calls)
 
 
 def _rank(kind: FailureKind) -> tuple[int, int, str, str, str, str]:

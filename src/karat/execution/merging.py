@@ -233,6 +233,7 @@ def _info(runs: Sequence[RunFolder], name: str, plan: PlanInfo, merged: Merged) 
         merged=merged,
         plan=plan,
         reports_tool_calls=all(info.reports_tool_calls for info in infos),
+        measures_calls=all(info.measures_calls for info in infos),
         studies=tuple({copy.study: copy for run in runs for copy in run.studies()}.values()),
         host=", ".join(dict.fromkeys(info.host for info in infos)),
     )

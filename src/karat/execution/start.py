@@ -274,9 +274,12 @@ class _Part:
             self.experiment, self.dataset, self.selected, self.scorers, servers=servers,
             source=self._source_of_answers(agents), studies=tuple(copy for copy, _ in copies),
         )  # fmt: skip
-        reported = all(getattr(agent, "reports_tool_calls", False) for agent in agents.values())
-        versions = info.versions | _versions(agents)
-        info = msgspec.structs.replace(info, reports_tool_calls=reported, versions=versions)
+        info = msgspec.structs.replace(
+            info,
+            reports_tool_calls=all(getattr(agent, "reports_tool_calls", False) for agent in agents.values()),
+            measures_calls=all(getattr(agent, "measures_calls", False) for agent in agents.values()),
+            versions=info.versions | _versions(agents),
+        )
         self.folder = create_run(
             results, info, experiment=self.experiment.masked_text, samples=_in_file_order(self.selected.samples),
             redact=self.redact,

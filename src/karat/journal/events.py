@@ -244,6 +244,7 @@ class RunInfo(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     condition_servers: dict[str, tuple[str, ...]] = {}
     condition_offers: dict[str, tuple[Offered, ...]] = {}  # skills and plug-ins
     reports_tool_calls: bool = False  # whether the agent claims to report every tool call; False: not known
+    measures_calls: bool = False  # whether the tool calls are what is measured, so that a failed one is a result
     versions: dict[str, str] = {}  # karat, python, and the SDKs in use
     rehearsed: bool = False  # whether scripts on this machine acted as its models: no number means anything
     host: str = ""

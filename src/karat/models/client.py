@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import json
 import os
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
@@ -182,7 +184,9 @@ class _Pool:
         self._loop = loop
         limits = httpx2.Limits(max_connections=None, max_keepalive_connections=256)
         timeout = httpx2.Timeout(_READ_SECONDS, connect=_CONNECT_SECONDS)
-        self.client = httpx2.AsyncClient(limits=limits, timeout=timeout, follow_redirects=True)
+        self.client = httpx2.AsyncClient(
+            limits=limits, timeout=timeout, follow_redirects=True, event_hooks={"response": [_restate_error]}
+        )
 
     def forget(self) -> None:
         if self._loop is not None:
@@ -200,6 +204,30 @@ def _pool() -> _Pool:
     if loop not in _POOLS:
         _POOLS[loop] = _Pool(loop)
     return _POOLS[loop]
+
+
+async def _restate_error(response: httpx2.Response) -> None:
+    """Gives a response of status 200 whose body is an error the status of that error, as routers send them."""
+    if response.status_code != 200 or "json" not in response.headers.get("content-type", ""):
+        return
+    body = await response.aread()
+    if not _ERROR.search(body):
+        return
+    with suppress(ValueError):
+        reported = json.loads(body)
+        if isinstance(reported, dict) and not any(reported.get(key) for key in _ANSWER_KEYS):
+            response.status_code = _stated_status(reported.get("error"))
+
+
+_ERROR = re.compile(rb'"error"\s*:\s*["{]')
+_ANSWER_KEYS = ("choices", "output", "content", "candidates")
+
+
+def _stated_status(error: object) -> int:
+    code = error.get("code") if isinstance(error, dict) else None
+    if isinstance(code, int) and 400 <= code <= 599:
+        return code
+    return 502
 
 
 def _beside(place: str, key: str) -> str:

@@ -100,7 +100,9 @@ def _from_pydantic_ai(error: BaseException) -> TrialFault | None:
         return None
     from pydantic_ai import exceptions as raised
 
-    words, wait = _words(error), getattr(error, "retry_after", None)
+    words, wait = _provider_message(error) or _words(error), getattr(error, "retry_after", None)
+    if isinstance(error, raised.ContentFilterError) or _provider_error(error).get("code") in _FILTER_CODES:
+        return AgentFault("content_filter", words)
     match error:
         case raised.ModelRateLimitError() | raised.ModelOverloadedError():
             return InfrastructureFault("rate_limit", words, retriable=True, retry_after=wait)
@@ -110,11 +112,27 @@ def _from_pydantic_ai(error: BaseException) -> TrialFault | None:
             return LimitReached("context_window", words)
         case raised.OutputTokenLimitExceeded() | raised.IncompleteToolCall():
             return LimitReached("max_tokens", words)
-        case raised.ContentFilterError():
-            return AgentFault("content_filter", words)
         case raised.ModelHTTPError():
             return from_status(error.status_code, words, wait=wait)
     return _without_status(error, words)
+
+
+_FILTER_CODES = ("content_filter", "content_policy_violation")
+
+
+def _provider_error(error: Any) -> Mapping[str, Any]:
+    """The object in the body of a refused request that says why; empty if there is none."""
+    body = getattr(error, "body", None)
+    inner = body.get("error", body) if isinstance(body, Mapping) else None
+    return inner if isinstance(inner, Mapping) else {}
+
+
+def _provider_message(error: Any) -> str | None:
+    """The status and the provider's own sentence; None without a sentence."""
+    message = _provider_error(error).get("message")
+    if not isinstance(message, str) or not message.strip():
+        return None
+    return f"HTTP {error.status_code}: {message.strip()[:_SHOWN]}"
 
 
 def _without_status(error: BaseException, words: str) -> TrialFault | None:

@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Protocol
 
-from pydantic_ai.exceptions import ModelAPIError
+from pydantic_ai.exceptions import ModelAPIError, UnexpectedModelBehavior
 from pydantic_ai.messages import ModelMessagesTypeAdapter
 from pydantic_ai.models import Model, ModelRequestParameters, StreamedResponse
 from pydantic_ai.models.wrapper import WrapperModel
@@ -60,7 +60,10 @@ class LimitedModel(WrapperModel):
     ) -> ModelResponse:
         """As the wrapped model's, once there is a slot."""
         async with self._slot(), self._admitted(messages, model_settings, model_request_parameters) as used:
-            response = await self.wrapped.request(messages, model_settings, model_request_parameters)
+            try:
+                response = await self.wrapped.request(messages, model_settings, model_request_parameters)
+            except LookupError as error:  # pydantic-ai takes the first choice of an empty list
+                raise UnexpectedModelBehavior("the provider's response holds no answer (no choices)") from error
             used(usage_of(response.usage))
         self._count(response.usage)
         return response

@@ -1,0 +1,89 @@
+"""Responses that hold an error, or nothing, as providers and routers send them."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+from pydantic_ai.messages import ModelRequest, UserPromptPart
+from pydantic_ai.models import ModelRequestParameters
+
+from karat.errors import AgentFault, InfrastructureFault, TrialFault
+from karat.models import close_model, open_model
+from karat.models.faults import fault_of
+
+
+@contextmanager
+def answering(status: int, body: object) -> Iterator[str]:
+    """The address of a server that answers every request so."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def log_message(self, *_: object) -> None: ...
+
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["content-length"]))
+            content = json.dumps(body).encode()
+            self.send_response(status)
+            self.send_header("content-type", "application/json")
+            self.send_header("content-length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}/v1"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def fault(status: int, body: object) -> TrialFault:
+    async def ask(address: str) -> TrialFault:
+        model = open_model("openai-chat:m", base_url=address, env={})
+        try:
+            with pytest.raises(Exception) as caught:  # noqa: PT011 -- any exception is read by `fault_of`
+                await model.request([ModelRequest(parts=[UserPromptPart(content="q")])], None, ModelRequestParameters())
+        finally:
+            await close_model(model)
+        return fault_of(caught.value)
+
+    with answering(status, body) as address:
+        return asyncio.run(ask(address))
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "kind", "cls", "message"),
+    [
+        pytest.param(
+            200, {"error": {"message": "Rate limited upstream", "code": 429}}, "rate_limit", InfrastructureFault,
+            "HTTP 429: Rate limited upstream", id="an error in a response of status 200",
+        ),
+        pytest.param(
+            200, {"user": "u", "error": {"message": "It broke"}}, "server_error", InfrastructureFault,
+            "HTTP 502: It broke", id="an error that states no status",
+        ),
+        pytest.param(
+            400, {"error": {"message": "The response was filtered.", "code": "content_filter"}}, "content_filter",
+            AgentFault, "HTTP 400: The response was filtered.", id="a filter",
+        ),
+        pytest.param(
+            400, {"error": {"message": "No such parameter.", "code": None}}, "refused", InfrastructureFault,
+            "HTTP 400: No such parameter.", id="a refusal",
+        ),
+        pytest.param(
+            200, {"id": "x", "object": "chat.completion", "created": 1, "model": "m", "choices": []}, "bad_response",
+            InfrastructureFault, "the provider's response holds no answer (no choices)", id="no choices",
+        ),
+    ],
+)  # fmt: skip
+def test_the_fault_is_the_provider_s_with_its_message_and_status(status, body, kind, cls, message):
+    found = fault(status, body)
+    assert (found.kind, type(found), found.message) == (kind, cls, message)

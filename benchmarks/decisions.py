@@ -19,6 +19,7 @@ from karat.analysis.estimates import differences as compared
 from karat.analysis.gate import gate
 from karat.analysis.grids import Grid
 from karat.analysis.stopping import StoppingRule
+from karat.analysis.units import units_of_grid
 from karat.analysis.thresholds import Bound, Threshold
 from karat.journal import Horizon
 from karat.records import Metric
@@ -416,14 +417,14 @@ def _winners(outcomes: list[Floats]) -> float:
     metric = msgspec.structs.replace(
         TEMPLATE.metrics[0], key="preference", low=0.0, high=1.0, kind="number", direction="higher"
     )
-    names = [f"c{number}" for number in range(outcomes[0].shape[1])]
-    none = np.empty(0), np.empty(0, dtype=np.int64)
-    return float(
-        np.mean([
-            any(pair.winner for pair in compared([Grid(metric, values, none, {})], names, level=0.95))
-            for values in outcomes
-        ])
-    )  # fmt: skip
+    return float(np.mean([any(pair.winner for pair in _differences(metric, values)) for values in outcomes]))
+
+
+def _differences(metric: MetricInfo, values: Floats) -> list[Difference]:
+    grid = Grid(metric, values, (np.empty(0), np.empty(0, dtype=np.int64)), {})
+    names = [f"c{number}" for number in range(values.shape[1])]
+    units = {name: units_of_grid(grid, column) for column, name in enumerate(names)}
+    return compared([grid], names, [units], level=0.95)
 
 
 Part = Callable[[np.random.Generator, int], Iterator[tuple[str, float, str]]]

@@ -115,12 +115,14 @@ def _with_repeats(summary: Summary) -> Summary:
     if not summary.differences:
         return summary
     from karat.analysis.planning import would_repeat
+    from karat.analysis.units import units_of
 
-    differences = tuple(
-        structs.replace(difference, again=would_repeat(difference, ((summary, difference.a), (summary, difference.b))))
-        for difference in summary.differences
-    )
-    return structs.replace(summary, differences=differences)
+    differences = []
+    for pair in summary.differences:
+        units = units_of(summary, pair.a, pair.metric), units_of(summary, pair.b, pair.metric)
+        again = would_repeat(pair, units, ((summary, pair.a), (summary, pair.b)))
+        differences.append(structs.replace(pair, again=again))
+    return structs.replace(summary, differences=tuple(differences))
 
 
 def _with_problems(run: RunFolder, summary: Summary) -> Summary:
@@ -277,10 +279,11 @@ def _figures(
 ) -> _Figures:
     import numpy as np
 
-    from karat.analysis.estimates import differences, results, sample_columns
+    from karat.analysis.estimates import differences, results
     from karat.analysis.grids import declared, grids
     from karat.analysis.lowest import lowest
     from karat.analysis.panels import judge_pairs
+    from karat.analysis.units import columns_of, units_of_grid
 
     conditions = tuple(index.conditions)
     conversations = declared(run, index)
@@ -290,14 +293,17 @@ def _figures(
     shape = (len(index.samples), len(conditions), index.repetitions)
     retried = np.frombuffer(index.retried, dtype=np.uint8).reshape(shape).astype(bool)
     first = conditions.index(asked.baseline)
-    apart = tuple(differences(all_grids, conditions, level=level, baseline=first, every=asked.every, stopping=stopping))
-    columns = tuple(column for grid in all_grids for column in sample_columns(grid, conditions))
+    units = [{name: units_of_grid(grid, column) for column, name in enumerate(conditions)} for grid in all_grids]
+    apart = tuple(
+        differences(all_grids, conditions, units, level=level, baseline=first, every=asked.every, stopping=stopping)
+    )
+    columns = tuple(column for sides in units for column in columns_of(sides, index.repetitions))
     return _Figures(
         grids=all_grids,
         results=tuple(
             result
-            for grid in all_grids
-            for result in results(grid, conditions, retried, level=level)
+            for grid, sides in zip(all_grids, units, strict=True)
+            for result in results(grid, sides, retried, level=level)
             if result.n_answers or grid.info.compared is not False  # the baseline has no position bias to measure
         ),
         differences=apart,

@@ -4,28 +4,36 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
 from msgspec import UNSET, structs
+from numpy.typing import NDArray
 
 from karat import formats
 from karat.analysis import summarize
 from karat.analysis.comparison import Comparison, Flip, Pairing, Side
-from karat.analysis.model import MetricInfo, SampleTable, ServerProblem, Summary
+from karat.analysis.estimates import difference
+from karat.analysis.model import Difference, MetricInfo, SampleTable, ServerProblem, Summary
 from karat.analysis.parts import kind_of
+from karat.analysis.planning import would_repeat
+from karat.analysis.units import Compared, shared, units_of
+from karat.analysis.units import difference as compared_units
 from karat.analysis.verdicts import NOT_TESTED, REHEARSED, main_finding, server_warnings, unmeasured
 from karat.errors import BadOption, did_you_mean
 from karat.index import plan_of
 from karat.journal import RunFolder
+from karat.stats import adjust
 
 if TYPE_CHECKING:
     from karat.records import AllowCode
-    from karat.stats import PairedDifference, Sums
 
 __all__ = ["compare"]
 
 FLIPS = 10  # questions listed, at most
 NOISE = 1e-12  # rounding errors: thirds do not subtract exactly
+
+Floats = NDArray[np.float64]
 
 
 def compare(  # noqa: PLR0913 -- two runs, a condition of each, and the options of `summarize`
@@ -68,7 +76,8 @@ def _compared(
 ) -> Comparison:
     metrics = _metrics(first, second)
     rows_a, rows_b, changed = _shared(first, second)
-    pairings = _pairings(first, second, pairs, metrics, (rows_a, rows_b), level=level)
+    contests = _contests(first, second, pairs, metrics, level=level)
+    pairings = _pairings(first, second, contests)
     unit = _unit(first)
     return Comparison(
         format=formats.OUTPUT_FORMAT,
@@ -84,7 +93,7 @@ def _compared(
         only_b=second.samples - len(rows_b) - changed,
         changed=changed,
         warnings=tuple(
-            _warnings(first, second, metrics, (changed, _weights(first, second, (rows_a, rows_b))[1]), pairings)
+            _warnings(first, second, metrics, (changed, any(contest.reweighted for contest in contests)), pairings)
         ),
     )
 
@@ -166,111 +175,52 @@ def _table(summary: Summary) -> SampleTable:
     return summary.table_of_samples
 
 
-def _means(summary: Summary, condition: str, metric: str, rows: Sequence[int]) -> list[float | None]:
-    columns = _table(summary).columns
-    column = next(column for column in columns if column.condition == condition and column.metric == metric)
-    return [column.mean[row] for row in rows]
+class _Contest(NamedTuple):
+    """One metric, a condition of each run."""
+
+    metric: MetricInfo
+    left: str
+    right: str
+    found: Compared
+    reweighted: bool  # the runs drew their samples with other weights
+    tested: bool
 
 
-def _decided(summary: Summary, condition: str, metric: str, rows: Sequence[int]) -> Any:
-    """Which of these questions were not asked because the comparison was decided."""
-    import numpy as np
-
-    columns = _table(summary).columns
-    column = next(column for column in columns if column.condition == condition and column.metric == metric)
-    decided = column.not_needed or [0] * len(column.mean)
-    return np.array([decided[row] > 0 and column.mean[row] is None for row in rows], dtype=bool)
-
-
-def _weights(a: Summary, b: Summary, rows: tuple[Sequence[int], Sequence[int]]) -> tuple[list[float], bool]:
-    """The weight of each shared question, the same on both sides, and whether the runs' own weights differed."""
-    import numpy as np
-
-    sides = []
-    for summary, of in zip((a, b), rows, strict=True):
-        weights = _table(summary).weights
-        sides.append(np.array([1.0 if weights is None else weights[row] for row in of], dtype=np.float64))
-    first, second = sides
-    like = bool(np.allclose(first * second.sum(), second * first.sum(), rtol=1e-9, atol=0.0))
-    return (first if like else np.ones(first.size)).tolist(), not like
-
-
-def _turn_sums(
-    summary: Summary, condition: str, metric: str, rows: Sequence[int], weights: Sequence[float]
-) -> Sums | None:
-    """The turns of each conversation; None if the run is over something else."""
-    import numpy as np
-
-    from karat.stats import Sums
-
-    table = _table(summary)
-    column = next(column for column in table.columns if column.condition == condition and column.metric == metric)
-    if column.turns is None or table.weights is None:
-        return None
-    counts = [column.turns[row] for row in rows]
-    means = np.array([column.mean[row] or 0.0 for row in rows], dtype=np.float64)
-    return Sums.of(means * counts, counts, weights=weights)
-
-
-def _sides(ours: Any, theirs: Any, sums: tuple[Sums, Sums] | None) -> tuple[float | None, float | None]:
-    """The two numbers whose difference is shown: means over questions, or rates over turns."""
-    import numpy as np
-
-    if sums is not None:
-        both = sums[0].there & sums[1].there
-        first, second = (part.only(both).ratio for part in sums) if both.any() else (None, None)
-        return first, second
-    both = ~np.isnan(ours) & ~np.isnan(theirs)
-    return (float(ours[both].mean()), float(theirs[both].mean())) if both.any() else (None, None)
-
-
-def _pairings(
-    a: Summary,
-    b: Summary,
-    pairs: Sequence[tuple[str, str]],
-    metrics: Sequence[MetricInfo],
-    rows: tuple[list[int], list[int]],
-    *,
-    level: float,
-) -> list[Pairing]:
-    import numpy as np
-
-    from karat.analysis.estimates import lost, paired
-    from karat.analysis.planning import would_repeat
-    from karat.stats import adjust, ratio_difference
-
-    ids = [_table(a).ids[row] for row in rows[0]]
-    weights, _ = _weights(a, b, rows)
-    work = []
+def _contests(
+    a: Summary, b: Summary, pairs: Sequence[tuple[str, str]], metrics: Sequence[MetricInfo], *, level: float
+) -> list[_Contest]:
+    contests = []
     for metric in metrics:
         for left, right in pairs:
-            x = np.array(_means(a, left, metric.key, rows[0]), dtype=np.float64)
-            y = np.array(_means(b, right, metric.key, rows[1]), dtype=np.float64)
-            first = _turn_sums(a, left, metric.key, rows[0], weights)
-            second = _turn_sums(b, right, metric.key, rows[1], weights)
-            sums = (first, second) if first is not None and second is not None else None
-            difference = ratio_difference(*sums, level=level) if sums else paired(x, y, level=level)
-            asked = ~(_decided(a, left, metric.key, rows[0]) | _decided(b, right, metric.key, rows[1]))
-            work.append((metric, left, right, (x, y, _sides(x, y, sums), lost(x[asked], y[asked])), difference))
-    tested = [_tested(a, metric) for metric, *_ in work]
-    adjusted = adjust([row[-1].p if test else math.nan for row, test in zip(work, tested, strict=True)]).tolist()
-    labels = _unlike(a, b, pairs)
-    pairings = [
-        _pairing(metric, labels[left, right], ids, sides, (difference, p))
-        for (metric, left, right, sides, difference), p in zip(work, adjusted, strict=True)
-    ]
-    pairings = [
-        structs.replace(
-            pair,
-            difference=structs.replace(
-                pair.difference, again=would_repeat(pair.difference, ((a, left), (b, right)), rows) if test else None
-            ),
-        )
-        for pair, (_, left, right, *_), test in zip(pairings, work, tested, strict=True)
-    ]
-    unused = {problem.condition for problem in _problems(a, b, pairs)}
-    pairings = [structs.replace(pairing, difference=unmeasured(pairing.difference, unused)) for pairing in pairings]
-    return [pairing if test else _untested(pairing) for pairing, test in zip(pairings, tested, strict=True)]
+            sides = shared([units_of(a, left, metric.key), units_of(b, right, metric.key)])
+            weights, reweighted = _weights(sides[0].weights, sides[1].weights)
+            ours, theirs = (structs.replace(side.with_weights(weights), metric=metric) for side in sides)
+            found = compared_units(ours, theirs, level=level)
+            contests.append(_Contest(metric, left, right, found, reweighted, _tested(a, metric)))
+    return contests
+
+
+def _weights(first: Floats, second: Floats) -> tuple[Floats, bool]:
+    """The weight of each shared question, the same on both sides, and whether the runs' own weights differed."""
+    like = bool(np.allclose(first * second.sum(), second * first.sum(), rtol=1e-9, atol=0.0))
+    return (first if like else np.ones(first.size)), not like
+
+
+def _pairings(a: Summary, b: Summary, contests: Sequence[_Contest]) -> list[Pairing]:
+    pairs = list(dict.fromkeys((contest.left, contest.right) for contest in contests))
+    labels, unused = _unlike(a, b, pairs), {problem.condition for problem in _problems(a, b, pairs)}
+    adjusted = adjust([contest.found.test.p if contest.tested else math.nan for contest in contests]).tolist()
+    pairings = []
+    for contest, p in zip(contests, adjusted, strict=True):
+        found, sides = contest.found, ((a, contest.left), (b, contest.right))
+        effect = difference(labels[contest.left, contest.right], found, p)
+        if contest.tested:
+            effect = structs.replace(effect, again=would_repeat(effect, (found.a, found.b), sides))
+        effect = unmeasured(effect, unused)
+        if not contest.tested:
+            effect = structs.replace(effect, verdict=NOT_TESTED)
+        pairings.append(_pairing(effect, found))
+    return pairings
 
 
 def _problems(a: Summary, b: Summary, pairs: Sequence[tuple[str, str]]) -> tuple[ServerProblem, ...]:
@@ -290,10 +240,6 @@ def _tested(summary: Summary, metric: MetricInfo) -> bool:
     return all(part.is_tested(metric) for part in summary.parts.values())
 
 
-def _untested(pairing: Pairing) -> Pairing:
-    return structs.replace(pairing, difference=structs.replace(pairing.difference, verdict=NOT_TESTED))
-
-
 def _unlike(a: Summary, b: Summary, pairs: Sequence[tuple[str, str]]) -> dict[tuple[str, str], tuple[str, str]]:
     """Labels that distinguish two conditions of the same name."""
     return {
@@ -302,43 +248,33 @@ def _unlike(a: Summary, b: Summary, pairs: Sequence[tuple[str, str]]) -> dict[tu
     }
 
 
-def _pairing(
-    metric: MetricInfo,
-    names: tuple[str, str],
-    ids: Sequence[str],
-    sides: tuple[Any, Any, tuple[float | None, float | None], tuple[int, int, int]],
-    tested: tuple[PairedDifference, float],
-) -> Pairing:
-    import numpy as np
-
-    from karat.analysis.estimates import difference
-
-    x, y, (mean_a, mean_b), gone = sides
-    both = ~np.isnan(x) & ~np.isnan(y)
-    change = np.where(both, y - x, 0.0)
-    gain = -change if metric.direction == "lower" else change
+def _pairing(effect: Difference, found: Compared) -> Pairing:
+    a, b = found.a, found.b
+    both = a.there & b.there
+    change = np.where(both, b.means - a.means, 0.0)
+    gain = -change if a.metric.direction == "lower" else change
+    mean_a, mean_b = (side.only(both).plain_mean if both.any() else None for side in (a, b))
     return Pairing(
-        difference=difference(metric, names, *tested, gone),
+        difference=effect,
         mean_a=mean_a,
         mean_b=mean_b,
         better=int((gain > NOISE).sum()),
         worse=int((gain < -NOISE).sum()),
         equal=int((both & (np.abs(gain) <= NOISE)).sum()),
-        flips=_flips(ids, x, y, change, gain),
+        flips=_flips(found, change, gain),
     )
 
 
-def _flips(ids: Sequence[str], x: Any, y: Any, change: Any, gain: Any) -> tuple[Flip, ...]:
+def _flips(found: Compared, change: Floats, gain: Floats) -> tuple[Flip, ...]:
     """The questions that moved most: first those in the direction of the mean, then those against it."""
-    import numpy as np
-
+    a, b = found.a, found.b
     forward = gain if gain.sum() >= 0 else -gain
     order = np.lexsort((np.arange(len(gain)), -np.abs(forward))).tolist()
     along = [row for row in order if forward[row] > NOISE]
     against = [row for row in order if forward[row] < -NOISE]
     n_against = min(len(against), max(FLIPS // 3, FLIPS - len(along)))
     return tuple(
-        Flip(sample=ids[row], a=float(x[row]), b=float(y[row]), difference=float(change[row]))
+        Flip(sample=a.keys[row][0], a=float(a.means[row]), b=float(b.means[row]), difference=float(change[row]))
         for row in [*along[: FLIPS - n_against], *against[:n_against]]
     )
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from itertools import combinations
 
 import numpy as np
@@ -21,38 +20,17 @@ from karat.analysis.model import (
     Quantity,
     Reliability,
     Result,
-    SampleColumn,
     Stopping,
 )
 from karat.analysis.stopping import adjusted_by, look_of
+from karat.analysis.units import Compared, Units, mean, question_means
+from karat.analysis.units import difference as compared
 from karat.analysis.verdicts import NOT_TESTED, verdict, winner
-from karat.stats import (
-    adjust,
-    between_sd,
-    mean_interval,
-    paired_difference,
-    pooled_sd,
-    proportion_interval,
-    ratio_difference,
-    ratio_interval,
-    share_interval,
-)
+from karat.stats import adjust, between_sd, pooled_sd, proportion_interval
 from karat.stats.ratios import Sums
 from karat.stats.results import Interval, PairedDifference
 
-__all__ = [
-    "difference",
-    "differences",
-    "estimated",
-    "known",
-    "lost",
-    "paired",
-    "question_means",
-    "results",
-    "sample_columns",
-    "subtracted",
-    "sums_of",
-]
+__all__ = ["difference", "differences", "estimated", "known", "results"]
 
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
@@ -63,12 +41,16 @@ def known(value: float) -> float | None:
     return float(value) if math.isfinite(value) else None
 
 
-def results(grid: Grid, conditions: Sequence[str], retried: Flags, *, level: float) -> list[Result]:
-    """One result per condition. `retried`: samples × conditions × repetitions."""
-    return [_result(grid, index, name, retried[:, index, :], level=level) for index, name in enumerate(conditions)]
+def results(grid: Grid, units: Mapping[str, Units], retried: Flags, *, level: float) -> list[Result]:
+    """One result per condition. `units`: by condition. `retried`: samples × conditions × repetitions."""
+    return [
+        _result(grid, index, (name, side), retried[:, index, :], level=level)
+        for index, (name, side) in enumerate(units.items())
+    ]
 
 
-def _result(grid: Grid, index: int, condition: str, retried: Flags, *, level: float) -> Result:
+def _result(grid: Grid, index: int, subject: tuple[str, Units], retried: Flags, *, level: float) -> Result:
+    condition, units = subject
     info, values = grid.info, grid.values[:, index, :]
     there = ~np.isnan(values)
     flat, questions = values[there], np.nonzero(there)[0]
@@ -76,16 +58,15 @@ def _result(grid: Grid, index: int, condition: str, retried: Flags, *, level: fl
     worst, best = (
         _bounds(info, values, there, spared) if grid.turns is None else _turn_bounds(info, grid.turns, index, there)
     )
-    mean = _mean(info, flat, questions, level) if grid.turns is None else _rate(info, grid.turns, index, level)
     return Result(
         condition=condition,
         metric=info.key,
-        mean=estimated(mean, info.low, info.high),
+        mean=estimated(mean(units, level=level), info.low, info.high),
         within_sd=_quantity(pooled_sd(flat, questions, level=level)),
         between_sd=_quantity(between_sd(flat, questions, level=level)),
         judge_sd=_judge_sd(grid, index),
         top_share=_top_share(info, flat),
-        distribution=_distribution(info, flat) if grid.turns is None else _turn_counts(info, grid.turns, index),
+        distribution=_distribution(info, flat) if units.sums is None else _turn_counts(info, units.sums),
         reliability=_reliability(info, *_asked(values, there, spared), level=level),
         n_questions=int(there.any(axis=1).sum()),
         n_answers=int(flat.size),
@@ -99,28 +80,8 @@ def _result(grid: Grid, index: int, condition: str, retried: Flags, *, level: fl
     )
 
 
-def _mean(info: MetricInfo, flat: Floats, questions: NDArray[np.int64], level: float) -> Interval:
-    if info.kind == "share" and flat.size and bool(np.isin(flat, (0.0, 1.0)).all()):
-        return share_interval(flat, questions, level=level)
-    return mean_interval(flat, questions, level=level)
-
-
-def sums_of(turns: TurnSums, index: int) -> Sums:
-    """The turns of each conversation under one condition, over its repetitions."""
-    totals, counts, squares = (part[:, index, :].sum(axis=1) for part in (turns.totals, turns.counts, turns.squares))
-    return Sums(totals=totals, counts=counts, squares=squares, weights=turns.weights)
-
-
-def _rate(info: MetricInfo, turns: TurnSums, index: int, level: float) -> Interval:
-    """Over all turns, clustered by conversation."""
-    sums = sums_of(turns, index)
-    share = info.kind == "share" and bool(np.array_equal(sums.totals, sums.squares))
-    return ratio_interval(sums, share=share, level=level).interval
-
-
-def _turn_counts(info: MetricInfo, turns: TurnSums, index: int) -> dict[str, int] | None:
+def _turn_counts(info: MetricInfo, sums: Sums) -> dict[str, int] | None:
     """Turns by value, for metrics that are 0 or 1 for each turn."""
-    sums = sums_of(turns, index)
     if info.kind != "share" or not np.array_equal(sums.totals, sums.squares):
         return None
     right = int(sums.totals.sum())
@@ -275,153 +236,53 @@ def _judge_mean(name: str, values: Floats) -> JudgeMean:
     return JudgeMean(judge=name, mean=mean, answers=int((~np.isnan(values)).sum()))
 
 
-def question_means(values: Floats) -> tuple[Floats, NDArray[np.int64]]:
-    """Mean of each row's numbers (NaN without any), and how many there are."""
-    there = ~np.isnan(values)
-    n = there.sum(axis=1)
-    sums = np.where(there, values, 0.0).sum(axis=1)
-    return np.divide(sums, n, out=np.full(len(n), np.nan), where=n > 0), n
-
-
-def sample_columns(grid: Grid, conditions: Sequence[str]) -> list[SampleColumn]:
-    """Mean, sd (n−1) and n of each question."""
-    columns = []
-    for index, condition in enumerate(conditions):
-        values = grid.values[:, index, :]
-        means, n = question_means(values)
-        squares = np.where(np.isnan(values), 0.0, (values - means[:, None]) ** 2).sum(axis=1)
-        sd = np.sqrt(np.divide(squares, n - 1, out=np.full(len(n), np.nan), where=n > 1))
-        turns: list[float] | None = None
-        if grid.turns is not None:
-            sums = sums_of(grid.turns, index)
-            turns = sums.counts.tolist()
-            means = np.divide(sums.totals, sums.counts, out=np.full(len(n), np.nan), where=sums.counts > 0)
-        column = SampleColumn(
-            condition=condition, metric=grid.info.key, mean=_listed(means), sd=_listed(sd), n=n.tolist(), turns=turns,
-            not_needed=None if grid.not_needed is None else grid.not_needed[:, index, :].sum(axis=1).tolist(),
-        )  # fmt: skip
-        columns.append(column)
-    return columns
-
-
-def _listed(values: Floats) -> list[float | None]:
-    """With None for NaN. Equal numbers share one object, as a scale has few: eight bytes each, not 32."""
-    different, places = np.unique(np.ascontiguousarray(values).view(np.int64), return_inverse=True)  # 0.0 is not -0.0
-    numbers = [None if math.isnan(value) else value for value in different.view(np.float64).tolist()]
-    listed: list[float | None] = np.array(numbers, dtype=object)[places].tolist()
-    return listed
-
-
 def differences(
-    grids: Sequence[Grid], conditions: Sequence[str], *, level: float, baseline: int = 0, every: bool = False,
-    stopping: Stopping | None = None,
+    grids: Sequence[Grid], conditions: Sequence[str], units: Sequence[Mapping[str, Units]], *, level: float,
+    baseline: int = 0, every: bool = False, stopping: Stopping | None = None,
 ) -> list[Difference]:  # fmt: skip
     """Comparisons of conditions on every metric; p-values adjusted (Holm) over all returned.
 
-    Each condition is compared with the one at `baseline`, and with the best on the metric; with `every`
-    every pair. `stopping`: the looks at comparisons that were examined before the end.
+    `units`: of each grid, by condition. Each condition is compared with the one at `baseline`, and with the best on
+    the metric; with `every` every pair. `stopping`: the looks at comparisons that were examined before the end.
     """
-    raw: list[tuple[Grid, int, int, PairedDifference, tuple[int, int, int]]] = []
-    for grid in grids:
+    raw: list[tuple[Grid, str, str, Compared]] = []
+    for grid, sides in zip(grids, units, strict=True):
         if grid.info.compared is False:
             continue
-        sides = [_side(grid, index) for index in range(len(conditions))]
-        for a, b in _pairs(grid, sides, baseline, every=every):
-            test, gone = _compared(sides[a], sides[b], level)
-            if grid.turns is None and grid.not_needed is not None:
-                first, second = (grid.not_needed[:, side, :].all(axis=1) for side in (a, b))
-                asked = ~(first | second)
-                gone = lost(*(question_means(grid.values[asked, side, :])[0] for side in (a, b)))
-            raw.append((grid, a, b, test, gone))
-    looks = [look_of(stopping, grid.info, conditions[a], conditions[b]) for grid, a, b, _, _ in raw]
+        for a, b in _pairs(sides, conditions[baseline], every=every):
+            raw.append((grid, a, b, compared(sides[a], sides[b], level=level)))
+    looks = [look_of(stopping, grid.info, a, b) for grid, a, b, _ in raw]
     tested = [
-        math.nan if not grid.stands else test.p if look is None else look.p
-        for (grid, _, _, test, _), look in zip(raw, looks, strict=True)
+        math.nan if not grid.stands else found.test.p if look is None else look.p
+        for (grid, _, _, found), look in zip(raw, looks, strict=True)
     ]
     adjusted = adjust(tested).tolist() if raw else []
-    compared = [
-        (grid, adjusted_by(look, difference(grid.info, (conditions[a], conditions[b]), test, p, gone), stopping))
-        for (grid, a, b, test, gone), p, look in zip(raw, adjusted, looks, strict=True)
+    shown = [
+        (grid, adjusted_by(look, difference((a, b), found, p), stopping))
+        for (grid, a, b, found), p, look in zip(raw, adjusted, looks, strict=True)
     ]
-    return [effect if grid.stands else structs.replace(effect, verdict=NOT_TESTED) for grid, effect in compared]
+    return [effect if grid.stands else structs.replace(effect, verdict=NOT_TESTED) for grid, effect in shown]
 
 
-def _pairs(grid: Grid, sides: Sequence[Floats | Sums], baseline: int, *, every: bool) -> list[tuple[int, int]]:
+def _pairs(sides: Mapping[str, Units], baseline: str, *, every: bool) -> list[tuple[str, str]]:
     """Which conditions are compared: the baseline is always first in a pair, otherwise the order is the file's."""
-    order = [baseline, *(index for index in range(len(sides)) if index != baseline)]
-    pairs = list(combinations(order, 2))
-    best = baseline if every else _best(grid, sides)
-    return [pair for pair in pairs if every or baseline in pair or best in pair]
+    order = [baseline, *(name for name in sides if name != baseline)]
+    best = baseline if every else _best(sides)
+    return [pair for pair in combinations(order, 2) if every or baseline in pair or best in pair]
 
 
-def _best(grid: Grid, sides: Sequence[Floats | Sums]) -> int | None:
+def _best(sides: Mapping[str, Units]) -> str | None:
     """The condition with the best mean (the first, if tied); None if no direction is better."""
-    means = [_mean_of(side) for side in sides]
-    known_means = [mean for mean in means if not math.isnan(mean)]
-    if grid.info.direction == "none" or not known_means:
+    means = {name: float(side.plain_mean) for name, side in sides.items() if side.there.any()}
+    direction = next(iter(sides.values())).metric.direction
+    if direction == "none" or not means:
         return None
-    return means.index(max(known_means) if grid.info.direction == "higher" else min(known_means))
+    return max(means, key=means.__getitem__) if direction == "higher" else min(means, key=means.__getitem__)
 
 
-def _mean_of(side: Floats | Sums) -> float:
-    if isinstance(side, Sums):
-        return float(side.ratio) if side.there.any() else math.nan
-    there = side[~np.isnan(side)]
-    return float(there.mean()) if there.size else math.nan
-
-
-def _side(grid: Grid, index: int) -> Floats | Sums:
-    return question_means(grid.values[:, index, :])[0] if grid.turns is None else sums_of(grid.turns, index)
-
-
-def _compared(a: Floats | Sums, b: Floats | Sums, level: float) -> tuple[PairedDifference, tuple[int, int, int]]:
-    if isinstance(a, Sums) and isinstance(b, Sums):
-        gone = int(np.count_nonzero(~a.there & b.there)), int(np.count_nonzero(a.there & ~b.there))
-        return ratio_difference(a, b, level=level), (*gone, int(np.count_nonzero(~a.there & ~b.there)))
-    assert not isinstance(a, Sums)
-    assert not isinstance(b, Sums)
-    return paired(a, b, level=level), lost(a, b)
-
-
-def paired(a: Floats, b: Floats, *, level: float) -> PairedDifference:
-    """B − a over the questions that have a mean under both."""
-    d, noise = _subtracted(a, b)
-    if not d.size:
-        return paired_difference(d, d, level=level)
-    test = paired_difference(np.zeros(d.size), d, level=level)
-    if test.value and abs(test.value) <= noise:
-        test = replace(test, value=0.0, d_z=0.0)
-    return test
-
-
-def subtracted(a: Floats, b: Floats) -> Floats:
-    """B − a for the questions that have a mean under both."""
-    return _subtracted(a, b)[0]
-
-
-def _subtracted(a: Floats, b: Floats) -> tuple[Floats, float]:
-    """B − a with rounding errors removed, and their size: thirds do not subtract exactly, so equal differences vary."""
-    both = ~np.isnan(a) & ~np.isnan(b)
-    d = b[both] - a[both]
-    if not d.size:
-        return d, 0.0
-    noise = float(1e-12 * max(np.abs(a[both]).max(), np.abs(b[both]).max()))
-    d[np.abs(d) <= noise] = 0.0
-    if np.ptp(d) <= noise:
-        d[:] = d[0]
-    return d, noise
-
-
-def lost(a: Floats, b: Floats) -> tuple[int, int, int]:
-    """Questions that have a mean only under b, only under a, under neither."""
-    no_a, no_b = np.isnan(a), np.isnan(b)
-    return int((no_a & ~no_b).sum()), int((~no_a & no_b).sum()), int((no_a & no_b).sum())
-
-
-def difference(
-    info: MetricInfo, names: tuple[str, str], test: PairedDifference, p: float, gone: tuple[int, int, int]
-) -> Difference:
+def difference(names: tuple[str, str], found: Compared, p: float) -> Difference:
     """One comparison, with the verdict its numbers allow. `p`: adjusted."""
+    info, test, gone = found.a.metric, found.test, found.lost
     value, p_adjusted = known(test.value), known(p)
     span = info.high - info.low if info.low is not None and info.high is not None else None
     return Difference(

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from karat.analysis.model import MetricInfo, Summary
 from karat.analysis.people import Corrected
 from karat.analysis.thresholds import Threshold, resolve
+from karat.analysis.units import Units, units_of
 from karat.analysis.verdicts import server_warnings
 from karat.errors import BadOption
 from karat.stats import OneSided, adjust, corrected_bounds, one_sided_bounds
@@ -20,6 +21,7 @@ from karat.stats import OneSided, adjust, corrected_bounds, one_sided_bounds
 __all__ = ["Check", "Gate", "gate"]
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 Verdict = Literal["passed", "failed", "undecided"]
 LEVEL = 0.95
 _Z95, _Z80 = 1.6449, 0.8416  # points of the normal distribution
@@ -189,36 +191,30 @@ class _Means(msgspec.Struct, frozen=True, kw_only=True):
 
     rows: Floats  # columns: over the existing answers, the least possible, the most possible; NaN: not known
     weights: Floats  # the weight of a question in the mean
-    missing: Floats  # planned trials without the number
-    digests: tuple[tuple[str, str], ...]  # id and content
+    missing: Ints  # planned trials without the number
+    digests: Sequence[tuple[str, str]]  # id and content
 
 
-def _means(summary: Summary, info: MetricInfo, condition: str) -> _Means:
-    table = summary.table_of_samples
-    assert table is not None  # a run with metrics has one
-    column = next(column for column in table.columns if (column.condition, column.metric) == (condition, info.key))
-    k = summary.repetitions - np.array(column.not_needed or [0] * len(table.ids), dtype=np.float64)
-    value, n = np.array(column.mean, dtype=np.float64), np.array(column.n, dtype=np.float64)
-    missing = k - n
+def _means(units: Units) -> _Means:
+    info, value, n = units.metric, units.means, units.answers.astype(np.float64)
+    k, missing = units.planned, units.missing
     ends = [np.nan if end is None else end for end in (info.low, info.high)]
     sums = [np.where(n > 0, value * n, 0.0)] * 2
     weights = np.ones(n.size)
-    if column.turns is not None and table.weights is not None:  # for conversations: over all turns
+    if units.sums is not None:  # for conversations: over all turns
         if info.low == 0:  # some rates count a failed trial as wrong; in the best case it is right
             sums[1] = np.minimum(np.where(n > 0, value * k, 0.0), n * ends[1])
-        turns = np.array(column.turns, dtype=np.float64)
-        lengths = np.divide(turns, n, out=np.full(n.size, np.nan), where=n > 0)
+        lengths = np.divide(units.sums.counts, n, out=np.full(n.size, np.nan), where=n > 0)
         known = np.isfinite(lengths)
-        weights = np.where(known, lengths, lengths[known].mean() if known.any() else 1.0) * np.array(table.weights)
+        weights = np.where(known, lengths, lengths[known].mean() if known.any() else 1.0) * units.weights
     least, most = (
         np.where(missing > 0, (there + missing * end) / np.maximum(k, 1), value)
         for there, end in zip(sums, ends, strict=True)
     )
-    digests = list(zip(table.ids, table.digests, strict=True))
     asked = k > 0  # the others were not run because it was decided: not missing
     return _Means(
         rows=np.column_stack([value, least, most])[asked], weights=weights[asked], missing=missing[asked],
-        digests=tuple(digest for digest, there in zip(digests, asked.tolist(), strict=True) if there),
+        digests=units.only(asked).keys,
     )  # fmt: skip
 
 
@@ -235,7 +231,7 @@ def _spread(values: Floats, weights: Floats) -> Floats:
 
 
 def _level(summary: Summary, threshold: Threshold, info: MetricInfo, condition: str) -> Check:
-    means = _means(summary, info, condition)
+    means = _means(units_of(summary, condition, info.key))
     seen = np.isfinite(means.rows[:, 0])
     first = _spread(means.rows[seen, 0], means.weights[seen])
     rows = [first, *(_spread(means.rows[:, side], means.weights) for side in (1, 2))]
@@ -264,7 +260,7 @@ def _drop(summary: Summary, threshold: Threshold, info: MetricInfo, condition: s
     theirs = next((metric for metric in baseline.metrics if metric.key == info.key), None)
     if theirs is None or condition not in baseline.conditions:
         raise BadOption("--baseline", f"run {baseline.run} has no '{info.key}' under '{condition}'")
-    new, old = _means(summary, info, condition), _means(baseline, theirs, condition)
+    new, old = (_means(units_of(run, condition, info.key)) for run in (summary, baseline))
     place = {digest: at for at, digest in enumerate(old.digests)}
     pairs = np.array([(at, place[key]) for at, key in enumerate(new.digests) if key in place], dtype=int).reshape(-1, 2)
     here, there = pairs.T

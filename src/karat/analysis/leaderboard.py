@@ -8,12 +8,12 @@ from itertools import combinations
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
-from karat.analysis.estimates import estimated, paired
+from karat.analysis.estimates import estimated
 from karat.analysis.model import Estimate, MetricInfo, Summary
+from karat.analysis.units import Units, difference, mean, shared, units_of
 from karat.errors import BadOption, did_you_mean
-from karat.stats import adjust, mean_interval
+from karat.stats import adjust
 
 __all__ = ["Entry", "Leaderboard", "leaderboard", "letters"]
 
@@ -71,34 +71,29 @@ def leaderboard(
         raise BadOption("compare", f"ranks 2 to {_MOST} conditions, got {len(entries)}")
     summaries = [summary for summary, _ in sides]
     info = _metric(summaries, metric)
-    rows, total = _shared(summaries)
-    scores = np.array([_means(summaries[index], name, info.key, rows[index]) for index, name in entries])
-    there = np.isfinite(scores).all(axis=0)
-    scores = scores[:, there]
-    if not scores.shape[1]:
-        raise BadOption("compare", f"no question has a score on {info.key} under every condition; name fewer of them")
-    means = scores.mean(axis=1)
+    units, total = _shared([(summaries[index], name) for index, name in entries], info)
+    means = np.array([side.plain_mean for side in units])
     order = np.argsort(means if info.direction == "lower" else -means, kind="stable").tolist()
     pairs = list(combinations(range(len(order)), 2))
-    tested = [paired(scores[order[a]], scores[order[b]], level=level).p for a, b in pairs]
+    tested = [difference(units[order[a]], units[order[b]], level=level).test.p for a, b in pairs]
     adjusted = adjust(tested).tolist()
     apart = {pair for pair, p in zip(pairs, adjusted, strict=True) if p <= 1 - level}
     groups = letters(len(order), apart)
-    questions = np.arange(scores.shape[1])
+    questions = len(units[0].keys)
     return Leaderboard(
         metric=info.key,
         percent=info.percent,
         direction=info.direction,
         level=level,
-        questions=scores.shape[1],
-        left_out=total - scores.shape[1],
+        questions=questions,
+        left_out=total - questions,
         tests=sum(not math.isnan(p) for p in tested),
         entries=tuple(
             Entry(
                 run=summaries[entries[at][0]].run,
                 name=summaries[entries[at][0]].name,
                 condition=entries[at][1],
-                mean=estimated(mean_interval(scores[at], questions, level=level), info.low, info.high),
+                mean=estimated(mean(units[at], level=level), info.low, info.high),
                 groups=groups[place],
             )
             for place, at in enumerate(order)
@@ -143,27 +138,22 @@ def _metric(summaries: Sequence[Summary], metric: str | None) -> MetricInfo:
     return shared[0 if metric is None else names.index(metric)]
 
 
-def _shared(summaries: Sequence[Summary]) -> tuple[list[list[int]], int]:
-    """Rows of the questions that every run has with the same content, and the total number of questions."""
-    tables = []
-    for summary in summaries:
+def _shared(sides: Sequence[tuple[Summary, str]], info: MetricInfo) -> tuple[list[Units], int]:
+    """The questions that every side has a score for, with the same content, and the total number of questions."""
+    for summary, _ in sides:
         if summary.table_of_samples is None:
             raise BadOption("compare", f"run {summary.run} has no scores; `karat score` makes some")
         if summary.table_of_samples.weights is not None:
             raise BadOption("compare", f"run {summary.run} is over conversations, which are compared two at a time")
-        tables.append(summary.table_of_samples)
-    keys = [list(zip(table.ids, table.digests, strict=True)) for table in tables]
-    places = [{key: row for row, key in enumerate(of_run)} for of_run in keys]
-    shared = [key for key in keys[0] if all(key in place for place in places)]
-    if not shared:
+    every = [units_of(summary, name, info.key) for summary, name in sides]
+    units = shared(every)
+    if not units[0].keys:
         raise BadOption("compare", "no question, by id and content, is in every run")
-    return [[place[key] for key in shared] for place in places], len({name for table in tables for name in table.ids})
-
-
-def _means(summary: Summary, condition: str, metric: str, rows: Sequence[int]) -> NDArray[np.float64]:
-    assert summary.table_of_samples is not None
-    column = next(c for c in summary.table_of_samples.columns if (c.condition, c.metric) == (condition, metric))
-    return np.array(column.mean, dtype=np.float64)[rows]
+    there = np.logical_and.reduce([side.there for side in units])
+    if not there.any():
+        raise BadOption("compare", f"no question has a score on {info.key} under every condition; name fewer of them")
+    total = len({name for side in every for name, _ in side.keys})
+    return [side.only(there) for side in units], total
 
 
 def _warnings(summaries: Sequence[Summary], info: MetricInfo) -> list[str]:

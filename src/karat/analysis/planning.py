@@ -8,8 +8,9 @@ from collections.abc import Sequence
 import msgspec
 import numpy as np
 
-from karat.analysis.model import Difference, MetricInfo, Money, Repeat, SampleColumn, Step, Summary
+from karat.analysis.model import Difference, MetricInfo, Money, Repeat, Step, Summary
 from karat.analysis.stopping import REPEATED
+from karat.analysis.units import Units, shared, units_of
 from karat.errors import BadOption, did_you_mean
 from karat.stats import minimum_detectable_effect, power_ttest, questions_needed, same_verdict, special
 from karat.sums import exact_sum
@@ -84,16 +85,16 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
 def pilot_of(summary: Summary, difference: Difference) -> Pilot:
     """A pilot for one of a run's comparisons. `between` is NaN if unknown; `reason` explains why."""
-    return _pilot(difference.metric, ((summary, difference.a), (summary, difference.b)))
+    units = shared([units_of(summary, name, difference.metric) for name in (difference.a, difference.b)])
+    return _pilot((units[0], units[1]), ((summary, difference.a), (summary, difference.b)))
 
 
-def _pilot(metric: str, sides: Sides, rows: tuple[Sequence[int], Sequence[int]] | None = None) -> Pilot:
-    """The pilot for a comparison of two sides, over `rows` of their tables (default: all)."""
-    pair = [_column(summary, name, metric) for summary, name in sides]
-    chosen: tuple[Sequence[int] | slice, ...] = rows or (slice(None), slice(None))
-    read = [(np.array(values, dtype=np.float64)[at] for values in (column.mean, column.n, column.sd))
-            for column, at in zip(pair, chosen, strict=True)]  # fmt: skip
-    means, counts, deviations = (np.stack(arrays) for arrays in zip(*read, strict=True))
+def _pilot(pair: tuple[Units, Units], sides: Sides) -> Pilot:
+    """The pilot for a comparison of two sides. `sides`: where their prices and latencies come from."""
+    metric = pair[0].metric.key
+    means, counts, deviations = (
+        np.stack([getattr(units, part) for units in pair]) for part in ("means", "answers", "sds")
+    )
     both = np.isfinite(means).all(axis=0)
     counts, spreads = np.maximum(counts[:, both], 1), deviations[:, both] ** 2  # count 0: the conversation never began
     spare = np.where(np.isfinite(spreads), counts - 1, 0.0)
@@ -130,11 +131,6 @@ def _pilot(metric: str, sides: Sides, rows: tuple[Sequence[int], Sequence[int]] 
     )
 
 
-def _column(summary: Summary, condition: str, metric: str) -> SampleColumn:
-    columns = summary.table_of_samples.columns if summary.table_of_samples else ()
-    return next(column for column in columns if (column.condition, column.metric) == (condition, metric))
-
-
 def comparison_of(
     summary: Summary, *, metric: str | None = None, pair: tuple[str, str] | None = None
 ) -> tuple[Difference, MetricInfo]:
@@ -169,17 +165,15 @@ def _price(spent: Sequence[Money], units: int) -> float | None:
     return None if unknown or not units else exact_sum(money.known for money in spent) / units
 
 
-def would_repeat(
-    difference: Difference, sides: Sides, rows: tuple[Sequence[int], Sequence[int]] | None = None
-) -> Repeat | None:
+def would_repeat(difference: Difference, pair: tuple[Units, Units], sides: Sides) -> Repeat | None:
     """The chance that a repeat of a comparison gives the same verdict; None if it has no value.
 
-    `rows`: the compared rows of both sides' tables; by default all.
+    `pair`: the compared units. `sides`: where they come from.
     """
     estimate = difference.estimate
     if estimate.value is None or estimate.method == REPEATED:  # the formula only holds for a test with one look
         return None
-    pilot = _pilot(difference.metric, sides, rows)
+    pilot = _pilot(pair, sides)
     agent = math.nan if pilot.reason else exact_sum(pilot.within) / (pilot.repetitions * pilot.questions)
     level = estimate.level
     if difference.p and difference.p_adjusted:  # the level at which this test by itself agrees with Holm's rule

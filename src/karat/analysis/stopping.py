@@ -157,7 +157,7 @@ class StoppingRule:
         Questions without a score under one condition are left out. The horizon of the last look is the number of
         questions that remain: its boundary is narrower than the planned one, so earlier looks were only more cautious.
         """
-        from karat.analysis.estimates import subtracted
+        from karat.analysis.units import subtracted
         from karat.stats import sequential_look
 
         a, b = (means[:questions, self._columns[name]] for name in pair)
@@ -212,16 +212,16 @@ class RunLooks:
         """The mean of each question, in order, under each condition; NaN if there is no score."""
         import numpy as np
 
-        from karat.analysis.estimates import question_means
         from karat.analysis.grids import grids
+        from karat.analysis.units import units_of_grid
 
         horizon, index = self._horizon, self._index
         all_grids = grids(index, tuple(index.scorers.values()), {horizon.scorer: horizon.scoring})
         grid = next((grid for grid in all_grids if grid.info.name == horizon.metric), None)
         if grid is None:
             return np.full((len(self._rows), len(index.conditions)), np.nan)
-        columns = [question_means(grid.values[self._rows, column, :])[0] for column in range(len(index.conditions))]
-        return np.column_stack(columns)
+        units = [units_of_grid(grid, column) for column in range(len(index.conditions))]
+        return np.column_stack([side.means[self._rows] for side in units])
 
     def decide(self) -> list[Decided]:
         """The decisions of the looks that are due."""

@@ -22,8 +22,8 @@ from karat.records import Metric, Sample, Score
 from karat.sums import exact_sum
 
 if TYPE_CHECKING:
-    from karat.analysis.model import Estimate
-    from karat.stats import Interval
+    from karat.analysis.model import Estimate, MetricInfo
+    from karat.analysis.units import Units
 
 __all__ = ["RunningMeans"]
 
@@ -111,38 +111,61 @@ class RunningMeans:
         if self.metric is None:
             return {}
         from karat.analysis.estimates import estimated
+        from karat.analysis.units import mean
 
-        metric, share = self.metric, self.kind == "share"
-        low, high = msgspec.structs.replace(metric, kind="share").bounds if share else metric.bounds
         with self._lock:
             weights = array("d", self._weights)
             columns = {condition: sums.columns(len(weights)) for condition, sums in self._sums.items()}
-        return {name: estimated(self._interval(*arrays, weights), low, high) for name, arrays in columns.items()}
+        info = self._info(self.metric)
+        return {
+            name: estimated(mean(self._units(info, *arrays, weights), level=LEVEL), info.low, info.high)
+            for name, arrays in columns.items()
+        }
 
-    def _interval(self, *columns: array[float]) -> Interval:
-        """The interval over turns, clustered by conversation, or over questions, which are not weighted."""
+    def _info(self, metric: Metric) -> MetricInfo:
+        from karat.analysis.model import MetricInfo
+
+        kind = self.kind or metric.kind
+        low, high = msgspec.structs.replace(metric, kind=kind).bounds
+        scorer = self._scorer
+        return MetricInfo(
+            key=metric.name,
+            name=metric.name,
+            scorer="" if scorer is None else scorer.name,
+            scoring="" if scorer is None else scorer.scoring,
+            low=low,
+            high=high,
+            direction=metric.direction,
+            kind=kind,
+            offline=False,
+        )
+
+    def _units(self, info: MetricInfo, *columns: array[float]) -> Units:
+        """Turns, clustered by conversation, or questions, which are not weighted."""
         import numpy as np
 
         from karat.analysis.grids import RATES
-        from karat.stats import Sums, ratio_interval
-        from karat.stats.intervals import t_interval
-        from karat.stats.shares import share_of_means
+        from karat.analysis.units import Units
+        from karat.stats import Sums
 
         totals, counts, squares, lost, weights = map(np.frombuffer, columns)
-        flags = self.kind == "share" and bool(np.array_equal(totals, squares))
+        sums = None
         if self._by_turn:
-            if self._scorer is not None and self.metric is not None:
-                # Turns never reached count as wrong if the report counts them so.
-                wrong = self._scorer.type == "numeric" and self.metric.name in RATES
-                counts = counts + lost if wrong else counts
-            return ratio_interval(
-                Sums.of(totals, counts, squares=squares, weights=weights), share=flags, level=LEVEL
-            ).interval
-        answered = counts > 0
-        means, answers = totals[answered] / counts[answered], int(counts.sum())
-        if flags and answers:
-            return share_of_means(means, observations=answers, level=LEVEL)
-        return t_interval(means, level=LEVEL, observations=answers)
+            # Turns never reached count as wrong if the report counts them so.
+            wrong = self._scorer is not None and self._scorer.type == "numeric" and info.name in RATES
+            counts = counts + lost if wrong else counts
+            sums = Sums.of(totals, counts, squares=squares, weights=weights)
+        means = np.divide(totals, counts, out=np.full(counts.size, np.nan), where=counts > 0)
+        spread = np.maximum(squares - counts * means**2, 0.0)
+        return Units(
+            metric=info,
+            keys=(),
+            means=means,
+            answers=counts.astype(np.int64),
+            sds=np.sqrt(np.divide(spread, counts - 1, out=np.full(counts.size, np.nan), where=counts > 1)),
+            planned=counts.astype(np.int64),
+            sums=sums,
+        )
 
 
 class _Sums:

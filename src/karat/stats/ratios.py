@@ -66,8 +66,8 @@ class Sums:
             raise ValueError("totals, counts, squares, weights: must be finite, counts and weights at least 0")
         return cls(totals=total, counts=count, squares=square, weights=weight)
 
-    def only(self, kept: npt.NDArray[np.bool_]) -> Sums:
-        """Some of the clusters."""
+    def only(self, kept: npt.NDArray[np.bool_] | npt.NDArray[np.int64]) -> Sums:
+        """Some of the clusters, by flags or by place."""
         return Sums(
             totals=self.totals[kept],
             counts=self.counts[kept],

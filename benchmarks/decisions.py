@@ -18,9 +18,10 @@ from karat.analysis import SampleColumn, SampleTable, Summary
 from karat.analysis.estimates import differences as compared
 from karat.analysis.gate import gate
 from karat.analysis.grids import Grid
+from karat.analysis.model import Difference, MetricInfo
 from karat.analysis.stopping import StoppingRule
-from karat.analysis.units import units_of_grid
 from karat.analysis.thresholds import Bound, Threshold
+from karat.analysis.units import units_of_grid
 from karat.journal import Horizon
 from karat.records import Metric
 from karat.stats import (

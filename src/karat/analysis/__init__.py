@@ -167,11 +167,13 @@ def _summary(run: RunFolder, scorings: Mapping[str, str], level: float, asked: _
     failures = failure_kinds(index, ended)
     first = [*_server_warnings(run, rows, failures), *_warnings(run, index, status, total, ended.waiting)]
     stopping = stopping_of(index, level=level)
-    figures = _figures(run, index, scorers, shown, asked, level=level, stopping=stopping) if shown else _Figures()
     given = AnalysisInput(
         run=run, index=index, scorers=scorers, shown=shown, ended=ended, accounts=rows, level=level, allow_code=code,
         rule=asked.right, baseline=None if asked.every else asked.baseline,
     )  # fmt: skip
+    figures = _Figures()
+    if shown:
+        figures = _figures(given, asked, stopping)
     kind, (parts, head, own) = kind_of(info.kind), _part(given, asked)
     return Summary(
         format=formats.OUTPUT_FORMAT, run=info.run, name=info.name, version=info.version, created=info.created,
@@ -267,33 +269,28 @@ class _Figures:
         return headline(*shown, total, unit=kind.unit, unscored=kind.unscored)
 
 
-def _figures(
-    run: RunFolder,
-    index: RunIndex,
-    scorers: tuple[ScorerInfo, ...],
-    shown: Mapping[str, str],
-    asked: _Asked,
-    *,
-    level: float,
-    stopping: Stopping | None,
-) -> _Figures:
+def _figures(given: AnalysisInput, asked: _Asked, stopping: Stopping | None) -> _Figures:
     import numpy as np
 
     from karat.analysis.estimates import differences, results
     from karat.analysis.grids import declared, grids
     from karat.analysis.lowest import lowest
     from karat.analysis.panels import judge_pairs
-    from karat.analysis.units import columns_of, units_of_grid
+    from karat.analysis.units import columns_of, losses_of, units_of_grid
 
+    index, level = given.index, given.level
     conditions = tuple(index.conditions)
-    conversations = declared(run, index)
-    all_grids = grids(index, scorers, shown, conversations, right=asked.right)
+    conversations = declared(given.run, index)
+    all_grids = grids(index, given.scorers, given.shown, conversations, right=asked.right)
     if not all_grids:
         return _Figures()
     shape = (len(index.samples), len(conditions), index.repetitions)
     retried = np.frombuffer(index.retried, dtype=np.uint8).reshape(shape).astype(bool)
     first = conditions.index(asked.baseline)
-    units = [{name: units_of_grid(grid, column) for column, name in enumerate(conditions)} for grid in all_grids]
+    losses = losses_of(index, given.ended)
+    units = [
+        {name: units_of_grid(grid, column, losses) for column, name in enumerate(conditions)} for grid in all_grids
+    ]
     apart = tuple(
         differences(all_grids, conditions, units, level=level, baseline=first, every=asked.every, stopping=stopping)
     )

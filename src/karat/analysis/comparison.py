@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from karat import formats, plugins
-from karat.analysis.format_metric import POINT_LEGEND, is_point, measured, signed_estimate
+from karat.analysis.format_metric import POINT_LEGEND, between, is_point, measured, signed_estimate
 from karat.analysis.model import Difference, MetricInfo, Repeat, ServerProblem
 from karat.analysis.parts import PartHolder, builtins_of, installed
 
@@ -111,6 +111,10 @@ def _row(pairing: Pairing) -> dict[str, Any]:
         "equal": pairing.equal,
         "verdict": difference.verdict,
         "offline": difference.offline,
+        "least": difference.least,
+        "most": difference.most,
+        "loss_a": difference.loss_a,
+        "loss_b": difference.loss_b,
     }
 
 
@@ -154,6 +158,9 @@ def _pairing_lines(pairing: Pairing, unit: str, *, percent: bool) -> list[str]:
         f"  {by}, {tested}, d {formats.number(difference.effect)}: {difference.verdict}",
         f"  better {pairing.better}, worse {pairing.worse}, equal {pairing.equal}",
     ]
+    if difference.least != difference.most:
+        bounds = between(None, difference.least, difference.most, percent=percent)[1]
+        lines.append(f"  bounds, if the missing scores were the lowest or the highest: {bounds}")
     if difference.again is not None and difference.again.new_questions is not None:
         lines.append(f"  same verdict again: {_chances(difference.again, unit)}")
     for flip in pairing.flips:

@@ -25,12 +25,12 @@ from karat.analysis.model import (
 from karat.analysis.stopping import adjusted_by, look_of
 from karat.analysis.units import Compared, Units, mean, question_means
 from karat.analysis.units import difference as compared
-from karat.analysis.verdicts import NOT_TESTED, verdict, winner
+from karat.analysis.verdicts import ALPHA, NO_DIFFERENCE, NOT_TESTED, UNLIKE, ahead, verdict, winner
 from karat.stats import adjust, between_sd, pooled_sd, proportion_interval
 from karat.stats.ratios import Sums
 from karat.stats.results import Interval, PairedDifference
 
-__all__ = ["difference", "differences", "estimated", "known", "results"]
+__all__ = ["difference", "differences", "estimated", "holds", "known", "results"]
 
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
@@ -257,10 +257,10 @@ def differences(
         for (grid, _, _, found), look in zip(raw, looks, strict=True)
     ]
     adjusted = adjust(tested).tolist() if raw else []
-    shown = [
-        (grid, adjusted_by(look, difference((a, b), found, p), stopping))
-        for (grid, a, b, found), p, look in zip(raw, adjusted, looks, strict=True)
-    ]
+    shown = []
+    for at, ((grid, a, b, found), p, look) in enumerate(zip(raw, adjusted, looks, strict=True)):
+        effect = difference((a, b), found, p, holds=holds(found, tested, at))
+        shown.append((grid, adjusted_by(look, effect, stopping)))
     return [effect if grid.stands else structs.replace(effect, verdict=NOT_TESTED) for grid, effect in shown]
 
 
@@ -280,11 +280,28 @@ def _best(sides: Mapping[str, Units]) -> str | None:
     return max(means, key=means.__getitem__) if direction == "higher" else min(means, key=means.__getitem__)
 
 
-def difference(names: tuple[str, str], found: Compared, p: float) -> Difference:
-    """One comparison, with the verdict its numbers allow. `p`: adjusted."""
+def holds(found: Compared, tested: Sequence[float], at: int, *, alpha: float = ALPHA) -> bool:
+    """Whether the side that is ahead would still win with its own losses at the worst value.
+
+    `tested`: the p-values that are adjusted together; that of this comparison is at `at`.
+    """
+    worst = found.worst
+    if worst is None:
+        return True
+    others = [*tested]
+    others[at] = worst.p
+    return worst.value * found.test.value > 0 and float(adjust(others)[at]) <= alpha
+
+
+def difference(names: tuple[str, str], found: Compared, p: float, *, holds: bool) -> Difference:
+    """One comparison, with the verdict its numbers allow. `p`: adjusted. `holds`: also with its losses counted."""
     info, test, gone = found.a.metric, found.test, found.lost
     value, p_adjusted = known(test.value), known(p)
     span = info.high - info.low if info.low is not None and info.high is not None else None
+    words = verdict(info, *names, value, p_adjusted)
+    best = winner(info, *names, value, p_adjusted)
+    if not holds and words not in (NO_DIFFERENCE, UNLIKE):
+        words, best = ahead(info, *names, value), None
     return Difference(
         metric=info.key,
         a=names[0],
@@ -297,8 +314,12 @@ def difference(names: tuple[str, str], found: Compared, p: float) -> Difference:
         lost_a=gone[0],
         lost_b=gone[1],
         lost_both=gone[2],
-        winner=winner(info, *names, value, p_adjusted),
-        verdict=verdict(info, *names, value, p_adjusted),
+        winner=best,
+        verdict=words,
         offline=info.offline,
         reason=test.reason,
+        least=known(found.bounds[0]),
+        most=known(found.bounds[1]),
+        loss_a=known(found.a.loss) or 0.0,
+        loss_b=known(found.b.loss) or 0.0,
     )

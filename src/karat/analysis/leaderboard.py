@@ -9,7 +9,7 @@ from itertools import combinations
 import msgspec
 import numpy as np
 
-from karat.analysis.estimates import estimated
+from karat.analysis.estimates import estimated, holds
 from karat.analysis.model import Estimate, MetricInfo, Summary
 from karat.analysis.units import Units, difference, mean, shared, units_of
 from karat.errors import BadOption, did_you_mean
@@ -75,9 +75,13 @@ def leaderboard(
     means = np.array([side.plain_mean for side in units])
     order = np.argsort(means if info.direction == "lower" else -means, kind="stable").tolist()
     pairs = list(combinations(range(len(order)), 2))
-    tested = [difference(units[order[a]], units[order[b]], level=level).test.p for a, b in pairs]
-    adjusted = adjust(tested).tolist()
-    apart = {pair for pair, p in zip(pairs, adjusted, strict=True) if p <= 1 - level}
+    found = [difference(units[order[a]], units[order[b]], level=level) for a, b in pairs]
+    tested = [one.test.p for one in found]
+    apart = {
+        pair
+        for at, (pair, p) in enumerate(zip(pairs, adjust(tested).tolist(), strict=True))
+        if p <= 1 - level and holds(found[at], tested, at, alpha=1 - level)
+    }
     groups = letters(len(order), apart)
     questions = len(units[0].keys)
     return Leaderboard(

@@ -271,6 +271,10 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
     offline: bool = False
     reason: str | None = None  # why there is no p-value
     again: Repeat | None = None
+    least: float | None = None  # if every missing value were the lowest under b and the highest under a; None: no range
+    most: float | None = None  # … the reverse
+    loss_a: float = 0.0  # share of a's planned trials that have no value because of a failure
+    loss_b: float = 0.0
 
 
 class StopLook(msgspec.Struct, frozen=True, kw_only=True):
@@ -428,6 +432,8 @@ class SampleColumn(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     n: list[int]
     turns: list[float] | None = None  # over conversations: the number of turns of each mean
     not_needed: list[int] | None = None  # repetitions not run because it was decided; None: none
+    lost: dict[str, list[int]] = {}  # repetitions without a value, by the class of the failure that ended them
+    ends: tuple[float, float] | None = None  # the least and the greatest value, for a metric without a range
 
 
 class SampleTable(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -11,6 +11,7 @@ import numpy as np
 from karat.analysis.model import Difference, MetricInfo, Money, Repeat, Step, Summary
 from karat.analysis.stopping import REPEATED
 from karat.analysis.units import Units, shared, units_of
+from karat.analysis.verdicts import ONLY_AHEAD
 from karat.errors import BadOption, did_you_mean
 from karat.stats import minimum_detectable_effect, power_ttest, questions_needed, same_verdict, special
 from karat.sums import exact_sum
@@ -171,7 +172,9 @@ def would_repeat(difference: Difference, pair: tuple[Units, Units], sides: Sides
     `pair`: the compared units. `sides`: where they come from.
     """
     estimate = difference.estimate
-    if estimate.value is None or estimate.method == REPEATED:  # the formula only holds for a test with one look
+    if estimate.value is None or difference.verdict.endswith(ONLY_AHEAD):
+        return None
+    if estimate.method == REPEATED:  # the formula only holds for a test with one look
         return None
     pilot = _pilot(pair, sides)
     agent = math.nan if pilot.reason else exact_sum(pilot.within) / (pilot.repetitions * pilot.questions)

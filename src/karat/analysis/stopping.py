@@ -14,7 +14,7 @@ from msgspec import UnsetType, structs
 
 from karat import formats
 from karat.analysis.model import Difference, Estimate, MetricInfo, StopLook, Stopping
-from karat.analysis.verdicts import EQUIVALENT
+from karat.analysis.verdicts import EQUIVALENT, ONLY_AHEAD
 from karat.index import RunIndex
 from karat.journal import Decided, Horizon
 from karat.records import Metric
@@ -102,26 +102,26 @@ class StoppingRule:
             if (decision := decided.get(pair)) is not None:
                 self.decided[pair], self.least[pair] = decision, decision.p
 
-    def look(self, means: Floats, ended: int) -> list[Decided]:
+    def look(self, means: Floats, ended: int, *, worst: Floats | None = None) -> list[Decided]:
         """The decisions of the looks that are due, in order.
 
-        `means`: questions in order × conditions, NaN if there is no score; the first `ended` are complete.
+        `means`: questions in order × conditions, NaN if there is no score; the first `ended` are complete. `worst`:
+        the same, with each condition's lost trials at the metric's worst value; None: nothing was lost.
         """
         decisions: list[Decided] = []
         while self.next_look <= ended and len(self.decided) < len(self.pairs):
-            decisions += self._decide(means, int(self.next_look))
+            decisions += self._decide(means, int(self.next_look), means if worst is None else worst)
             self._looks += 1
         return decisions
 
-    def _decide(self, means: Floats, questions: int) -> list[Decided]:
-        looks = {
-            pair: self.at(means, pair, questions, alpha=self.horizon.alpha / len(self.pairs))
-            for pair in self.pairs
-            if pair not in self.decided
-        }
+    def _decide(self, means: Floats, questions: int, worst: Floats) -> list[Decided]:
+        alpha = self.horizon.alpha / len(self.pairs)
+        waiting = [pair for pair in self.pairs if pair not in self.decided]
+        looks = {pair: self.at(means, pair, questions, alpha=alpha) for pair in waiting}
         for pair, look in looks.items():
-            if look.p < self.least[pair]:
-                self.least[pair], self._sign[pair] = look.p, math.copysign(1.0, look.value)
+            p = self._with_losses(means, worst, pair, questions, look)
+            if p < self.least[pair]:
+                self.least[pair], self._sign[pair] = p, math.copysign(1.0, look.value)
         adjusted, decisions = self.adjusted(), list[Decided]()
         for pair, look in looks.items():
             verdict: Literal["better", "worse", "higher", "lower", "equivalent", "futile"]
@@ -139,6 +139,19 @@ class StoppingRule:
             self.decided[pair] = structs.replace(self.decided[pair], out=tuple(sorted(self.out - before)))
             decisions.append(self.decided[pair])
         return decisions
+
+    def _with_losses(self, means: Floats, worst: Floats, pair: Pair, questions: int, look: SequentialLook) -> float:
+        """The p-value of a look, or the larger one with the losses of the side that is ahead at their worst."""
+        import numpy as np
+
+        leads = (look.value > 0) == (self._direction != "lower")
+        column = self._columns[pair[1] if leads else pair[0]]
+        if worst is means or np.array_equal(worst[:, column], means[:, column], equal_nan=True):
+            return look.p
+        filled = means.copy()
+        filled[:, column] = worst[:, column]
+        other = self.at(filled, pair, questions, alpha=self.horizon.alpha / len(self.pairs))
+        return max(look.p, other.p) if other.value * look.value > 0 else 1.0
 
     def _side(self, sign: float) -> Literal["better", "worse", "higher", "lower"]:
         if self._direction == "none":
@@ -208,25 +221,36 @@ class RunLooks:
         index, scorer = self._index, self._horizon.scorer
         return bool(index.failed[cell]) or any((cell, name) in index.score_failed for name in (scorer, None))
 
-    def means(self) -> Floats:
-        """The mean of each question, in order, under each condition; NaN if there is no score."""
+    def means(self) -> tuple[Floats, Floats]:
+        """The mean of each question, in order, under each condition; NaN if there is no score.
+
+        Then the same with each condition's lost trials at the metric's worst value.
+        """
         import numpy as np
 
         from karat.analysis.grids import grids
-        from karat.analysis.units import units_of_grid
+        from karat.analysis.ledger import outcome
+        from karat.analysis.units import losses_of, units_of_grid, with_losses_worst
 
         horizon, index = self._horizon, self._index
         all_grids = grids(index, tuple(index.scorers.values()), {horizon.scorer: horizon.scoring})
         grid = next((grid for grid in all_grids if grid.info.name == horizon.metric), None)
         if grid is None:
-            return np.full((len(self._rows), len(index.conditions)), np.nan)
-        units = [units_of_grid(grid, column) for column in range(len(index.conditions))]
-        return np.column_stack([side.means[self._rows] for side in units])
+            nothing = np.full((len(self._rows), len(index.conditions)), np.nan)
+            return nothing, nothing
+        losses = losses_of(index, outcome(index, {horizon.scorer: horizon.scoring}))
+        units = [units_of_grid(grid, column, losses) for column in range(len(index.conditions))]
+        worst = [with_losses_worst(side, seen=(0.0, 0.0)) for side in units]  # the metric has a range
+        of_units, of_worst = (np.column_stack([side.means[self._rows] for side in sides]) for sides in (units, worst))
+        return of_units, of_worst
 
     def decide(self) -> list[Decided]:
         """The decisions of the looks that are due."""
         ended = self.ended()
-        return self.rule.look(self.means(), ended) if self.rule.next_look <= ended else []
+        if self.rule.next_look > ended:
+            return []
+        means, worst = self.means()
+        return self.rule.look(means, ended, worst=worst)
 
 
 def stopping_of(index: RunIndex, *, level: float) -> Stopping | None:
@@ -241,8 +265,8 @@ def stopping_of(index: RunIndex, *, level: float) -> Stopping | None:
         looks = RunLooks(index, horizon)
     except ValueError:  # not a run folder that karat wrote
         return None
-    ended, means, rule = looks.ended(), looks.means(), looks.rule
-    rule.look(means, ended)
+    ended, (means, worst), rule = looks.ended(), looks.means(), looks.rule
+    rule.look(means, ended, worst=worst)
     adjusted, stop_looks = rule.adjusted(), []
     for pair in rule.pairs:
         decided = index.decisions.get(pair)
@@ -285,9 +309,12 @@ def adjusted_by(look: StopLook | None, difference: Difference, stopping: Stoppin
         ends = [None if end is None else -end for end in (estimate.value, estimate.high, estimate.low)]
         estimate = structs.replace(estimate, value=ends[0], low=ends[1], high=ends[2])
     best = {"better": look.b, "worse": look.a}.get(look.verdict or "")
+    words = _words(look, stopping)
+    if look.verdict is None and difference.verdict.endswith(ONLY_AHEAD):
+        words = difference.verdict
     return structs.replace(
         difference, estimate=estimate, p=look.p, p_adjusted=look.p_adjusted, n_pairs=look.n, winner=best,
-        verdict=_words(look, stopping), reason=estimate.reason,
+        verdict=words, reason=estimate.reason,
     )  # fmt: skip
 
 

@@ -18,7 +18,9 @@ from msgspec import Struct, structs
 from numpy.typing import NDArray
 
 from karat.analysis.grids import Grid
+from karat.analysis.ledger import Outcome
 from karat.analysis.model import MetricInfo, SampleColumn, Summary
+from karat.index import RunIndex
 from karat.stats import paired_difference, ratio_difference, ratio_interval
 from karat.stats.intervals import t_interval
 from karat.stats.ratios import Sums
@@ -30,18 +32,28 @@ __all__ = [
     "Units",
     "columns_of",
     "difference",
+    "losses_of",
     "mean",
     "question_means",
     "shared",
     "subtracted",
     "units_of",
     "units_of_grid",
+    "with_losses_worst",
 ]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 Key = tuple[str, str]
+
+OWN_LOSSES = frozenset({"agent", "limit"})
+"""Classes of failures that may depend on the answer."""
+
+TOLERATED = 0.05
+"""The share of a condition's trials up to which losses by infrastructure and judges are taken as random."""
+
+_NO_LOSSES: Mapping[str, Flags] = {}
 
 
 class Units(Struct, frozen=True, kw_only=True):
@@ -53,6 +65,8 @@ class Units(Struct, frozen=True, kw_only=True):
     answers: Ints  # repetitions with a value
     sds: Floats  # of the repetitions, n−1; NaN for fewer than two
     planned: Ints  # repetitions that there should be
+    lost: Mapping[str, Ints]  # repetitions without a value, by the class of the failure that ended them
+    ends: tuple[float, float] | None = None  # the least and the greatest value of an answer; None: no values
     sums: Sums | None = None  # over the turns of each unit: its mean is a ratio; None: a unit is one value
 
     @property
@@ -73,9 +87,41 @@ class Units(Struct, frozen=True, kw_only=True):
         return self.planned - self.answers
 
     @property
+    def loss(self) -> float:
+        """The share of planned repetitions that were lost by a failure; NaN if none was planned."""
+        planned = int(self.planned.sum())
+        return sum(int(part.sum()) for part in self.lost.values()) / planned if planned else math.nan
+
+    @property
+    def counted_losses(self) -> Ints:
+        """Lost repetitions that count against the condition.
+
+        Those that the agent caused do, since an answer that was not given may have been a bad one. Those that
+        infrastructure or a judge caused do once they exceed 5 % of the planned ones.
+        """
+        nothing = np.zeros(self.means.size, dtype=np.int64)
+        own, others = (
+            np.sum([nothing, *(part for cls, part in self.lost.items() if (cls in OWN_LOSSES) is own)], axis=0)
+            for own in (True, False)
+        )
+        counted: Ints = own + others if others.sum() > TOLERATED * self.planned.sum() else own
+        return counted
+
+    @property
     def weights(self) -> Floats:
         """How many units of the population each represents."""
         return np.ones(self.means.size) if self.sums is None else self.sums.weights
+
+    @property
+    def lengths(self) -> Floats:
+        """Turns of one repetition of each unit; where it never began, those of the others on average."""
+        if self.sums is None:
+            return np.ones(self.means.size)
+        lengths = np.divide(
+            self.sums.counts, self.answers, out=np.full(self.means.size, np.nan), where=self.answers > 0
+        )
+        known = np.isfinite(lengths)
+        return np.where(known, lengths, lengths[known].mean() if known.any() else 1.0)
 
     @property
     def plain_mean(self) -> float:
@@ -95,6 +141,7 @@ class Units(Struct, frozen=True, kw_only=True):
             answers=self.answers[places],
             sds=self.sds[places],
             planned=self.planned[places],
+            lost={cls: part[places] for cls, part in self.lost.items()},
             sums=None if self.sums is None else self.sums.only(places),
         )
 
@@ -110,6 +157,10 @@ class Compared(NamedTuple):
     b: Units
     test: PairedDifference
     lost: tuple[int, int, int]  # units with a mean only under b, only under a, under neither
+    bounds: tuple[
+        float, float
+    ]  # of the difference: every missing value the lowest, or the highest, of b's; NaN: no range
+    worst: PairedDifference | None  # with the leader's own losses at the worst value; None: it lost nothing
 
 
 def mean(units: Units, *, level: float) -> Interval:
@@ -134,15 +185,78 @@ def _only_flags(units: Units) -> bool:
 
 def difference(a: Units, b: Units, *, level: float) -> Compared:
     """How much higher b is than a, over the units that have a mean under both. Pairs the i-th units: see `shared`."""
-    if a.sums is not None and b.sums is not None:
-        test = ratio_difference(a.sums, b.sums, level=level)
-    else:
-        test = _paired(a.means, b.means, level=level)
+    test = _tested(a, b, level=level)
     asked = ~(a.never_asked | b.never_asked)
     there_a, there_b = a.there[asked], b.there[asked]
     gone = (~there_a & there_b, there_a & ~there_b, ~there_a & ~there_b)
     only_b, only_a, neither = (int(np.count_nonzero(part)) for part in gone)
-    return Compared(a, b, test, (only_b, only_a, neither))
+    return Compared(
+        a=a,
+        b=b,
+        test=test,
+        lost=(only_b, only_a, neither),
+        bounds=_bounds(a, b),
+        worst=_at_worst(a, b, test.value, level=level),
+    )
+
+
+def _tested(a: Units, b: Units, *, level: float) -> PairedDifference:
+    if a.sums is not None and b.sums is not None:
+        return ratio_difference(a.sums, b.sums, level=level)
+    return _paired(a.means, b.means, level=level)
+
+
+def _at_worst(a: Units, b: Units, value: float, *, level: float) -> PairedDifference | None:
+    """The test again, the losses of the side that is ahead at their worst, the other's left out."""
+    if not value or math.isnan(value):
+        return None
+    ends = [side.ends for side in (a, b) if side.ends is not None]
+    seen = min(end[0] for end in ends), max(end[1] for end in ends)
+    b_leads = (value > 0) == (a.metric.direction != "lower")
+    leader = b if b_leads else a
+    if not leader.counted_losses.any():
+        return None
+    filled = with_losses_worst(leader, seen=seen)
+    return _tested(a, filled, level=level) if b_leads else _tested(filled, b, level=level)
+
+
+def with_losses_worst(units: Units, *, seen: tuple[float, float]) -> Units:
+    """The units if each lost repetition that counts had the metric's worst value.
+
+    `seen`: the least and the greatest value under either condition, for a metric without a range.
+    """
+    info = units.metric
+    low, high = (seen[at] if end is None else end for at, end in enumerate((info.low, info.high)))
+    return _filled(units, units.counted_losses, high if info.direction == "lower" else low)
+
+
+def _filled(units: Units, missing: Ints, value: float) -> Units:
+    """The units with that many more repetitions of a value; over conversations, of average length."""
+    if not missing.any():
+        return units
+    if math.isnan(value):
+        return structs.replace(units, means=np.full(units.means.size, np.nan), sums=None)
+    if units.sums is not None:
+        turns = missing * units.lengths
+        sums = replace(units.sums, totals=units.sums.totals + value * turns, counts=units.sums.counts + turns)
+        return structs.replace(units, sums=sums, means=sums.means)
+    answers = units.answers + missing
+    totals = np.where(units.there, units.means * units.answers, 0.0) + value * missing
+    means = np.divide(totals, answers, out=np.full(answers.size, np.nan), where=answers > 0)
+    return structs.replace(units, means=np.where(missing > 0, means, units.means), answers=answers)
+
+
+def _bounds(a: Units, b: Units) -> tuple[float, float]:
+    """The difference if every missing value were the lowest under b and the highest under a, and the reverse."""
+    asked = ~(a.never_asked | b.never_asked)
+    if not asked.all():
+        a, b = a.only(asked), b.only(asked)
+    low, high = (math.nan if end is None else end for end in (a.metric.low, a.metric.high))
+    ends = [
+        _filled(b, b.missing, of_b).plain_mean - _filled(a, a.missing, of_a).plain_mean
+        for of_b, of_a in ((low, high), (high, low))
+    ]
+    return ends[0], ends[1]
 
 
 def _paired(a: Floats, b: Floats, *, level: float) -> PairedDifference:
@@ -191,8 +305,11 @@ def question_means(values: Floats) -> tuple[Floats, Ints]:
     return np.divide(sums, n, out=np.full(len(n), np.nan), where=n > 0), n
 
 
-def units_of_grid(grid: Grid, column: int, keys: Sequence[Key] | None = None) -> Units:
-    """The units of one metric under the condition in that column. `keys`: of the samples; None: their rows."""
+def units_of_grid(grid: Grid, column: int, losses: Mapping[str, Flags] = _NO_LOSSES) -> Units:
+    """The units of one metric under the condition in that column.
+
+    `losses`: class of a failure → the trials that it ended, samples × conditions × repetitions.
+    """
     values = grid.values[:, column, :]
     means, n = question_means(values)
     squares = np.where(np.isnan(values), 0.0, (values - means[:, None]) ** 2).sum(axis=1)
@@ -200,28 +317,44 @@ def units_of_grid(grid: Grid, column: int, keys: Sequence[Key] | None = None) ->
     planned = np.full(len(n), values.shape[1], dtype=np.int64)
     if grid.not_needed is not None:
         planned = planned - grid.not_needed[:, column, :].sum(axis=1)
-    sums = None
+    sums, lacking, there = None, np.isnan(values), values[~np.isnan(values)]
     if grid.turns is not None:
+        lacking = grid.turns.counts[:, column, :] == 0  # a rate that counts unreached turns as wrong lacks nothing
         parts = (grid.turns.totals, grid.turns.counts, grid.turns.squares)
         totals, counts, squares = (part[:, column, :].sum(axis=1) for part in parts)
-        means = np.divide(totals, counts, out=np.full(len(n), np.nan), where=counts > 0)
         sums = Sums(totals=totals, counts=counts, squares=squares, weights=grid.turns.weights)
+        means = sums.means
     return Units(
         metric=grid.info,
-        keys=_ROWS if keys is None else keys,
+        keys=(),
         means=means,
         answers=n,
         sds=sds,
         planned=planned,
+        lost={cls: (flags[:, column, :] & lacking).sum(axis=1) for cls, flags in losses.items()},
+        ends=(float(there.min()), float(there.max())) if there.size else None,
         sums=sums,
     )
 
 
-_ROWS: tuple[Key, ...] = ()
+def losses_of(index: RunIndex, ended: Outcome) -> dict[str, Flags]:
+    """Class of a failure → the trials that it ended, samples × conditions × repetitions."""
+    shape = (len(index.samples), len(index.conditions), index.repetitions)
+    cells: dict[str, list[int]] = {}
+    for cell, cls in ended.classes.items():
+        if cls not in ("not_run", "decided"):
+            cells.setdefault(cls, []).append(cell)
+    losses = {}
+    for cls, places in cells.items():
+        flags = np.zeros(index.planned, dtype=bool)
+        flags[places] = True
+        losses[cls] = flags.reshape(shape)
+    return losses
 
 
 def columns_of(units: Mapping[str, Units], repetitions: int) -> Iterable[SampleColumn]:
     """The columns of a summary for one metric. `units`: by condition."""
+    decided = any((side.planned < repetitions).any() for side in units.values())
     for condition, side in units.items():
         spared = repetitions - side.planned
         yield SampleColumn(
@@ -231,7 +364,9 @@ def columns_of(units: Mapping[str, Units], repetitions: int) -> Iterable[SampleC
             sd=_listed(side.sds),
             n=side.answers.tolist(),
             turns=None if side.sums is None else side.sums.counts.tolist(),
-            not_needed=spared.tolist() if spared.any() else None,
+            not_needed=spared.tolist() if decided else None,
+            lost={cls: part.tolist() for cls, part in side.lost.items() if part.any()},
+            ends=side.ends if None in (side.metric.low, side.metric.high) else None,
         )
 
 
@@ -255,12 +390,22 @@ def units_of(summary: Summary, condition: str, metric: str) -> Units:
         counts = np.array(column.turns, dtype=np.float64)
         sums = Sums.of(np.nan_to_num(means) * counts, counts, weights=table.weights)
     spared = 0 if column.not_needed is None else np.array(column.not_needed, dtype=np.int64)
+    info = next(info for info in summary.metrics if info.key == metric)
     return Units(
-        metric=next(info for info in summary.metrics if info.key == metric),
+        metric=info,
         keys=list(zip(table.ids, table.digests, strict=True)),
         means=means,
         answers=answers,
         sds=np.array(column.sd, dtype=np.float64),
         planned=np.full(len(means), summary.repetitions, dtype=np.int64) - spared,
+        lost={cls: np.array(part, dtype=np.int64) for cls, part in column.lost.items()},
+        ends=_ends(column, info),
         sums=sums,
     )
+
+
+def _ends(column: SampleColumn, info: MetricInfo) -> tuple[float, float] | None:
+    """The least and the greatest value of an answer; with a range, the scale's, since nothing else is needed."""
+    if info.low is not None and info.high is not None:
+        return info.low, info.high
+    return column.ends

@@ -17,7 +17,11 @@ __all__ = [
     "NOT_MEASURED",
     "NOT_TESTED",
     "NO_DIFFERENCE",
+    "ONLY_AHEAD",
     "REHEARSED",
+    "UNLIKE",
+    "ahead",
+    "ahead_sentence",
     "attempts_sentence",
     "cut_notices",
     "family_words",
@@ -47,12 +51,15 @@ NOT_MEASURED = "MCP servers not measured"
 CONTEXT_KINDS = {"server": "MCP server", "skill": "skill", "plugin": "plug-in"}
 """Words for what a condition may offer."""
 
+ONLY_AHEAD = "only among the answers it gave"
+"""Ends the verdict on a condition that would not win if its lost trials had the metric's worst value."""
+
 EQUIVALENT = "equivalent within ±"
 """Begins the verdict of a run that stopped because a difference as large as its margin can be ruled out."""
 
 _OFTEN_CUT = 0.03
 _MOST_ALSO = 3  # metrics of a pair, and pairs, in a headline
-_UNLIKE = "not comparable"
+UNLIKE = "not comparable"
 _HIGHER = " is higher"  # a difference is shown, and no direction is better
 
 
@@ -106,10 +113,16 @@ def verdict(info: MetricInfo, a: str, b: str, value: float | None, p: float | No
     if better is not None:
         return f"{better} is better"
     if value is None:
-        return _UNLIKE
+        return UNLIKE
     if p is not None and p < ALPHA and value:
         return f"{b if value > 0 else a}{_HIGHER}"
     return NO_DIFFERENCE
+
+
+def ahead(info: MetricInfo, a: str, b: str, value: float | None) -> str:
+    """The verdict on a side that wins, but not with its own losses counted."""
+    leader = b if ((value or 0.0) > 0) == (info.direction != "lower") else a
+    return f"{leader} is ahead {ONLY_AHEAD}"
 
 
 def nothing_scored(total: Account, failures: Sequence[FailureKind], status: str) -> str:
@@ -147,11 +160,28 @@ def main_finding(differences: Sequence[Difference], metrics: Sequence[MetricInfo
     shown = [difference for difference in differences if difference.winner is not None] or [
         difference for difference in differences if difference.verdict.endswith(_HIGHER)
     ]
+    only_ahead = [row for row in differences if row.verdict.endswith(ONLY_AHEAD)]
+    if not shown and only_ahead:
+        offline = " (offline scores)" if only_ahead[0].offline else ""
+        return "; ".join(ahead_sentence(row) for row in only_ahead[:_MOST_ALSO]) + offline
     if not shown:
         return _nothing_shown([row for row in differences if row.verdict != NOT_MEASURED] or differences, shares, unit)
     first = max((row for row in shown if row.metric == shown[0].metric), key=lambda row: abs(row.estimate.value or 0.0))
     offline = " (offline scores)" if first.offline else ""
-    return f"{_shown(first, unit, percent=first.metric in shares)}{offline}{_also(first, shown)}"
+    besides = "".join(f"; {ahead_sentence(row)}" for row in only_ahead[:_MOST_ALSO])
+    return f"{_shown(first, unit, percent=first.metric in shares)}{offline}{_also(first, shown)}{besides}"
+
+
+def ahead_sentence(pair: Difference) -> str:
+    """A lead that the losses of the leader may explain.
+
+    "b is ahead of a on quality only among the answers it gave: 21 % of its trials were lost, 0 % of a's".
+    """
+    b_leads = pair.verdict == f"{pair.b} is ahead {ONLY_AHEAD}"
+    leader, other = (pair.b, pair.a) if b_leads else (pair.a, pair.b)
+    mine, theirs = (pair.loss_b, pair.loss_a) if b_leads else (pair.loss_a, pair.loss_b)
+    lost = f"{formats.chance(mine)} of its trials were lost, {formats.chance(theirs)} of {other}'s"
+    return f"{leader} is ahead of {other} on {pair.metric} {ONLY_AHEAD}: {lost}"
 
 
 def _also(first: Difference, shown: Sequence[Difference]) -> str:
@@ -244,7 +274,8 @@ def family_words(family: Family | None) -> str:
 
 def unmeasured(pair: Difference, conditions: Container[str]) -> Difference:
     """A comparison; "no difference" is not claimed for `conditions`, whose servers were not used."""
-    shown = pair.winner is not None or pair.verdict.endswith(_HIGHER) or pair.verdict in (NOT_TESTED, _UNLIKE)
+    shown = pair.winner is not None or pair.verdict.endswith((_HIGHER, ONLY_AHEAD))
+    shown |= pair.verdict in (NOT_TESTED, UNLIKE)
     if shown or (pair.a not in conditions and pair.b not in conditions):
         return pair
     return structs.replace(pair, verdict=NOT_MEASURED)
@@ -317,6 +348,11 @@ def loss_warnings(results: Sequence[Result], differences: Sequence[Difference], 
             alike.setdefault((pair.a, pair.b, pair.lost_a, pair.lost_b), []).append(pair.metric)
     warnings += [_lost_questions(*pattern, metrics) for pattern, metrics in alike.items()]
     warnings += _uneven([result for result in results if result.condition not in empty]) if bounds else []
+    if any(pair.verdict.endswith(ONLY_AHEAD) for pair in compared):
+        warnings.append(
+            "a lead that lost trials may explain is not called a win: `karat run FILE --resume RUN --retry-failed` "
+            "asks the lost trials again"
+        )
     few = max((pair.n_pairs for pair in compared), default=6)
     if few < 6:
         warnings.append(f"{formats.plural(few, 'shared question')}: too few to show a difference safely; add questions")

@@ -164,6 +164,7 @@ class RunningMeans:
             answers=counts.astype(np.int64),
             sds=np.sqrt(np.divide(spread, counts - 1, out=np.full(counts.size, np.nan), where=counts > 1)),
             planned=counts.astype(np.int64),
+            lost={},
             sums=sums,
         )
 

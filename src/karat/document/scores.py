@@ -8,7 +8,7 @@ from msgspec import UNSET
 
 from karat import blocks, formats
 from karat.analysis import Summary
-from karat.analysis.format_metric import POINT_LEGEND, estimated, is_point
+from karat.analysis.format_metric import POINT_LEGEND, between, estimated, is_point
 from karat.analysis.model import Difference, MetricInfo, Repeat, Result
 from karat.analysis.verdicts import NO_DIFFERENCE, NOT_TESTED, family_words, main_finding
 from karat.blocks import Block, Column, Count, Group, KindBlocks, Note, PValue, Row, Scale, Table, Text
@@ -24,6 +24,12 @@ _MOST_OPEN = 60  # rows of differences that a page shows unfolded
 SAME_AGAIN = (
     "Same again: the chance that a run with new {unit}s gives the same verdict (in brackets: the same {unit}s again), "
     "if effects of all sizes are equally likely; “no difference” is steadier than this where nothing differs."
+)
+
+
+_BOUNDS = (
+    "Bounds: the difference if every missing score of the second were the lowest and of the first the highest, or the "
+    "reverse."
 )
 
 
@@ -176,13 +182,13 @@ def differences(summary: Summary) -> Iterator[Block]:
     tested = [pair for pair in summary.differences if pair.verdict != NOT_TESTED]
     if not tested:
         return
+    unit, missing = of(summary.kind).unit, any(_misses(pair) for pair in tested)
     rows: list[Row | Group] = []
     for info in summary.metrics:
         alike = [pair for pair in tested if pair.metric == info.key]
         if alike:
             rows.append(Group(info.key, note_of(info, summary, share="in percentage points")))
-            rows += [_difference(pair, info, alike) for pair in alike]
-    unit = of(summary.kind).unit
+            rows += [_difference(pair, info, alike, missing=missing) for pair in alike]
     yield Table(
         caption="Differences between conditions",
         columns=(
@@ -195,6 +201,7 @@ def differences(summary: Summary) -> Iterator[Block]:
             Column(f"{unit}s", rank=2),
             Column("verdict", number=False),
             Column("same again", rank=1, legend=SAME_AGAIN.format(unit=unit)),
+            *([Column("bounds", rank=1, legend=_BOUNDS)] if missing else []),
         ),
         rows=tuple(rows),
         legend=_differences_legend(summary, tested),
@@ -256,7 +263,13 @@ def _settled(pair: Difference, unit: str) -> str:
     return f"{pair.b} − {pair.a} on {pair.metric}: {' or '.join(ways)}."
 
 
-def _difference(pair: Difference, info: MetricInfo, alike: Sequence[Difference]) -> Row:
+def _misses(pair: Difference) -> bool:
+    """Whether a value is missing on either side."""
+    return pair.least != pair.most or pair.loss_a > 0 or pair.loss_b > 0
+
+
+def _difference(pair: Difference, info: MetricInfo, alike: Sequence[Difference], *, missing: bool) -> Row:
+    bounds = between(None, pair.least, pair.most, percent=info.percent)[1] if _misses(pair) else ""
     estimate = pair.estimate
     ends = [end for other in alike for end in (other.estimate.value, other.estimate.low, other.estimate.high) if end]
     reach = 1.05 * max(map(abs, ends), default=1.0)
@@ -277,6 +290,7 @@ def _difference(pair: Difference, info: MetricInfo, alike: Sequence[Difference])
             Text(verdict, below=pair.reason or "", tone="good" if pair.winner is not None
                  else "quiet" if pair.verdict == NO_DIFFERENCE else ""),
             same_again(pair.again),
+            *([Text(bounds)] if missing else []),
         ),
     )  # fmt: skip
 

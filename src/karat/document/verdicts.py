@@ -8,7 +8,7 @@ from karat import formats
 from karat.analysis import Summary
 from karat.analysis.format_metric import between
 from karat.analysis.model import Difference, MetricInfo
-from karat.analysis.verdicts import NO_DIFFERENCE, nothing_scored, server_warnings
+from karat.analysis.verdicts import NO_DIFFERENCE, ONLY_AHEAD, ahead_sentence, nothing_scored, server_warnings
 from karat.kinds import of
 
 __all__ = ["verdicts"]
@@ -49,6 +49,7 @@ def _findings(summary: Summary) -> tuple[str, ...]:
             else " of " + ", ".join(dict.fromkeys(_metric(pair) for pair in shown if pair.offline))
         )
         lines.append(f"Offline scores{which}: given by a rule, not by a model that understands")
+    lines += [ahead_sentence(pair) for pair in summary.differences if pair.verdict.endswith(ONLY_AHEAD)][:_MOST_PAIRS]
     note = _not_shown(summary, shown)
     return (*unused, *lines, *([note] if note else []))
 

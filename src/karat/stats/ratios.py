@@ -81,6 +81,11 @@ class Sums:
         return (self.counts > 0) & (self.weights > 0)
 
     @property
+    def means(self) -> Floats:
+        """Of each cluster; NaN for one without a value."""
+        return np.divide(self.totals, self.counts, out=np.full(self.counts.size, np.nan), where=self.counts > 0)
+
+    @property
     def size(self) -> float:
         """Σ w m: how many values there are, with their weights."""
         return float((self.weights * self.counts).sum())

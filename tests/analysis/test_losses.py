@@ -1,0 +1,148 @@
+"""Lost trials: a winner must still win when its own losses count as the worst value."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+from tests.analysis import journals
+
+from karat.analysis import compare, summarize
+from karat.analysis.leaderboard import leaderboard
+from karat.analysis.model import MetricInfo, Summary
+from karat.analysis.units import Units, difference
+from karat.records import Metric
+
+RIGHT = Metric(name="right", low=0, high=1, kind="share")
+COST = Metric(name="cost", low=0, direction="lower")
+FREE = Metric(name="points")
+
+
+def lossy(folder: Path, *, metric: Metric = RIGHT, cls: str = "agent", every: int = 2, questions: int = 40) -> Summary:
+    """Two conditions with equal answers, of which b loses every second (or so) bad one."""
+    good, bad = (1.0, 0.0) if metric.direction == "higher" else (1.0, 5.0)
+    scorer = msgspec.structs.replace(journals.JUDGE, metrics=(metric,))
+    script = journals.Script(folder, samples=questions, conditions=("a", "b"), repetitions=3, scorers=(scorer,))
+    draw = random.Random(3)
+    bad_ones = 0
+    for row in range(questions):
+        for repetition in range(3):
+            right = draw.random() < 0.6
+            bad_ones += not right
+            for condition in ("a", "b"):
+                if condition == "b" and not right and bad_ones % every == 0:
+                    stage = "score" if cls == "judge" else "agent"
+                    if cls == "judge":
+                        script.answer(row, condition, repetition)
+                    script.failure(row, condition, repetition, cls=cls, stage=stage)
+                    continue
+                script.answer(row, condition, repetition)
+                value: Any = bool(right) if metric is RIGHT else good if right else bad
+                script.score(row, condition, repetition, value=value, scorer=scorer)
+    return summarize(script.end())
+
+
+@pytest.mark.parametrize("cls", ["agent", "limit", "infrastructure", "judge"])
+@pytest.mark.parametrize("metric", [RIGHT, COST, FREE], ids=lambda metric: metric.name)
+def test_a_lost_answer_never_makes_a_winner(tmp_path: Path, metric: Metric, cls: str) -> None:
+    summary = lossy(tmp_path / "run", metric=metric, cls=cls, every=1)
+    [pair] = summary.differences
+    assert pair.p_adjusted is not None
+    assert pair.p_adjusted < 0.05  # among the answers
+    assert pair.winner is None
+    assert pair.verdict == "b is ahead only among the answers it gave"
+    assert pair.again is None
+    lost = f"{100 * pair.loss_b:.0f} % of its trials were lost, 0 % of a's"
+    assert f"b is ahead of a on {metric.name} only among the answers it gave: {lost}" in summary.headline
+    assert any("--resume RUN --retry-failed" in text for text in summary.warnings)
+    if metric is RIGHT:
+        assert pair.least is not None
+        assert pair.least < (pair.estimate.value or 0.0) <= (pair.most or 0.0)
+
+
+def test_few_infrastructure_losses_are_taken_as_random_and_losses_of_the_agent_are_not(tmp_path: Path) -> None:
+    better = {"a": [[0.0], [1.0]] * 20, "b": [[1.0]] * 36 + [[0.0]] * 4}
+    for cls, lost, wins in (("infrastructure", 2, True), ("infrastructure", 30, False), ("agent", 30, False)):
+        scorer = msgspec.structs.replace(journals.JUDGE, metrics=(RIGHT,))
+        script = journals.Script(
+            tmp_path / f"{cls}{lost}", samples=40, conditions=("a", "b"), repetitions=1, scorers=(scorer,)
+        )
+        for row in range(40):
+            for condition, rows in better.items():
+                if condition == "b" and row >= 40 - lost:
+                    script.failure(row, condition, cls=cls)
+                    continue
+                script.answer(row, condition)
+                script.score(row, condition, value=bool(rows[row][0]), scorer=scorer)
+        [pair] = summarize(script.end()).differences
+        assert (pair.winner == "b") is wins, (cls, lost)
+
+
+def test_a_winner_that_wins_with_its_losses_at_the_worst_stays_one(tmp_path: Path) -> None:
+    scores: dict[str, list[list[float | None]]] = {
+        "a": [[0.0, 0.0]] * 30,
+        "b": [[1.0, 1.0]] * 25 + [[1.0, None]] * 5,
+    }
+    [pair] = summarize(journals.table(tmp_path / "run", scores, metric=Metric(name="m", low=0, high=1))).differences
+    assert (pair.winner, pair.loss_b) == ("b", 5 / 60)
+    assert pair.least == pytest.approx((25 + 5 * 0.5) / 30)
+    assert pair.most == 1.0
+
+
+def test_losses_of_the_side_behind_change_nothing(tmp_path: Path) -> None:
+    scores: dict[str, list[list[float | None]]] = {
+        "a": [[0.0, None]] * 10 + [[0.0, 1.0]] * 20,
+        "b": [[1.0, 1.0]] * 30,
+    }
+    [pair] = summarize(journals.table(tmp_path / "run", scores, metric=Metric(name="m", low=0, high=1))).differences
+    assert pair.winner == "b"
+
+
+def test_compare_and_leaderboard_call_no_lossy_lead_a_win(tmp_path: Path) -> None:
+    summary = lossy(tmp_path / "run", every=1)
+    run = journals.RunFolder.open(tmp_path / "run")
+    found = compare(run, run, condition_a="a", condition_b="b")
+    assert found.pairings[0].difference.winner is None
+    assert "only among the answers it gave" in found.headline
+    assert list(found.table()[0])[-4:] == ["least", "most", "loss_a", "loss_b"]
+    board = leaderboard([(summary, None)])
+    assert [entry.groups for entry in board.entries] == ["a", "a"]
+
+
+def test_equal_agents_win_in_at_most_five_percent_of_runs_however_they_lose_answers() -> None:
+    """B crashes on 60 % of its wrong answers, and is otherwise equal."""
+    info = MetricInfo(
+        key="m", name="m", scorer="s", scoring="x", low=0.0, high=1.0, direction="higher", kind="share", offline=True
+    )
+    draw, wins, naive = np.random.default_rng(5), 0, 0
+    for _ in range(300):
+        ease = draw.normal(0.3, 0.8, (100, 1))
+        sides = []
+        for losing in (0.0, 0.6):
+            right = ease + draw.normal(0, 0.8, (100, 3)) > 0
+            lost = ~right & (draw.random(right.shape) < losing)
+            answers = (~lost).sum(axis=1)
+            with np.errstate(invalid="ignore"):
+                means = (right & ~lost).sum(axis=1) / answers
+            sides.append(
+                Units(
+                    metric=info,
+                    keys=(),
+                    means=means,
+                    answers=answers,
+                    sds=np.full(100, np.nan),
+                    ends=(0.0, 1.0),
+                    planned=np.full(100, 3),
+                    lost={"agent": lost.sum(axis=1)},
+                )
+            )
+        found = difference(sides[0], sides[1], level=0.95)
+        naive += found.test.p < 0.05
+        held = found.worst is None or (found.worst.p < 0.05 and found.worst.value * found.test.value > 0)
+        wins += found.test.p < 0.05 and held
+    assert naive > 240
+    assert wins <= 0.064 * 300

@@ -15,6 +15,7 @@ from karat.analysis import compare, summarize
 from karat.analysis.leaderboard import leaderboard
 from karat.analysis.model import MetricInfo, Summary
 from karat.analysis.units import Units, difference
+from karat.journal import RunFolder
 from karat.records import Metric
 
 RIGHT = Metric(name="right", low=0, high=1, kind="share")
@@ -83,10 +84,9 @@ def test_few_infrastructure_losses_are_taken_as_random_and_losses_of_the_agent_a
 
 
 def test_a_winner_that_wins_with_its_losses_at_the_worst_stays_one(tmp_path: Path) -> None:
-    scores: dict[str, list[list[float | None]]] = {
-        "a": [[0.0, 0.0]] * 30,
-        "b": [[1.0, 1.0]] * 25 + [[1.0, None]] * 5,
-    }
+    whole: list[float | None] = [1.0, 1.0]
+    half: list[float | None] = [1.0, None]
+    scores: dict[str, list[list[float | None]]] = {"a": [[0.0, 0.0]] * 30, "b": [whole] * 25 + [half] * 5}
     [pair] = summarize(journals.table(tmp_path / "run", scores, metric=Metric(name="m", low=0, high=1))).differences
     assert (pair.winner, pair.loss_b) == ("b", 5 / 60)
     assert pair.least == pytest.approx((25 + 5 * 0.5) / 30)
@@ -104,7 +104,7 @@ def test_losses_of_the_side_behind_change_nothing(tmp_path: Path) -> None:
 
 def test_compare_and_leaderboard_call_no_lossy_lead_a_win(tmp_path: Path) -> None:
     summary = lossy(tmp_path / "run", every=1)
-    run = journals.RunFolder.open(tmp_path / "run")
+    run = RunFolder.open(tmp_path / "run")
     found = compare(run, run, condition_a="a", condition_b="b")
     assert found.pairings[0].difference.winner is None
     assert "only among the answers it gave" in found.headline

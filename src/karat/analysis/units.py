@@ -53,6 +53,8 @@ OWN_LOSSES = frozenset({"agent", "limit"})
 TOLERATED = 0.05
 """The share of a condition's trials up to which losses by infrastructure and judges are taken as random."""
 
+_NOISE = 1e-12  # of a difference, relative to the values: only rounding
+
 _NO_LOSSES: Mapping[str, Flags] = {}
 
 
@@ -256,7 +258,8 @@ def _bounds(a: Units, b: Units) -> tuple[float, float]:
         _filled(b, b.missing, of_b).plain_mean - _filled(a, a.missing, of_a).plain_mean
         for of_b, of_a in ((low, high), (high, low))
     ]
-    return ends[0], ends[1]
+    least, most = (0.0 if abs(end) <= _NOISE * max(abs(low), abs(high)) else end for end in ends)
+    return least, most
 
 
 def _paired(a: Floats, b: Floats, *, level: float) -> PairedDifference:
@@ -280,7 +283,7 @@ def _subtracted(a: Floats, b: Floats) -> tuple[Floats, float]:
     d = b[both] - a[both]
     if not d.size:
         return d, 0.0
-    noise = float(1e-12 * max(np.abs(a[both]).max(), np.abs(b[both]).max()))
+    noise = float(_NOISE * max(np.abs(a[both]).max(), np.abs(b[both]).max()))
     d[np.abs(d) <= noise] = 0.0
     if np.ptp(d) <= noise:
         d[:] = d[0]

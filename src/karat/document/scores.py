@@ -201,7 +201,7 @@ def differences(summary: Summary) -> Iterator[Block]:
             Column(f"{unit}s", rank=2),
             Column("verdict", number=False),
             Column("same again", rank=1, legend=SAME_AGAIN.format(unit=unit)),
-            *([Column("bounds", rank=1, legend=_BOUNDS)] if missing else []),
+            *([Column("bounds", rank=3, legend=_BOUNDS)] if missing else []),
         ),
         rows=tuple(rows),
         legend=_differences_legend(summary, tested),

@@ -83,7 +83,9 @@ class Sums:
     @property
     def means(self) -> Floats:
         """Of each cluster; NaN for one without a value."""
-        return np.divide(self.totals, self.counts, out=np.full(self.counts.size, np.nan), where=self.counts > 0)
+        unknown: Floats = np.full(self.counts.size, np.nan)
+        means: Floats = np.divide(self.totals, self.counts, out=unknown, where=self.counts > 0)
+        return means
 
     @property
     def size(self) -> float:

@@ -192,6 +192,19 @@ def test_the_agents_own_program_says_what_is_wrong(stated, actual, wanted):
     assert found.label == wanted
 
 
+def test_a_number_read_off_the_report_is_a_level_where_a_change_was_asked_for():
+    assert label(35.8, "93", CHANGE, stated="93") == "level_vs_change"
+    assert label(35.8, "93", CHANGE, stated="93 - 0") != "level_vs_change"
+    assert label(35.8, "777", CHANGE, stated="777") == "other"  # not in the report
+
+
+def test_earlier_answers_in_another_program_are_a_wrong_operation():
+    history = turns_of((CHANGE, 35.8, "35.8", None), ("add(40, 1)", 41.0, "41", None))
+    turn = {"program": f"{CHANGE}, add(40, 1), multiply(#0, #1)", "stated": "35.8 + 41 * 7"}
+    assert label(1467.8, "322.8", **turn, history=history) == "other"
+    assert label(1467.8, "76.8", **turn | {"stated": "35.8 + 41"}, history=history) == "wrong_operation"
+
+
 def test_a_wrong_operand_is_named_with_its_place_and_the_number_of_tries():
     found = diagnose(TurnFacts(expected=25.14, actual="60.94", program="25.14", document=REPORT))
     numbers = len(REPORT.numbers)
@@ -345,6 +358,8 @@ def test_a_zero_for_what_the_report_does_not_have_is_no_answer_and_proves_nothin
     assert replay(follower, [TurnFacts(expected=35.8, actual="0", program=CHANGE)]) is not None
     assert label(35.8, "0", CHANGE, stated="subtract(60.94, 60.94)") == "wrong_operand"
     assert diagnose(TurnFacts(expected=0.0, actual="0", stated=reason)) is None
+    assert label(35.8, "no", CHANGE, stated=reason) == "unanswered"
+    assert label("yes", "no", "greater(5, 3)", stated=reason) == "wrong_operation"
 
 
 # --- laws ---------------------------------------------------------------------------------------

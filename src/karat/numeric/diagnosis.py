@@ -299,10 +299,10 @@ def diagnose(turn: TurnFacts, history: Sequence[TurnFacts] = ()) -> Diagnosis | 
 
 
 def _unanswered(turn: TurnFacts, _history: Sequence[TurnFacts]) -> Evidence | None:
-    """No answer; also a reason for giving none, and a 0 whose calculation is such a reason."""
+    """No answer, or only the reason for giving none."""
     if not turn.unanswered:
         return None
-    if turn.number is not None:
+    if turn.answer is not None:
         return {"answer": _shown(turn.actual), "program": _shown(turn.stated)}
     return {"answer": _shown(turn.actual) if isinstance(turn.actual, str) else None}
 
@@ -575,7 +575,8 @@ def _own_program(turn: TurnFacts, history: Sequence[TurnFacts]) -> tuple[float, 
     numbers = step if step.operand_recall is not None else chain
     if numbers.operand_recall is None:
         return None
-    return step.logic_f1, numbers.operand_recall, numbers.operand_precision or 0.0
+    precision = 1.0 if numbers.operand_precision is None else numbers.operand_precision
+    return step.logic_f1, numbers.operand_recall, precision
 
 
 def _own_operand(turn: TurnFacts, history: Sequence[TurnFacts]) -> Evidence | None:
@@ -585,9 +586,20 @@ def _own_operand(turn: TurnFacts, history: Sequence[TurnFacts]) -> Evidence | No
 
 
 def _own_operation(turn: TurnFacts, history: Sequence[TurnFacts]) -> Evidence | None:
-    """The agent's own program has all golden numbers, but other operations."""
+    """The agent's own program has all golden numbers, or only these and earlier answers, but other operations."""
     scores = _own_program(turn, history)
-    return {"program": _shown(turn.stated)} if scores and scores[0] < 1.0 and scores[1] == 1.0 else None
+    return {"program": _shown(turn.stated)} if scores and scores[0] < 1.0 and 1.0 in scores[1:] else None
+
+
+def _own_level(turn: TurnFacts, _history: Sequence[TurnFacts]) -> Evidence | None:
+    """The agent read one number off the report, where the golden program computes a change."""
+    circuit, own = turn.circuit, turn.own_circuit
+    if circuit is None or own is None or own.computes or _changed(circuit) is None:
+        return None
+    number = own.value()
+    if turn.document is None or number not in turn.document.places or number != turn.number:
+        return None
+    return {"level": number, **turn.document.place_of(number)}
 
 
 def _repeats_earlier(turn: TurnFacts, history: Sequence[TurnFacts]) -> Evidence | None:
@@ -637,6 +649,7 @@ _CHECKS: Final[Sequence[tuple[Label, _Check]]] = (
     ("level_vs_change", _level_vs_change),
     ("wrong_operand", exchanged_operand),
     ("wrong_operation", exchanged_operation),
+    ("level_vs_change", _own_level),
     ("wrong_operation", _own_operation),
     ("near_miss", _near_miss),
     ("power_of_ten", _power_of_ten),

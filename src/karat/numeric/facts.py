@@ -66,13 +66,17 @@ class TurnFacts:
 
     @cached_property
     def unanswered(self) -> bool:
-        """Whether there is no answer, only that there is none, or a 0 whose calculation says so."""
+        """Whether there is no answer, or only the reason for giving none.
+
+        A 0, and yes or no for a number, is no answer if the agent's calculation is such a reason.
+        """
         actual = self.actual
         if actual is None or (isinstance(actual, float) and math.isnan(actual)):
             return True
-        if self.number == 0:
-            return isinstance(self.stated, str) and abstains(self.stated)
-        return self.answer is None and isinstance(actual, str) and abstains(actual)
+        if self.answer is None:
+            return isinstance(actual, str) and abstains(actual)
+        empty = self.number == 0 or (self.number is None and self.golden_number is not None)
+        return empty and isinstance(self.stated, str) and abstains(self.stated)
 
     @cached_property
     def numerical(self) -> bool:

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import re
+from collections import Counter
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -159,8 +160,8 @@ class EvaluationSummary(Original):
     conversation_level_accuracy: float
     avg_logic_recall: float
     cost_per_correct_answer: float | None  # None: no conversation is right
-    accuracy_by_turn_number: dict[str, float]
-    avg_operations_by_turn: dict[str, float]
+    accuracy_by_turn_number: dict[str, float | None]
+    avg_operations_by_turn: dict[str, float | None]  # None: no agent gave a program in this turn
     avg_tokens_per_turn: float
     avg_latency_per_turn: float
     avg_llm_calls_per_turn: float
@@ -345,7 +346,7 @@ def test_one_row_a_turn(files):
 def test_errors_are_every_turn_that_failed(files):
     found = rows(files, "errors.csv")
     assert [(row["turn_idx"], row["error_type"]) for row in found] == [
-        ("2", "wrong_answer"),
+        ("2", "unreadable"),
         ("0", "crash"),
         ("1", "unreached"),
     ]
@@ -394,6 +395,49 @@ def test_what_no_turn_has_is_there_and_null(tmp_path, journals):
     assert "avg_logic_recall" in told["unknown"]
     assert told["without_quarantine"] is None
     assert told["cost_per_correct_answer"] == 12
+
+
+@pytest.mark.parametrize("conditions", [("a",), ("a", "b")])
+def test_without_programs_and_without_a_right_conversation_every_key_is_there(tmp_path, journals, conditions):
+    only = journals.asked("only", 0, [{"golden": "1.0"}, {"golden": "2.0"}])
+    answers = [[[reply("1"), reply("200")]]]
+    run = journals.conversations(tmp_path / "one", [only], dict.fromkeys(conditions, answers))
+    told = json.loads(Convfinqa().render(summarize(run), run)["statistics.json"])
+    assert {*EvaluationSummary.model_fields} <= {*told}
+    EvaluationSummary.model_validate(told)
+    assert told["accuracy_by_turn_number"] == {"0": 1.0, "1": 0.0}
+    assert told["avg_operations_by_turn"] == {"0": None, "1": None}
+    assert told["cost_per_correct_answer"] is None
+    assert told["error_types"] == {"scale": len(conditions)}
+
+
+def test_errors_name_their_causes_as_the_statistics_count_them(tmp_path, journals):
+    only = journals.asked("only", 0, [{"golden": "50.0"}, {"golden": "50.0"}, {"golden": "50.0"}, {"golden": "50.0"}])
+    replies = [reply("5000"), reply("-50"), reply("@now"), reply("50.1")]
+    run = journals.conversations(tmp_path / "one", [only], {"a": [[replies]]})
+    files = dict(Convfinqa().render(summarize(run, right="exact"), run))
+    causes = [row["error_type"] for row in rows(files, "errors.csv")]
+    assert causes == ["scale", "sign", "unreadable", "within_1_percent"]
+    assert Counter(causes) == json.loads(files["statistics.json"])["error_types"]
+
+
+def test_a_right_text_is_no_error_and_an_unscored_one_makes_no_conversation_right(tmp_path, journals):
+    texts = [{"golden": "60.94"}, {"golden": "the chief financial officer"}]
+    named = [journals.asked(name, at, texts) for at, name in enumerate(("same", "other", "unread"))]
+    said = [
+        [[reply("60.94"), reply("The Chief  Financial Officer")]],
+        [[reply("60.94"), reply("the chairman")]],
+        [[reply("7"), Reply(text='{"answer": "the chief financial officer", "unit": null}')]],
+    ]
+    run = journals.conversations(tmp_path / "texts", named, {"a": said})
+    files = dict(Convfinqa().render(summarize(run), run))
+    answers = [row["actual_answer"] for row in rows(files, "turns.csv") if row["turn_idx"] == "1"]
+    assert answers == ["The Chief  Financial Officer", "the chairman", "the chief financial officer"]
+    assert [row["right"] for row in rows(files, "turns.csv") if row["turn_idx"] == "1"] == ["True", "", "True"]
+    assert [(row["conversation_id"], row["turn_idx"]) for row in rows(files, "errors.csv")] == [("unread", "0")]
+    told = json.loads(files["statistics.json"])
+    assert told["conversation_level_accuracy"] == told["conversation_accuracy"] == pytest.approx(1 / 3)
+    assert told["never_wrong"] == 1
 
 
 def test_a_trace_is_the_whole_conversation(files):

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 import karat
 from karat.config import Experiment
@@ -143,6 +144,35 @@ def test_tatqa_is_scored_by_its_own_rule(tmp_path, replies, exact):
     samples = load(tmp_path / "dev.json", TATQA)
     verdicts = [Span().score(sample, answered(text))[0] for sample, text in zip(samples, replies, strict=True)]
     assert [verdict.values["exact_match"] for verdict in verdicts].count(True) == exact
+
+
+def test_answers_of_tatqa_and_their_scales_contradict_nothing(tmp_path):
+    path = tmp_path / "dev.json"
+    scales = [question(f"s{scale}", "arithmetic", 5, scale) for scale in ("", "thousand", "million", "percent")]
+    path.write_text(json.dumps([{**TATQA[0], "questions": TATQA[0]["questions"] + scales}]))
+    linted = Conversation(Conversation.Options()).lint(path)
+    assert (linted.turns, linted.doubted) == (8, ())
+
+
+def test_the_official_predictions_of_tatqa_are_read(tmp_path):
+    predictions = {"u1": [["2019", "2018"], ""], "u2": [306.2, "million"], "u3": ["2", ""], "u4": [["7"], "million"]}
+    path = tmp_path / "predictions.json"
+    path.write_text(json.dumps(predictions))
+    recorded = Conversation.recorded(path, Conversation.recorded_columns()())
+    samples = load(tmp_path / "dev.json", TATQA)
+    replies = [recorded.reply(sample, 0, "c", 0) for sample in samples]
+    answers = [replace(answered(""), replies=(reply,)) for reply in replies]
+    verdicts = [Span().score(sample, answer)[0] for sample, answer in zip(samples, answers, strict=True)]
+    assert [verdict.values["exact_match"] for verdict in verdicts] == [True, True, True, False]
+    assert recorded.census(samples, conditions=["c"], repetitions=1).faults == ()
+
+
+def test_an_object_of_many_lists_is_refused_in_one_sentence(tmp_path):
+    path = tmp_path / "lists.json"
+    path.write_text(json.dumps({f"q{number}": [1, 2] for number in range(1_668)}))
+    with pytest.raises(BadDataset) as caught:
+        Conversation(Conversation.Options()).load(path)
+    assert "one of the file's lists: q0, q1, q2, q3 and 1664 more" in str(caught.value)
 
 
 def test_answers_made_elsewhere_are_judged_by_the_rule_of_the_dataset(tmp_path):

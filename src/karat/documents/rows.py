@@ -23,7 +23,7 @@ from karat.documents.nodes import Node, plain, walk
 from karat.documents.reader import Limits, parse
 from karat.errors import BadDataset, Fault, did_you_mean, unreadable
 from karat.files import open_regular
-from karat.formats import count, excerpt
+from karat.formats import count, excerpt, some_of
 
 __all__ = ["Rows", "Unfit", "has_too_many_nan", "header_names", "holds_yaml_rows", "read_rows", "unpacks_too_large"]
 
@@ -126,6 +126,7 @@ class _TooManyFaults(Exception):
 
 
 Row = Mapping[str, Any]
+Entry = Callable[[str, Any], Row | None]  # the row that an entry of an object is, if it is one
 _BOM = b"\xef\xbb\xbf"
 _BLANK = b" \t\r\x0b\x0c"
 _MANY_NAN = f"holds more than {count(_MOST_NAN)} NaN or Infinity, which JSON does not allow"
@@ -165,11 +166,19 @@ class Rows(msgspec.Struct):
         return sorted(self.faults, key=lambda fault: int(fault.place.rpartition(" ")[2]))
 
 
-def read_rows(path: Path, *, lists: bool = False, section: str | None = None, sheet: str | None = None) -> Rows:
+def read_rows(
+    path: Path,
+    *,
+    lists: bool = False,
+    section: str | None = None,
+    sheet: str | None = None,
+    entry: Entry | None = None,
+) -> Rows:
     """The rows of a file, whose ending says its format. Raises BadDataset if nothing can be read.
 
     With `lists`, a JSON or YAML file may also be an object of lists: its one list, or the one called `section`, is
-    read. `sheet`: which sheet of a workbook; None: the only one. A path `hf://…` is read from the Hugging Face Hub.
+    read; or, with `entry`, an object whose entries are rows. `sheet`: which sheet of a workbook; None: the only one. A
+    path `hf://…` is read from the Hugging Face Hub.
     """
     from hashlib import sha256
 
@@ -208,7 +217,7 @@ def read_rows(path: Path, *, lists: bool = False, section: str | None = None, sh
         if ending == ".xlsx":
             _workbook(rows, path, data, sheet)
         elif lists and ending in _NESTED:
-            _NESTED[ending](rows, path, data, within=_Within(section))
+            _NESTED[ending](rows, path, data, within=_Within(section, entry))
         else:
             FORMATS[ending](rows, path, data)
     except _TooManyFaults:
@@ -336,6 +345,7 @@ class _Within(msgspec.Struct, frozen=True):
     """The list may be inside an object: the name of the list to read; None: the only one."""
 
     section: str | None
+    entry: Entry | None
 
 
 def _json_list(rows: Rows, path: Path, data: bytes, within: _Within | None = None) -> None:
@@ -351,13 +361,16 @@ def _list_in(path: Path, document: Any, within: _Within | None) -> tuple[list[An
     name = None
     if within is not None and isinstance(document, dict):
         name = within.section
+        rows = [] if within.entry is None else [within.entry(key, value) for key, value in document.items()]
+        if rows and None not in rows:
+            return rows, None
         known = [key for key, value in document.items() if isinstance(value, list)]
         if name is not None and name not in known:
             raise _bad(path, "dataset.split", f"there is no list '{name}' in the file{did_you_mean(name, known)}")
         if not known:
             raise _bad(path, "file", 'is an object without a list; it must be {"dev": [{…}, {…}]} or a list of objects')
         if name is None and len(known) > 1:
-            raise _bad(path, "dataset.split", f"must name one of the file's lists: {', '.join(known)}")
+            raise _bad(path, "dataset.split", f"must name one of the file's lists: {some_of(known)}")
         name = name if name is not None else known[0]
         document = document[name]
     if not isinstance(document, list):

@@ -150,7 +150,10 @@ class Numeric:
             if reply is None or (reply.stop_reason == NOT_RECORDED and not reply.text):
                 given = _UNREACHED
             else:
-                given = stated(reply.text, answer=reply.answer, unit=reply.unit, program=reply.program, take=self._take)
+                take = (
+                    self._take if parse_value(turn.golden) is not None else extract
+                )  # text: a JSON object, or as it is
+                given = stated(reply.text, answer=reply.answer, unit=reply.unit, program=reply.program, take=take)
             facts = TurnFacts(
                 expected=turn.golden,
                 actual=given.answer,
@@ -193,7 +196,8 @@ def _verdict(number: int, turn: Turn, given: Stated, facts: TurnFacts, earlier: 
         **({"unreached": True} if given is _UNREACHED else {}),
     }
     if parse_value(turn.golden) is None:  # none, or text: that is for a judge
-        return Verdict(values={**dict.fromkeys((*_MATCHES, *_READINGS)), **operations}, turn=number)
+        kept: JsonObject = {key: detail[key] for key in ("rules", "expected", "actual", "unreached") if key in detail}
+        return Verdict(values={**dict.fromkeys((*_MATCHES, *_READINGS)), **operations}, turn=number, detail=kept)
     matches = match(turn.golden, given.answer, declared_unit=given.unit, printed=turn.detail.get("printed"))
     values: dict[str, float | bool | None] = {name: getattr(matches, name) for name in _MATCHES}
     if turn.detail.get("printed") is None:

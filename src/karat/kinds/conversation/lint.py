@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from karat.kinds import Doubted, Linted, sample_digest
-from karat.kinds.conversation.drafts import Draft
+from karat.kinds.conversation.drafts import Draft, DraftTurn
 from karat.kinds.conversation.reading import Drafts
 from karat.numeric.lint import REASONS, Doubt, GoldenTurn, doubts
 
@@ -61,22 +61,22 @@ class _Seen:
 
 
 def _of_conversation(draft: Draft, seen: _Seen) -> list[Doubted]:
-    turns = [
-        GoldenTurn(question=turn.question, executed=turn.executed, printed=turn.printed, program=turn.program)
-        for turn in draft.turns
-    ]
+    turns = [_golden(turn) for turn in draft.turns]
     text = f"{draft.pre_text}\n{draft.post_text}"
     doubted = _of_the_whole(draft)
     contradictions = seen.contradictions(draft)
     for index, of_turn in enumerate(doubts(turns, text=text, table=draft.table)):
         other = contradictions[index]
-        if "answer_type" in draft.turns[index].detail:  # such a question may ask for words
-            reasons = [doubt for doubt in of_turn if doubt.reason != "unreadable"]
-        else:
-            reasons = list(of_turn)
-        reasons += [other] if other is not None else []
+        reasons = [*of_turn, *([other] if other is not None else [])]
         doubted += [_doubted(draft.id, index, reasons)] if reasons else []
     return doubted
+
+
+def _golden(turn: DraftTurn) -> GoldenTurn:
+    """What can contradict itself. An answer of TAT-QA may be words, and is printed as karat joins it and its scale."""
+    if "answer_type" in turn.detail:
+        return GoldenTurn(question=turn.question)
+    return GoldenTurn(question=turn.question, executed=turn.executed, printed=turn.printed, program=turn.program)
 
 
 def _of_the_whole(draft: Draft) -> list[Doubted]:

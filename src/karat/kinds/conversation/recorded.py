@@ -120,7 +120,7 @@ class RecordedTurns:
         self.count = 0  # rows of the file, unusable ones included
         self.conditions: dict[str, None] = {}  # in the order of the file
         self.repetitions = 1
-        table = read_rows(path, lists=True)
+        table = read_rows(path, lists=True, entry=_tatqa_prediction)
         for fault in table.sorted_faults():
             self.count += 1
             self.faults.append(TurnFault(kind="bad_row", place=fault.place, message=fault.message))
@@ -211,6 +211,14 @@ class RecordedTurns:
         turn = self._met[str(name), condition, repetition]
         self._met[str(name), condition, repetition] += 1
         return str(name), turn, condition, repetition
+
+
+def _tatqa_prediction(name: str, value: Any) -> dict[str, Any] | None:
+    """A question of TAT-QA's official file of predictions: `{id: [answer, scale]}`."""
+    match value:
+        case [list() | str() | int() | float() as answer, str() as scale]:
+            return {"id": name, "answer": json.dumps({"answer": answer, "scale": scale}, ensure_ascii=False)}
+    return None
 
 
 def conversation_of(key: Key) -> str:

@@ -307,7 +307,10 @@ class ConversationSummary(Part, frozen=True, kw_only=True):
         warnings = []
         if self.texts:
             turns = formats.plural(self.texts, "turn")
-            warnings.append(f"{turns} with a golden text, not scored as numbers: judge them, e.g. with `overlap`")
+            warnings.append(
+                f"{turns} with a golden text, not scored as numbers: judge them, e.g. with `overlap`; their "
+                "conversation counts as right only if the answer is the golden text"
+            )
         for result in self.conditions:
             if result.unreached:
                 counts = f"{formats.count(result.unreached)} of {formats.plural(result.turns, 'turn')}"

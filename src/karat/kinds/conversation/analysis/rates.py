@@ -28,7 +28,7 @@ from karat.kinds.conversation.analysis.model import (
     Stratum,
     Verdicts,
 )
-from karat.kinds.conversation.analysis.turns import Flags, Floats, Ints, Turns, in_order
+from karat.kinds.conversation.analysis.turns import WITHIN, Flags, Floats, Ints, Turns, in_order
 from karat.stats import ClusteredRatio, Sums, ratio_gap, ratio_interval
 
 __all__ = [
@@ -109,12 +109,21 @@ def rate_of(
 
 
 def conversation_accuracy(part: Turns, nulls: Nulls, *, kept: Flags | None = None, level: float) -> Rate:
-    """The share of conversations with every turn right."""
-    wholly = _wholly(part.rate("right"), part, kept)
+    """The share of conversations with every turn right; one with an unscored turn is not.
+
+    Of conversations that have a turn with a number.
+    """
+    wholly = _wholly(part.rate("right"), part, kept, part.unscored)
     null = {
         name: known(
             _whole_sums(
-                _wholly(np.where(part.counted, np.tile(metrics["right"], part.repetitions), np.nan), part, kept), part
+                _wholly(
+                    np.where(part.counted, np.tile(metrics["right"], part.repetitions), np.nan),
+                    part,
+                    kept,
+                    part.counted & ~part.asked,
+                ),
+                part,
             ).ratio
         )
         for name, metrics in nulls.rates.items()
@@ -128,13 +137,15 @@ def _whole_sums(wholly: Floats, part: Turns) -> Sums:
     return _sums(wholly, np.arange(wholly.size) % len(part.base.ids), part.base.weights)
 
 
-def _wholly(right: Floats, part: Turns, kept: Flags | None) -> Floats:
+def _wholly(right: Floats, part: Turns, kept: Flags | None, unscored: Flags) -> Floats:
     """Per conversation and repetition: whether every turn is right; NaN without turns."""
-    there = ~np.isnan(right) if kept is None else ~np.isnan(right) & kept
+    kept = np.ones(right.size, dtype=bool) if kept is None else kept
+    there = ~np.isnan(right) & kept
     size = len(part.base.ids) * part.repetitions
     turns = np.bincount(part.conversation[there], minlength=size)
     wins = np.bincount(part.conversation[there], weights=right[there], minlength=size)
-    return np.where(turns > 0, (wins == turns).astype(np.float64), np.nan)
+    unknown = np.bincount(part.conversation[unscored & kept], minlength=size)
+    return np.where(turns > 0, ((wins == turns) & (unknown == 0)).astype(np.float64), np.nan)
 
 
 def reasoning(part: Turns, *, level: float) -> tuple[Rate, ...]:
@@ -318,7 +329,7 @@ def diagnosed(part: Turns) -> tuple[Diagnosed, ...]:
         for label, there in ordered
     ]
     # Only a turn that is not numerical has a diagnosis; stricter matches count others as wrong, too.
-    return (*diagnoses, *([Diagnosed(label="within_1_percent", turns=strict, share=strict / failed)] if strict else []))
+    return (*diagnoses, *([Diagnosed(label=WITHIN, turns=strict, share=strict / failed)] if strict else []))
 
 
 def _of_different_conversations(part: Turns, slots: Sequence[int]) -> list[int]:
@@ -372,7 +383,8 @@ def propagation(part: Turns, *, level: float) -> Propagation:
     first: dict[int, int] = {}
     for conversation, number in zip(part.conversation[wrong].tolist(), part.number[wrong].tolist(), strict=True):
         first[conversation] = min(first.get(conversation, number), number)
-    complete = np.setdiff1d(part.conversation[~np.isnan(right)], part.conversation[part.counted & ~part.scored])
+    unknown = (part.counted & ~part.scored) | part.unscored
+    complete = np.setdiff1d(part.conversation[~np.isnan(right)], part.conversation[unknown])
     name = "accuracy_after_right", "accuracy_after_wrong", "accuracy_had_earlier_been_right"
     return Propagation(
         first_wrong={str(number): count for number, count in sorted(Counter(first.values()).items())},

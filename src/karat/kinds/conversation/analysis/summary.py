@@ -74,7 +74,7 @@ def conversation(given: AnalysisInput) -> ConversationSummary | None:
         tested=tested_by(index, info, right),
         conversations=len(base.ids),
         turns=sum(golden is not None for golden in base.golden),
-        texts=base.texts,
+        texts=sum(text is not None for text in base.texts),
         weighted=bool(base.weights.size) and bool((base.weights != base.weights[0]).any()),
         level=level,
         nulls=tuple(NullAnswerer(name=name, meaning=_MEANINGS.get(name, name)) for name in answers),

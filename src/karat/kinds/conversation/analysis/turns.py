@@ -19,9 +19,11 @@ from karat.analysis.grids import Layout
 from karat.index import RunIndex
 from karat.journal import RunFolder
 from karat.numeric import MATCHES, extract, match, operations_attempted, parse_program, parse_value, right_by, stated
+from karat.numeric.matches import same_text
 from karat.records import Sample, Usage
 
 __all__ = [
+    "WITHIN",
     "Declarations",
     "FailedTurn",
     "HeardReply",
@@ -101,6 +103,9 @@ Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 Ints = NDArray[np.int64]
 
+WITHIN = "within_1_percent"
+"""The cause of a turn that is wrong only by a match that is stricter than `numerical`."""
+
 _STEP = "step_"
 
 
@@ -117,7 +122,7 @@ class Declarations(msgspec.Struct):
     golden: list[str | None]  # None: there is none, or it is text
     printed: list[str | None]
     operations: Floats  # golden compute operations; NaN if no program is known
-    texts: int  # turns whose golden answer is text
+    texts: list[str | None]  # golden answers that are text
     quarantined: list[tuple[str, ...] | None]  # reasons; None: no quarantine file was given
 
     @property
@@ -141,7 +146,7 @@ def declarations(index: RunIndex) -> Declarations:
         number=np.arange(len(turns)) - np.repeat(first, counts),
         questions=[turn.question for turn in turns],
         golden=[turn.golden if parse_value(turn.golden) is not None else None for turn in turns],
-        texts=sum(turn.golden is not None and parse_value(turn.golden) is None for turn in turns),
+        texts=[turn.golden if parse_value(turn.golden) is None else None for turn in turns],
         printed=[_text(turn.detail.get("printed")) for turn in turns],
         operations=np.array(operations, dtype=np.float64),
         quarantined=_quarantined(listed),
@@ -184,6 +189,7 @@ class Turns(msgspec.Struct):
     reached: Flags  # has a reply
     values: dict[str, Floats] = {}  # metric → NaN if there is none
     failed_turns: dict[int, FailedTurn] = {}  # by slot
+    same_texts: set[int] = msgspec.field(default_factory=set)  # slots whose answer is the golden text
     unreadable: dict[int, str] = {}  # slot → side
     extractors: dict[int, str] = {}  # slot → how the answer was found in the reply
     unreadable_programs: set[int] = msgspec.field(default_factory=set)  # slots
@@ -215,6 +221,13 @@ class Turns(msgspec.Struct):
     def asked(self) -> Flags:
         """Whether the golden answer is a number, yes or no."""
         return np.tile(np.array([golden is not None for golden in self.base.golden], dtype=bool), self.repetitions)
+
+    @property
+    def unscored(self) -> Flags:
+        """Turns that count, but are neither right nor wrong: their golden answer is another text, or there is none."""
+        unscored = self.counted & ~self.asked
+        unscored[sorted(self.same_texts)] = False
+        return unscored
 
     def rate(self, metric: str) -> Floats:
         """Like `value`, but 0 for turns that were never reached; NaN if the dataset has no golden answer."""
@@ -377,6 +390,8 @@ def _note(part: Turns, slots: slice, score: _Score) -> str:
         part.reached[slot] = False
     elif detail.extractor:
         part.extractors[slot] = detail.extractor
+    if same_text(part.base.texts[slot % part.base.size], detail.actual):
+        part.same_texts.add(slot)
     part.failed_turns.pop(slot, None)
     part.unreadable.pop(slot, None)
     part.unreadable_programs.discard(slot)

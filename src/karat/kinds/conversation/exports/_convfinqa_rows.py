@@ -10,8 +10,9 @@ import msgspec
 
 from karat import formats
 from karat.analysis import TrialRecord
-from karat.kinds.conversation.analysis.turns import Matcher, in_order
+from karat.kinds.conversation.analysis.turns import WITHIN, Matcher, in_order
 from karat.numeric import operations_attempted, parse_program, parse_value, right_by
+from karat.numeric.matches import same_text
 from karat.numeric.values import plain
 from karat.records import Reply, Score, Turn
 
@@ -117,8 +118,24 @@ class _Place(msgspec.Struct, frozen=True):
     rule: str  # the match that makes it right
 
     @property
+    def text(self) -> bool:
+        """Whether the golden answer is text."""
+        return self.turn.golden is not None and parse_value(self.turn.golden) is None
+
+    @property
+    def actual(self) -> Any:
+        """The answer as the scorer read it; without a score, as the agent gave it."""
+        if self.score is not None and "actual" in self.score.detail:
+            return self.score.detail["actual"]
+        if self.reply is None:
+            return None
+        return self.reply.text if self.reply.answer is None else self.reply.answer
+
+    @property
     def right(self) -> bool | None:
-        """None: not known, as of an answer without a score."""
+        """None: not known, as of an answer without a score, or of words that are not the golden text."""
+        if self.text and self.reached:
+            return same_text(self.turn.golden, self.actual) or None
         known = {self.rule, "right", "numerical"} <= self.values.keys()
         return right_by(self.values, self.rule) if known else self.values.get("right")
 
@@ -135,7 +152,7 @@ def _places(trial: TrialRecord, shown: Shown) -> Iterator[_Place]:
         reply = replies[number] if number < len(replies) else None
         score = scores.get(number)
         values: Mapping[str, Any] = score.values if score is not None else {}
-        if broken and reply is not None and shown.matcher is not None:
+        if broken and reply is not None and shown.matcher is not None and parse_value(turn.golden) is not None:
             values = shown.matcher.values(turn.golden, _text(turn.detail.get("printed")), reply)
         yield _Place(trial, number, turn, reply, score, values, broken and number == len(replies), shown.right)
 
@@ -154,12 +171,9 @@ def _turn_row(place: _Place, trace: str) -> Row:
     detail = score.detail if score is not None else {}
     values, golden = place.values, place.turn.golden
     # A turn that was never reached is wrong; for an answer without a score it is unknown.
-    unscored: bool | None = None if place.trial.answer is not None or golden is None else False
-    actual = (
-        detail.get("actual")
-        if score is not None
-        else (None if reply is None else reply.answer if reply.answer is not None else reply.text)
-    )
+    unknown = place.trial.answer is not None or golden is None or (place.text and place.reached)
+    unscored = None if unknown else False
+    actual = place.actual
     predicted = detail.get("program") or (reply.program if reply is not None else None)
     return {
         "trace_id": trace,
@@ -292,7 +306,8 @@ def error_rows(trial: TrialRecord, turns: Sequence[Row], shown: Shown) -> Iterat
     for place, row in zip(_places(trial, shown), turns, strict=True):
         right = place.right
         known = place.score is not None or trial.answer is None
-        if right or not known or place.turn.golden is None:
+        undecided = right is None and place.reached
+        if right or undecided or not known or place.turn.golden is None:
             continue
         unreached = (
             "the conversation broke off before" if trial.answer is None else "the file of answers has no such turn"
@@ -301,7 +316,7 @@ def error_rows(trial: TrialRecord, turns: Sequence[Row], shown: Shown) -> Iterat
         failure = place.trial.failure
         yield {
             **row,
-            "error_type": row["error_type"] or ("wrong_answer" if place.reached else "unreached"),
+            "error_type": row["error_type"] or _cause(place),
             "error_message": row["error_message"] or (None if place.reached else unreached),
             **{feature: trial.sample.metadata.get(feature) for feature in _FEATURES},
             "error_context": {
@@ -313,6 +328,16 @@ def error_rows(trial: TrialRecord, turns: Sequence[Row], shown: Shown) -> Iterat
                 **({"said": place.reply.text} if place.reply is not None else {}),
             },
         }
+
+
+def _cause(place: _Place) -> str:
+    """Why a turn is wrong, as `error_types` in `statistics.json` counts it."""
+    if not place.reached:
+        return "unreached"
+    if place.values.get("numerical"):
+        return WITHIN
+    diagnosis = place.score.labels.get("diagnosis") if place.score is not None else None
+    return diagnosis or "wrong_answer"
 
 
 def validation_rows(trial: TrialRecord, trace: str) -> Iterator[Row]:

@@ -67,8 +67,9 @@ class Totals:
         self.conversations += 1
         self.broken += bool(row["error_occurred"])
         self.turns += len(turns)
-        rights = [turn["right"] for turn in turns if turn["right"] is not None]
-        self._mean("conversation_level_accuracy", all(rights) if rights else None)
+        rights = [turn["right"] for turn in turns]
+        scored = any(right is not None for right in rights)
+        self._mean("conversation_level_accuracy", all(rights) if scored else None)
         for turn in turns:
             for name, column in _OF_TURNS.items():
                 self._mean(name, turn.get(column))
@@ -90,15 +91,15 @@ class Totals:
             sums[1] += 1
 
     def _group(self, name: str, key: str, value: float | None) -> None:
+        sums = self._groups.setdefault(name, {}).setdefault(key, [0.0, 0.0])
         if value is not None:
-            sums = self._groups.setdefault(name, {}).setdefault(key, [0.0, 0.0])
             sums[0] += value
             sums[1] += 1
 
     def fields(self) -> dict[str, Any]:
         """By the original's names; unknown values are omitted."""
         groups = {
-            name: {key: total / n for key, (total, n) in sorted(self._groups.get(name, {}).items())}
+            name: {key: total / n if n else None for key, (total, n) in sorted(self._groups.get(name, {}).items())}
             for name in ("accuracy_by_turn_number", "avg_operations_by_turn", "accuracy_by_type")
         }
         return {
@@ -181,11 +182,7 @@ def _original(summary: Summary, totals: Totals, only: Mapping[str, Any]) -> dict
     values = {
         **totals.fields(),
         **{name: value for name, value in same.items() if value is not None},
-        **{
-            name: {key: value for key, value in only[name].items() if value is not None}
-            for name in ("accuracy_by_turn_number", "avg_operations_by_turn")
-            if only
-        },
+        **{name: only[name] for name in ("accuracy_by_turn_number", "avg_operations_by_turn") if only},
         "run_id": summary.run,
         "timestamp": summary.created,
         "sample_size": summary.samples,

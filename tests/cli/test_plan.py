@@ -25,6 +25,26 @@ def test_a_run_plans_the_next(karat, pilot):
     assert "What a run of each size shows" in shown.out
 
 
+@pytest.mark.parametrize(
+    ("repeated", "asked", "shown"),
+    [(3, (), {1}), (3, ("3",), {3}), (3, ("2", "5"), {2, 5}), (1, (), {1}), (1, ("4",), {4})],
+    ids=["steady: one", "steady: 3 asked", "steady: 2 and 5 asked", "once: one", "once: 4 asked"],
+)
+def test_repetitions_are_those_asked_for_or_one_where_they_do_not_vary(karat, here, journals, repeated, asked, shown):
+    scores = {
+        "base": [[1 + row % 3] * repeated for row in range(12)],
+        "other": [[2 + row % 2] * repeated for row in range(12)],
+    }
+    journals.table(here / "results" / "steady", scores)
+    options = [word for k in asked for word in ("--repetitions", k)]
+    done = karat("plan", "results/steady", "--difference", "0.5", *options, "--json")
+    for designs in (done.json["designs"], done.json["needed"]):
+        assert {design["repetitions"] for design in designs} == shown
+    text = " ".join(karat("plan", "results/steady", *options).out.split())
+    assert ("Repeated answers to a question did not differ in this run" in text) == (repeated > 1)
+    assert ("what repetitions would change is not known" in text) == (repeated == 1)
+
+
 def test_a_run_without_variation_plans_nothing(karat, run):
     refused = karat("plan", run)
     assert (refused.code, refused.out) == (2, "")

@@ -143,7 +143,10 @@ def _text(result: Comparison) -> str:
 def _chances(again: Repeat, unit: str) -> str:
     same = again.same_questions
     more = "" if same is None else f", {formats.chance(same)} with the same {unit}s"
-    return f"{formats.chance(again.new_questions)} of runs with new {unit}s{more}"
+    null = "; where nothing differs at all, 2 %" if again.shown else ""
+    return (
+        f"{formats.chance(again.new_questions)} of runs with new {unit}s{more}, if effects of this size are usual{null}"
+    )
 
 
 def _pairing_lines(pairing: Pairing, unit: str, *, percent: bool) -> list[str]:

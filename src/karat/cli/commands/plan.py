@@ -37,7 +37,7 @@ _SHARE = click.FloatRange(min=0, max=1, min_open=True, max_open=True)
 )  # fmt: skip
 @click.option(
     "--repetitions", type=click.IntRange(min=1), multiple=True, metavar="K",
-    help="Repetitions to show; default: 1, 2, 3, 5 and 8. Repeatable.",
+    help="Repetitions to show; default: 1, 2, 3, 5 and 8, or 1 if the run's do not vary. Repeatable.",
 )  # fmt: skip
 @click.option(
     "--sd-questions", type=click.FloatRange(min=0, min_open=True), metavar="SD",
@@ -76,7 +76,7 @@ def command(  # noqa: PLR0913 - an argument for each option
     """
     import msgspec
 
-    from karat.analysis.planning import REPETITIONS, Pilot, plan
+    from karat.analysis.planning import Pilot, plan
     from karat.document.charts import svg
     from karat.document.planned import plan_chart, plan_document
     from karat.document.render.terminal import render_terminal
@@ -103,9 +103,7 @@ def command(  # noqa: PLR0913 - an argument for each option
         if given:
             raise BadOption(given[0], "is only for a plan without RUN; the run already defines it")
         pilot, title, percent = _from_run(run, metric, pair, results)
-    planned = plan(
-        pilot, delta=difference, power=power, alpha=alpha, questions=questions, repetitions=repetitions or REPETITIONS
-    )
+    planned = plan(pilot, delta=difference, power=power, alpha=alpha, questions=questions, repetitions=repetitions)
     document = plan_document(planned, title=title, percent=percent)
     if chart is not None:
         save({chart.name: svg(plan_chart(planned, percent=percent))}, chart, option="--chart")

@@ -17,16 +17,33 @@ from tests.kinds.copied_runs import copy_of, put_through, several
 
 from karat import Experiment
 from karat.analysis import Summary, summarize
+from karat.analysis.numbers import Estimate
 from karat.document.charts import charts
 from karat.execution import run_experiment
 from karat.exports.html import Html
 from karat.exports.json import Json
 from karat.exports.terminal import Terminal
 from karat.journal import RunFolder
-from karat.kinds.study.analysis.floor import MOST, ONE_ANSWER, REPETITIONS, floor_repetitions, guessers_of
+from karat.kinds.study.analysis.floor import (
+    BEYOND_SINGLE,
+    MOST,
+    ONE_ANSWER,
+    REPETITIONS,
+    floor_repetitions,
+    guessers_of,
+    mostly_one_an_arm,
+    p_of_one,
+)
 from karat.kinds.study.analysis.model import StudyFloor, StudySummary
 from karat.kinds.study.analysis.runs import seed_of
-from karat.kinds.study.analysis.verdicts import above_chance, narrow_studies, study_headline, warnings_of
+from karat.kinds.study.analysis.verdicts import (
+    Pair,
+    above_chance,
+    closer_to_people,
+    narrow_studies,
+    study_headline,
+    warnings_of,
+)
 from karat.kinds.study.experiments import to_study_tests
 from karat.kinds.study.kept import kept_studies
 from karat.kinds.study.samples import random_reply, read_reply, responses_of
@@ -354,3 +371,71 @@ def test_studies_whose_floor_and_ceiling_hardly_differ_are_in_no_comparison(tmp_
     assert between.pas.reason == "no test outside trust is scored under both"
     assert between.ecs.value is not None
     assert "closer to people" not in found.headline
+    assert "; this study cannot show whether it is above random answers (" in found.headline
+    assert not any("not shown to be above" in text for text in (found.headline, *found.warnings))
+
+
+def test_two_agents_that_know_nothing_differ_and_neither_is_closer_to_people(tmp_path: Path) -> None:
+    """One answer an arm each: the other participants of the arm would give it too, which is not knowledge of people."""
+    copy_of(tmp_path, "side_effects")
+    agents = guessers_of(11, repetitions=0, one_answer=3)[1:]
+    say = [several(agent) for agent in agents]
+    names = ("a", "b")
+    run = put_through(
+        tmp_path, tmp_path / "side_effects", lambda sample, at, name, _: say[names.index(name)](sample, at, name, 0),
+        conditions=names,
+    )  # fmt: skip
+    found = summarize(run)
+    assert "b and a differ by " in found.headline
+    assert ", but neither is shown to know people; " in found.headline
+
+
+def gap(value: float, se: float = 0.02) -> Estimate:
+    return Estimate(
+        value=value, low=value - 2 * se, high=value + 2 * se, se=se, n=6, level=0.95, method="", reason=None
+    )
+
+
+NARROW_FLOOR = (0.50, 0.52, 0.54)
+WIDE_FLOOR = (0.2, 0.5, 0.9)
+
+
+@pytest.mark.parametrize(
+    ("difference", "above", "floor", "verdict"),
+    [
+        pytest.param(gap(0.3), (False, True), NARROW_FLOOR, "closer", id="the winner knows people"),
+        pytest.param(gap(-0.3), (True, False), NARROW_FLOOR, "closer", id="the first is the winner"),
+        pytest.param(gap(0.3), (False, False), NARROW_FLOOR, "different", id="neither knows people"),
+        pytest.param(gap(0.3), (True, False), NARROW_FLOOR, "different", id="only the one behind knows people"),
+        pytest.param(gap(0.3), (True, True), WIDE_FLOOR, "different", id="ignorance differs as much"),
+        pytest.param(gap(0.3), (True, True), (0.5,), "different", id="a floor without a spread"),
+        pytest.param(gap(0.3), (True, True), (None, 0.5), "different", id="a floor that is not known"),
+        pytest.param(gap(0.03), (True, True), NARROW_FLOOR, "not shown", id="other participants might not confirm it"),
+    ],
+)
+def test_a_winner_knows_people_and_is_further_ahead_than_ignorance(
+    difference: Estimate, above: tuple[bool, bool], floor: tuple[float | None, ...], verdict: str
+) -> None:
+    assert closer_to_people([Pair(difference=difference, above=above, floor=floor)]) == [verdict]
+
+
+@pytest.mark.parametrize("designs", [1, 4])
+def test_the_best_of_several_that_know_nothing_is_as_rarely_above_chance_as_one(designs: int) -> None:
+    """Shares with the mean and spread of one answer an arm in framing."""
+    rng = np.random.default_rng(3)
+    draws = rng.beta(1.06, 3.2, size=(6000, ONE_ANSWER + designs)).tolist()
+    called = [
+        any(p_of_one(value, row[:ONE_ANSWER]) < BEYOND_SINGLE / designs for value in row[ONE_ANSWER:]) for row in draws
+    ]
+    assert np.mean(called) < 0.07, "0.080 and 0.107 without the arcsine"
+
+
+def test_where_one_answer_an_arm_has_no_score_most_of_an_arm_give_it(tmp_path: Path) -> None:
+    """Without a spread no t test has a score; 18 of 40 arbitrary distributions per arm were called above chance."""
+    copy_of(tmp_path, "alcohol_norms")
+    [guess] = mostly_one_an_arm(5, repetitions=1)
+    found = summarize(put_through(tmp_path, tmp_path / "alcohol_norms", several(guess)))
+    second = part_of(found).floor_one_answer
+    assert second is not None and second.mostly is not None
+    assert (second.benchmark.pas.value, second.mostly.benchmark.pas.value is None) == (None, False)
+    assert not above_chance(part_of(found).conditions[0], part_of(found))

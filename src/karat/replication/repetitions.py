@@ -311,8 +311,9 @@ def _difference(
     df = (
         (count - 1) * (se / reference_se) ** 4 if reference_se > 1e-6 * se else 1e12
     )  # without a spread, practically normal
-    reach = float(special.stdtrit(min(df, 1e12), (1 + own[0].level) / 2)) * se
-    return Difference(value=value, se=se, low=value - reach, high=value + reach, n=n, method=method)
+    df = min(df, 1e12)
+    reach = float(special.stdtrit(df, (1 + own[0].level) / 2)) * se
+    return Difference(value=value, se=se, low=value - reach, high=value + reach, n=n, method=method, df=df)
 
 
 def _places(one: Agreement, other: Agreement, both: Callable[[TestScore, TestScore], bool]) -> tuple[Places, Places]:

@@ -90,6 +90,7 @@ class Difference:
     high: float
     n: int  # tests scored under both
     method: str
+    df: float = math.inf  # of `se`
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

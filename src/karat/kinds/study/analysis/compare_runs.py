@@ -32,7 +32,7 @@ from karat.kinds.study.analysis.runs import (
     seed_of,
 )
 from karat.kinds.study.analysis.scores import changed, mean
-from karat.kinds.study.analysis.verdicts import narrow_studies, narrow_warnings, other_code
+from karat.kinds.study.analysis.verdicts import above_chance, floor_scores, narrow_studies, narrow_warnings, other_code
 from karat.kinds.study.bootstrap import study_draws
 from karat.kinds.study.kept import kept_studies
 from karat.replication import join_draws, repeated_differences, score_tests, z_of_level
@@ -238,6 +238,7 @@ def _pairing(
     sides = [_joined([study.sides[at] for study in drawn], repetitions, level=level) for at in (0, 1)]
     paired = all(study.paired for study in drawn)
     apart: dict[str, Sequence[Draws]] = {"first_draws": sides[0].draws, "second_draws": sides[1].draws}
+    shared = [first.file.study for first, _ in studies]
     narrow = list(dict.fromkeys(name for part in parts for name in narrow_studies(part)))
     pas, ecs = repeated_differences(sides[0].agreements, sides[1].agreements, paired=paired, without=narrow, **apart)
     conditions = [part.of(name) for part, name in zip(parts, names, strict=True)]
@@ -252,6 +253,10 @@ def _pairing(
         repetitions=repetitions,
         studies=tuple(_of_study(first.file.study, conditions) for first, _ in studies),
         tests=tuple(changes(sides[0], sides[1])),
+        floor={
+            "PAS": floor_scores(parts[0], "pas", [name for name in shared if name not in narrow]),
+            "ECS": floor_scores(parts[0], "ecs", shared),
+        },
     )  # fmt: skip
 
 
@@ -264,6 +269,7 @@ def _side(label: str, condition: StudyCondition, part: StudySummary) -> StudySid
         pas=condition.benchmark.pas,
         pas_directional=condition.benchmark.pas_directional,
         ecs=condition.benchmark.ecs,
+        above_chance=above_chance(condition, part),
     )
 
 

@@ -10,7 +10,7 @@ from karat import formats
 from karat.analysis.numbers import Estimate
 from karat.analysis.parts import Part
 from karat.kinds.study.analysis.model import Participants
-from karat.kinds.study.analysis.verdicts import beyond_chance
+from karat.kinds.study.analysis.verdicts import Pair, but, closer_to_people
 
 __all__ = ["StudyChange", "StudyComparison", "StudyPairing", "StudySide", "TestChange"]
 
@@ -27,6 +27,7 @@ class StudySide(msgspec.Struct, frozen=True, kw_only=True):
     pas: Estimate  # benchmark
     pas_directional: float | None
     ecs: Estimate
+    above_chance: bool = False
 
 
 class StudyChange(msgspec.Struct, frozen=True, kw_only=True):
@@ -77,6 +78,12 @@ class StudyPairing(msgspec.Struct, frozen=True, kw_only=True):
     repetitions: int  # of each side that were compared
     studies: tuple[StudyChange, ...]
     tests: tuple[TestChange, ...]  # those whose direction flipped first, then by how far the effect moved
+    floor: dict[str, tuple[float | None, ...]] = {}  # PAS, ECS → those of single agents with one answer an arm
+
+    def judged(self, name: str) -> Pair:
+        """The difference in PAS or ECS, for `closer_to_people`."""
+        above = (self.a.above_chance, self.b.above_chance)
+        return Pair(difference=_of(self, name), above=above, floor=self.floor.get(name, ()))
 
 
 class StudyComparison(Part, frozen=True, kw_only=True):
@@ -100,19 +107,28 @@ class StudyComparison(Part, frozen=True, kw_only=True):
         if not known:
             return "No test has a score on both sides: nothing can be compared"
         looked_at = [(pair, name) for name in ("PAS", "ECS") for pair in known]
-        beyond = beyond_chance([_of(pair, name) for pair, name in looked_at])
-        for name in ("PAS", "ECS"):
-            clear = zip(looked_at, beyond, strict=True)
-            if shown := [pair for (pair, score), is_shown in clear if is_shown and score == name]:
-                first = max(shown, key=lambda pair: abs(_of(pair, name).value or 0.0))
-                nearer = "closer to people than" if (_of(first, name).value or 0.0) > 0 else "further from people than"
-                nothing = "; no difference shown in PAS" if name == "ECS" else ""
-                return f"{first.b.label} is {nearer} {first.a.label}: {_by(first, name)}{nothing}{_turned(first)}"
+        verdicts = closer_to_people([pair.judged(name) for pair, name in looked_at])
+        for wanted in ("closer", "different"):
+            for name in ("PAS", "ECS"):
+                compared = zip(looked_at, verdicts, strict=True)
+                alike = [pair for (pair, score), verdict in compared if (verdict, score) == (wanted, name)]
+                if alike:
+                    first = max(alike, key=lambda pair: abs(_of(pair, name).value or 0.0))
+                    return f"{_shown(first, name, wanted)}{_turned(first)}"
         first = max(known, key=lambda pair: abs(pair.pas.value or 0.0))
         return (
             f"No difference shown in PAS or ECS: {first.b.label} against {first.a.label} "
             f"{_by(first, 'ECS' if first.pas.value is None else 'PAS')}{_turned(first)}"
         )
+
+
+def _shown(pairing: StudyPairing, name: str, verdict: str) -> str:
+    a, b, by = pairing.a.label, pairing.b.label, _by(pairing, name)
+    nothing = "; no difference shown in PAS" if name == "ECS" else ""
+    if verdict == "different":
+        return f"{b} and {a} differ: {by}, {but(pairing.judged(name), (a, b))}{nothing}"
+    nearer = "closer to people than" if (_of(pairing, name).value or 0.0) > 0 else "further from people than"
+    return f"{b} is {nearer} {a}: {by}{nothing}"
 
 
 def _of(pairing: StudyPairing, name: str) -> Estimate:

@@ -314,7 +314,7 @@ class FloorDifference(msgspec.Struct, frozen=True, kw_only=True):
     pas: Estimate  # benchmark; n: tests
     ecs: Estimate  # overall
     directed: float | None = None  # the condition's PAS from each test's directional PAS, if it has one
-    beyond: bool = False  # … is above that of 95 in 100 experiments answered like this floor
+    beyond: bool = False  # … is above that of 95 in 100 experiments answered like this floor, adjusted for the designs
 
 
 class StudyFloor(msgspec.Struct, frozen=True, kw_only=True):
@@ -329,6 +329,8 @@ class StudyFloor(msgspec.Struct, frozen=True, kw_only=True):
     tests: tuple[FloorTest, ...]
     differences: tuple[FloorDifference, ...]  # in the order of the conditions
     without: dict[str, str]  # study → why it has no floor
+    copy: FloorDifference | None = None  # the same for a perfect copy of people
+    mostly: StudyFloor | None = None  # of one answer an arm, if some study has no score: there four of five give it
 
     def of(self, condition: str) -> FloorDifference | None:
         """How far a condition is above it; None if there is no such condition."""

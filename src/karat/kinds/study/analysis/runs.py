@@ -37,6 +37,8 @@ __all__ = [
     "Measured",
     "People",
     "TurnAnswer",
+    "covered",
+    "guessed_by",
     "measured",
     "people_of",
     "read_answers_of",
@@ -92,11 +94,11 @@ def measured(
         StudyRun(responses=responses, data=result.data or {}, scores=agreement.tests)
         for responses, result, agreement in zip(experiments, given, agreements, strict=True)
     ]
-    random = [_covered(result.tests, file.min_coverage) for result in guessed]
+    random = [covered(result.tests, file.min_coverage) for result in guessed]
     return Measured(agreements=agreements, runs=runs, floor=random)
 
 
-def _covered(tests: Sequence[StudyTest], least: float) -> Sequence[StudyTest]:
+def covered(tests: Sequence[StudyTest], least: float) -> Sequence[StudyTest]:
     """The tests as scored: without the agent if an arm had no participants."""
     if all(not test.coverage < least for test in tests):
         return tests
@@ -362,7 +364,6 @@ class People(msgspec.Struct):
     whole: list[Counted]  # by condition; each person once, also within subjects
     arms: list[dict[str, Counted]]  # condition → arms that were run, in the order of the file
     samples: list[int]  # rows of `RunIndex.samples`
-    floor: list[list[Response]]  # the same participants, with each guesser's answers
 
 
 def people_of(
@@ -372,9 +373,8 @@ def people_of(
     *,
     study: StudyFile,
     number: int,
-    guessers: Sequence[Guesser] = (),
 ) -> People:
-    """Raises BadRun for samples not from a study. `guessers`: answer for all participants without reading.
+    """Raises BadRun for samples not from a study.
 
     All planned participants have a row, even those never asked: they are the base of
     coverage. A reply without any readable field is not an answer in `responses`.
@@ -385,7 +385,6 @@ def people_of(
         whole=[Counted() for _ in range(conditions)],
         arms=[{} for _ in range(conditions)],
         samples=[],
-        floor=[[] for _ in guessers],
     )
     for row, sample in _samples_of(run, index, answers, number):
         people.samples.append(row)
@@ -395,16 +394,35 @@ def people_of(
                 values = [answer.values if answer is not None and answer.values else None for answer in answered]
                 responses.extend(responses_of(sample, values))
                 _count(people.arms[condition], people.whole[condition], sample, answered)
-            for guess, responses in zip(guessers, people.floor, strict=True):
-                guessed = [guess(sample, turn) for turn in range(len(sample.turns))]
-                responses.extend(responses_of(sample, guessed))
-        except (AttributeError, ArithmeticError, LookupError, TypeError, ValueError) as error:
-            raise BadRun(str(run.path), f"samples.jsonl is damaged: '{sample.id}' is not a participant") from error
+        except _DAMAGED as error:
+            raise _no_participant(run, sample) from error
     foreign = {arm for counted in people.arms for arm in counted} - set(study.arms)
     if foreign:
         raise BadRun(str(run.path), f"samples.jsonl is damaged: '{study.study}' has no arm '{min(foreign)}'")
     people.arms = [{name: counted[name] for name in study.arms if name in counted} for counted in people.arms]
     return people
+
+
+def guessed_by(
+    guessers: Sequence[Guesser], run: RunFolder, index: RunIndex, answers: Answers, *, number: int
+) -> list[list[Response]]:
+    """The answers of each guesser for all participants of a study, without reading."""
+    every: list[list[Response]] = [[] for _ in guessers]
+    for _, sample in _samples_of(run, index, answers, number):
+        try:
+            for guess, responses in zip(guessers, every, strict=True):
+                guessed = [guess(sample, turn) for turn in range(len(sample.turns))]
+                responses.extend(responses_of(sample, guessed))
+        except _DAMAGED as error:
+            raise _no_participant(run, sample) from error
+    return every
+
+
+_DAMAGED = (AttributeError, ArithmeticError, LookupError, TypeError, ValueError)
+
+
+def _no_participant(run: RunFolder, sample: Sample) -> BadRun:
+    return BadRun(str(run.path), f"samples.jsonl is damaged: '{sample.id}' is not a participant")
 
 
 def _samples_of(run: RunFolder, index: RunIndex, answers: Answers, number: int) -> Iterator[tuple[int, Sample]]:

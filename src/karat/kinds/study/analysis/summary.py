@@ -20,7 +20,15 @@ from karat.analysis.ledger import Outcome
 from karat.analysis.parts import AnalysisInput
 from karat.index import RunIndex
 from karat.journal import RunFolder, StudyCopy
-from karat.kinds.study.analysis.floor import ONE_ANSWER, Guesses, floor_of, floor_repetitions, guessers_of
+from karat.kinds.study.analysis.floor import (
+    ONE_ANSWER,
+    Guesses,
+    floor_of,
+    floor_repetitions,
+    guessers_of,
+    mostly_one_an_arm,
+    perfect_copy,
+)
 from karat.kinds.study.analysis.model import (
     Caricature,
     Participants,
@@ -34,7 +42,10 @@ from karat.kinds.study.analysis.runs import (
     CONVENTION,
     REPLICATES,
     Answers,
+    Code,
     People,
+    covered,
+    guessed_by,
     measured,
     people_of,
     read_answers_of,
@@ -44,6 +55,7 @@ from karat.kinds.study.analysis.runs import (
 from karat.kinds.study.analysis.scores import Condition, changed, finding_result, level_score, line_of, mean, quantity
 from karat.kinds.study.analysis.verdicts import narrow_studies, shown_pairs, warnings_of
 from karat.kinds.study.bootstrap import study_draws
+from karat.kinds.study.experiments import study_experiments
 from karat.kinds.study.kept import kept_studies
 from karat.replication import join_draws, repeated_differences, repeated_uncertainty, score_tests
 
@@ -95,12 +107,16 @@ def _with_floors(
     summary: StudySummary, parts: Sequence[_Part], named: Mapping[str, _Scored], questions: int
 ) -> StudySummary:
     conditions = {name: (condition.agreements, condition.draws) for name, condition in named.items()}
-    more: dict[str, Any] = {"questions": questions, "level": summary.level}
-    return structs.replace(
-        summary,
-        floor=floor_of([part.floor for part in parts], conditions, **more),
-        floor_one_answer=floor_of([part.one_answer for part in parts], conditions, wanted=ONE_ANSWER, **more),
-    )
+    random, level = [part.floor for part in parts], summary.level
+    one_answer = [part.one_answer for part in parts]
+    arbitrary = [part.mostly_one or part.one_answer for part in parts]
+    copy = perfect_copy(random, level=level)
+    more: dict[str, Any] = {"questions": questions, "level": level, "designs": len(conditions), "copy": copy}
+    floor = floor_of(random, conditions, **more)
+    second = floor_of(one_answer, conditions, wanted=ONE_ANSWER, **more)
+    if arbitrary != one_answer:
+        second = structs.replace(second, mostly=floor_of(arbitrary, conditions, wanted=ONE_ANSWER, **more))
+    return structs.replace(summary, floor=floor, floor_one_answer=second)
 
 
 class _Part(msgspec.Struct, frozen=True, kw_only=True):
@@ -113,6 +129,7 @@ class _Part(msgspec.Struct, frozen=True, kw_only=True):
     draws: dict[Unit, Draws]
     floor: Guesses
     one_answer: Guesses  # the second floor
+    mostly_one: Guesses | None  # where that leaves no test with a score, as without a spread no t test has one
     seed: int  # for all draws
 
 
@@ -139,7 +156,7 @@ class _Work:
         """Responses, tests and replicates of one study: only the numbers are kept."""
         seed = seed_of(copy, self.answers.samples_of(number, self.index.samples))
         guessers = guessers_of(seed, repetitions=self._floors, one_answer=self._one_answer)
-        people = people_of(self.run, self.index, self.answers, study=file, number=number, guessers=guessers)
+        people = people_of(self.run, self.index, self.answers, study=file, number=number)
         arms = list(people.arms[0])
         code = reducer_of(file, inside=self.run.path, allowed=self._allow_code)
         units = list(people.responses)
@@ -149,13 +166,14 @@ class _Work:
             arms=arms,
             reducer=code.reducer,
             refused=code.refused,
-            floor=people.floor,
+            floor=guessed_by(guessers, self.run, self.index, self.answers, number=number),
         )
         rng = np.random.default_rng(seed)
         drawn = study_draws(
             file, result.runs, rng=rng, replicates=REPLICATES, convention=CONVENTION, reducer=code.reducer
         )
-        people.responses, people.floor = {}, []
+        people.responses = {}
+        one_answer = Guesses(study=file.study, tests=result.floor[self._floors :])
         return _Part(
             file=file,
             info=StudyInfo(
@@ -181,9 +199,17 @@ class _Work:
             tests={unit: [test.test for test in of.tests] for unit, of in zip(units, result.agreements, strict=True)},
             draws={unit: resampled.draws for unit, resampled in zip(units, drawn, strict=True)},
             floor=Guesses(study=file.study, tests=result.floor[: self._floors]),
-            one_answer=Guesses(study=file.study, tests=result.floor[self._floors :]),
+            one_answer=one_answer,
+            mostly_one=None if one_answer.scored else self._mostly_one(file, number, arms=arms, code=code, seed=seed),
             seed=seed,
         )
+
+    def _mostly_one(self, file: StudyFile, number: int, *, arms: Sequence[str], code: Code, seed: int) -> Guesses:
+        guessers = mostly_one_an_arm(seed, repetitions=self._one_answer)
+        guessed = guessed_by(guessers, self.run, self.index, self.answers, number=number)
+        experiments = study_experiments(file, guessed, reducer=code.reducer, refused=code.refused, arms=arms)
+        tests = [covered(experiment.tests, file.min_coverage) for experiment in experiments]
+        return Guesses(study=file.study, tests=tests)
 
     def failures(self, part: _Part, condition: int) -> tuple[dict[str, int], int]:
         """How often samples of the study ended without a score, by kind; and how many are pending."""

@@ -3,29 +3,40 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from statistics import stdev
+from typing import Literal
 
+import msgspec
 from msgspec import structs
 
 from karat import formats, stats
 from karat.analysis.numbers import Estimate
 from karat.kinds.study.analysis.model import (
     FindingResult,
+    FloorDifference,
     StudyCondition,
     StudyDifference,
     StudyFloor,
     StudyInfo,
     StudySummary,
 )
+from karat.stats import special
 
 __all__ = [
     "ECS_CEILING",
     "NARROW_STUDY",
+    "Pair",
+    "Verdict",
     "above_chance",
-    "beyond_chance",
+    "but",
+    "can_show",
+    "closer_to_people",
+    "floor_scores",
     "narrow_studies",
     "narrow_warnings",
     "other_code",
+    "pairs_of",
     "pairs_sentence",
     "shown_pairs",
     "studies_counted",
@@ -40,15 +51,26 @@ NARROW_STUDY = "random answers and a perfect copy of people hardly differ in PAS
 def above_chance(agent: StudyCondition, part: StudySummary) -> bool:
     """Whether an agent shows knowledge of people: above both floors, and nowhere opposed to people.
 
-    Of agents that give random answers, or one arbitrary answer per arm, at most one in 20 passes in any shipped
-    study; `benchmarks/knowledge_free.py` counts them.
+    Of agents that give random answers, one arbitrary answer per arm, or an arbitrary distribution of them, at most
+    one in 20 passes in any shipped study, and the best of several no more often; `benchmarks/knowledge_free.py`
+    counts them.
     """
-    if part.floor is None or opposed_in(agent):
-        return False
+    floors = _floors(part)
+    above_all = all(beyond_floor(floor.of(agent.condition)) for floor in floors)
+    return bool(floors) and above_all and not opposed_in(agent)
+
+
+def can_show(part: StudySummary) -> bool:
+    """Whether these studies can tell knowledge from chance: people's own copy is above chance."""
+    copies = [floor.copy for floor in _floors(part) if floor.copy is not None]
+    return all(beyond_floor(copy) for copy in copies)
+
+
+def _floors(part: StudySummary) -> list[StudyFloor]:
+    """Those that have a score: random answers, and one answer an arm (where that has no score, mostly one)."""
     second = part.floor_one_answer
-    # If one answer per arm leaves no test with a score, as a t test then has no spread, there is no floor.
-    scored = second is not None and second.benchmark.pas.value is not None
-    return above_floor(agent, part.floor) and (not scored or (second is not None and above_floor(agent, second)))
+    both = (part.floor, second if second is None or second.mostly is None else second.mostly)
+    return [floor for floor in both if floor is not None and floor.benchmark.pas.value is not None]
 
 
 def narrow_studies(part: StudySummary) -> list[str]:
@@ -66,11 +88,10 @@ def narrow_studies(part: StudySummary) -> list[str]:
     return [name for name, top in ceilings.items() if (floor := floors.get(name)) is not None and top - floor < NARROW]
 
 
-def above_floor(condition: StudyCondition, floor: StudyFloor) -> bool:
-    """PAS is above the floor's mean beyond the error of both, and directional PAS above what single draws of the floor
-    reach in 95 of 100 cases.
+def beyond_floor(more: FloorDifference | None) -> bool:
+    """Whether PAS is above the floor's mean beyond the error of both, and directional PAS above what single draws of
+    the floor reach in 95 of 100 cases; of several designs, in 95 of 100 runs of as many.
     """
-    more = floor.of(condition.condition)
     return more is not None and more.pas.low is not None and more.pas.low > 0 and more.beyond
 
 
@@ -100,6 +121,91 @@ def beyond_chance(differences: Sequence[Estimate]) -> list[bool]:
     ]
 
 
+Verdict = Literal["closer", "different", "not shown"]
+
+
+class Pair(msgspec.Struct, frozen=True, kw_only=True):
+    """Two agents, and how agents that know nothing score in the same studies."""
+
+    difference: Estimate  # second minus first
+    above: tuple[bool, bool]  # whether each is above chance
+    floor: tuple[float | None, ...]  # of single agents with one answer an arm
+
+    @property
+    def winner(self) -> int:
+        """Which of the two is ahead."""
+        return int((self.difference.value or 0.0) > 0)
+
+    @property
+    def beyond_floor(self) -> bool:
+        """Whether two agents that know nothing are so far apart in at most one of 20 pairs (Student's t).
+
+        What such an agent answers in an arm is one draw: asking more participants does not make it more certain.
+        """
+        scores = [score for score in self.floor if score is not None]
+        if len(scores) < 2:
+            return False
+        reach = float(special.stdtrit(len(scores) - 1, 0.975)) * math.sqrt(2) * stdev(scores)
+        return abs(self.difference.value or 0.0) > reach
+
+
+def closer_to_people(pairs: Sequence[Pair]) -> list[Verdict]:
+    """What each difference between two agents shows, allowing for all comparisons.
+
+    `closer`: other participants would confirm it, agents that know nothing do not differ so much, and the one ahead is
+    above chance. `different`: only other participants would confirm it.
+
+    >>> gap = Estimate(value=0.3, low=0.2, high=0.4, se=0.05, n=6, level=0.95, method="", reason=None)
+    >>> floor = (0.5, 0.55, 0.6)
+    >>> closer_to_people([Pair(difference=gap, above=(False, True), floor=floor)])
+    ['closer']
+    >>> closer_to_people([Pair(difference=gap, above=(False, False), floor=floor)])
+    ['different']
+    """
+    shown = beyond_chance([pair.difference for pair in pairs])
+    return [_verdict(pair, shown=by_participants) for pair, by_participants in zip(pairs, shown, strict=True)]
+
+
+def _verdict(pair: Pair, *, shown: bool) -> Verdict:
+    if not shown:
+        return "not shown"
+    return "closer" if pair.beyond_floor and pair.above[pair.winner] else "different"
+
+
+def but(pair: Pair, names: tuple[str, str]) -> str:
+    """Why a difference that other participants would confirm makes no winner."""
+    if not any(pair.above):
+        return "but neither is shown to know people"
+    if not pair.above[pair.winner]:
+        return f"but {names[pair.winner]} is not shown to know people"
+    return "but two agents that know nothing can differ as much"
+
+
+def floor_scores(part: StudySummary, name: str, studies: Collection[str]) -> tuple[float | None, ...]:
+    """PAS or ECS (`name`: pas, ecs) of each agent with one answer an arm: the mean over these studies."""
+    floor = next(reversed(_floors(part)), None)
+    if floor is None:
+        return ()
+    levels = [level for level in floor.studies if level.name in studies]
+    if len(levels) == len(floor.studies):
+        levels = [floor.benchmark]
+    each = [level.pas_each if name == "pas" else level.ecs_each for level in levels]
+    return tuple(_mean(scores) for scores in zip(*each, strict=True))
+
+
+def _mean(scores: Sequence[float | None]) -> float | None:
+    kept = [score for score in scores if score is not None]
+    return math.fsum(kept) / len(kept) if kept else None
+
+
+def pairs_of(part: StudySummary) -> list[Pair]:
+    """The comparisons of PAS that a run shows."""
+    narrow = narrow_studies(part)
+    floor = floor_scores(part, "pas", [info.study for info in part.studies if info.study not in narrow])
+    above = {condition.condition: above_chance(condition, part) for condition in part.conditions}
+    return [Pair(difference=gap.pas, above=(above[gap.a], above[gap.b]), floor=floor) for gap in part.differences]
+
+
 def _p(estimate: Estimate) -> float:
     """Two-sided; NaN if there is no difference, or no error."""
     if estimate.value is None or estimate.se is None:
@@ -110,6 +216,7 @@ def _p(estimate: Estimate) -> float:
 
 
 _MOST_NAMED = 3
+NOT_EVEN_PEOPLE = "people's own answers would not be"
 ECS_CEILING = "Ceiling: the mean ECS of new samples of the same people, given the standard errors of both sides."
 
 
@@ -117,23 +224,29 @@ def study_headline(part: StudySummary) -> str:
     """The answer in one sentence, with its uncertainty."""
     if len(part.conditions) == 1:
         return _alone(part.conditions[0], part)
-    beyond = beyond_chance([difference.pas for difference in part.differences])
-    shown = [difference for difference, clear in zip(part.differences, beyond, strict=True) if clear]
     scored = [condition for condition in part.conditions if condition.benchmark.pas.value is not None]
     if not scored:
         return f"No score under any of {formats.plural(len(part.conditions), 'condition')}: {_why(part.conditions[0])}"
     if not part.differences or all(difference.pas.value is None for difference in part.differences):
         return _alone(scored[0], part)
-    if shown:
-        first = max(shown, key=lambda difference: abs(difference.pas.value or 0.0))
-        return _beats(first, part)
-    first = max(part.differences, key=lambda difference: abs(difference.pas.value or 0.0))
-    by = f"{formats.signed(first.pas.value)} {formats.signed_interval(first.pas.low, first.pas.high)}".rstrip()
-    over = formats.plural(first.pas.n, "test")
+    pairs = pairs_of(part)
+    verdicts = closer_to_people(pairs)
+    for wanted in ("closer", "different", "not shown"):
+        compared = zip(part.differences, pairs, verdicts, strict=True)
+        alike = [(gap, pair) for gap, pair, verdict in compared if verdict == wanted]
+        if alike:
+            gap, pair = max(alike, key=lambda compared: abs(compared[0].pas.value or 0.0))
+            break
+    if wanted == "closer":
+        return _beats(gap, part)
     best = max(scored, key=lambda condition: condition.benchmark.pas.value or 0.0)
-    looked_at = f" in any of {len(part.differences)} comparisons (Holm)" if len(part.differences) > 1 else ""
     shown_best = f"{_scores(best)}{_beside_floor(best, part)}"
-    return f"No difference shown in PAS{looked_at}: {first.b} against {first.a} {by} over {over}; {shown_best}"
+    by = f"{formats.signed(gap.pas.value)} {formats.signed_interval(gap.pas.low, gap.pas.high)}".rstrip()
+    over = formats.plural(gap.pas.n, "test")
+    if wanted == "different":
+        return f"{gap.b} and {gap.a} differ by {by} PAS over {over}, {but(pair, (gap.a, gap.b))}; {shown_best}"
+    looked_at = f" in any of {len(part.differences)} comparisons (Holm)" if len(part.differences) > 1 else ""
+    return f"No difference shown in PAS{looked_at}: {gap.b} against {gap.a} {by} over {over}; {shown_best}"
 
 
 def shown_pairs(part: StudySummary, baseline: str | None) -> StudySummary:
@@ -202,10 +315,18 @@ def _beside_floor(condition: StudyCondition, part: StudySummary) -> str:
         verdict = f"; below random answers (PAS {formats.number(part.floor.benchmark.pas.value)})"
     elif opposed := opposed_in(condition):
         verdict = f"; not called above chance: {formats.plural(len(opposed), 'finding')} opposite to people's"
+    elif above_chance(condition, part):
+        verdict = f"; above {floors}"
+    elif not can_show(part):
+        verdict = f"; {_these(part)} cannot show whether it is above {floors}: {NOT_EVEN_PEOPLE}"
     else:
-        verdict = f"; {'' if above_chance(condition, part) else 'not shown to be '}above {floors}"
+        verdict = f"; not shown to be above {floors}"
     alike, arms = _unvaried(condition)
     return verdict + (f"; answers do not vary in {alike} of {formats.plural(arms, 'arm')}" if alike else "")
+
+
+def _these(part: StudySummary) -> str:
+    return "this study" if len(part.studies) == 1 else "these studies"
 
 
 def _unvaried(condition: StudyCondition) -> tuple[int, int]:
@@ -270,16 +391,24 @@ def _of_floor(part: StudySummary) -> Iterator[str]:
     if floor.repetitions < floor.repetitions_wanted:
         drawn = f"{formats.plural(floor.repetitions, 'repetition')} instead of {floor.repetitions_wanted}"
         yield f"floor: random answers in {drawn}, for each has {formats.plural(floor.questions, 'question')}"
+    showable = can_show(part)
+    if not showable:
+        yield f"{_these(part)} cannot show whether an agent is above chance: {NOT_EVEN_PEOPLE}"
     for condition in part.conditions:
         if not condition.floor:
-            yield from _not_above(condition, floor, "random answers")
-            if part.floor_one_answer is not None:
-                yield from _not_above(condition, part.floor_one_answer, "one answer an arm")
+            yield from _not_above(condition, floor, "random answers", showable=showable)
+            second = part.floor_one_answer
+            if second is not None:
+                yield from _not_above(condition, second, "one answer an arm", showable=showable)
+            if second is not None and second.mostly is not None:
+                yield from _not_above(condition, second.mostly, "mostly one answer an arm", showable=showable)
 
 
-def _not_above(agent: StudyCondition, floor: StudyFloor, name: str) -> Iterator[str]:
+def _not_above(agent: StudyCondition, floor: StudyFloor, name: str, *, showable: bool) -> Iterator[str]:
     more = floor.of(agent.condition)
-    if more is None or more.pas.low is None or above_floor(agent, floor):
+    if more is None or more.pas.low is None or beyond_floor(more):
+        return
+    if not showable and (more.pas.high is None or more.pas.high >= 0):
         return
     by = f"{formats.signed(more.pas.value)} {formats.signed_interval(more.pas.low, more.pas.high)}".rstrip()
     if more.pas.low <= 0:

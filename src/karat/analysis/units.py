@@ -138,7 +138,7 @@ class Units(Struct, frozen=True, kw_only=True):
         places = np.flatnonzero(index) if index.dtype == bool else index.astype(np.int64)
         return structs.replace(
             self,
-            keys=[self.keys[place] for place in places.tolist()],
+            keys=[self.keys[place] for place in places.tolist()] if self.keys else (),
             means=self.means[places],
             answers=self.answers[places],
             sds=self.sds[places],

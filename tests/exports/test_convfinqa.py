@@ -549,6 +549,18 @@ def test_the_official_accuracies_are_of_programs(tmp_path, journals):
     assert told["answers"]["turns_without_golden_program"] == 1
 
 
+@pytest.mark.parametrize(("detail", "dialect", "right"), [({}, "convfinqa", 2), ({"dialect": "finqa"}, "finqa", 1)])
+def test_questions_of_finqa_are_scored_by_its_own_rule(tmp_path, journals, detail, dialect, right):
+    turns = [{"golden": "35.8", "program": "subtract(60.94, 25.14)"}] * 2
+    replies = [Reply(text="", answer="0", program=program) for program in ("35.8", turns[0]["program"])]
+    only = journals.asked("only", 0, turns, detail=detail)
+    run = journals.conversations(tmp_path / "run", [only], {"a": [[replies]]})
+    told = json.loads(ConvfinqaOfficial().render(summarize(run), run)["official.json"])
+    assert told["dialect"] == dialect
+    assert told["conditions"]["a"]["execution_accuracy"]["right"] == right
+    assert told["conditions"]["a"]["invalid_programs"] == 2 - right
+
+
 def test_golden_programs_score_1_by_the_official_rules(tmp_path, journals, shared_data):
     dev = json.loads((shared_data / "convfinqa" / "dev.json").read_text(encoding="utf-8"))["dev"][:60]
     samples, said = [], []

@@ -97,6 +97,16 @@ def test_a_record_of_finqa_is_one_question_with_its_program(tmp_path):
     assert kind_of(tmp_path / "test.json") == "conversation"
 
 
+def test_the_official_scorer_is_that_of_the_form_unless_an_option_says_otherwise(tmp_path):
+    def dialect(found, **options):
+        return load(tmp_path / "test.json", found, **options)[0].detail.get("dialect", "convfinqa")
+
+    assert (dialect(FINQA), dialect(TATQA)) == ("finqa", "convfinqa")
+    assert dialect(FINQA, dialect="convfinqa") == "convfinqa"
+    assert dialect([{"conversation_id": "a", "question": "q", "answer": 1}]) == "convfinqa"
+    assert dialect([{"conversation_id": "a", "question": "q", "answer": 1}], dialect="finqa") == "finqa"
+
+
 def test_the_answer_and_the_program_to_a_question_of_finqa_are_scored(tmp_path):
     (sample, _) = load(tmp_path / "test.json", FINQA)
     (verdict,) = Numeric().score(sample, answered('{"answer": 94, "unit": "none", "program": "subtract(5829, 5735)"}'))

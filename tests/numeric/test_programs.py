@@ -206,8 +206,6 @@ def test_a_program_has_its_value(program, value):
         ("add((5), 1)", "malformed"),
         ("(5)", "malformed"),
         ("add(1, 2))", "malformed"),
-        ("ADD(1, 2)", "malformed"),
-        ("add(1, 2); add(3, 4)", "malformed"),
         ("12,5", "malformed"),
         ("add(1, 2), 5", "malformed"),
         ("add(1, 2) EOF add(3, 4)", "malformed"),
@@ -295,7 +293,7 @@ def test_infix_is_read_as_a_model_writes_it():
     known = [(text, value) for text, value in zip(texts, values, strict=True) if value is not None]
     assert len(known) == 1440
     assert [text for text, value in known if execute(text) != value] == []
-    assert sum(not parse_program(text).readable for text in texts) == 45
+    assert sum(not parse_program(text).readable for text in texts) == 26
 
 
 @pytest.mark.parametrize(
@@ -328,10 +326,59 @@ def test_infix_is_the_tree_that_it_means(text, same):
 
 
 @pytest.mark.parametrize(
+    ("text", "same"),
+    [
+        ("8000 - 7120 = 880", "subtract(8000, 7120)"),
+        ("8000 - 7120 = $ 880 million", "subtract(8000, 7120)"),
+        ("7120 - 8000 = (880)", "subtract(7120, 8000)"),
+        ("= 8000 - 7120", "subtract(8000, 7120)"),
+        ("=880", "880"),
+        ("485 / 4264 = 0.1138 ≈ 11.4%", "divide(485, 4264)"),
+        ("(453 - 428) / 428 * 100 = 25 / 428 * 100 = 5.84%", "subtract(453, 428), divide(#0, 428), multiply(#1, 100)"),
+        ("subtract(8000, 7120) = 880", "subtract(8000, 7120)"),
+        ("subtract(8000, 7120) = 880, divide(#0, 7120) = 0.1236", "subtract(8000, 7120), divide(#0, 7120)"),
+        ("subtract(8000, 7120); divide(#0, 7120)", "subtract(8000, 7120), divide(#0, 7120)"),
+        ("subtract(8000, 7120) = 880; divide(#0, 7120) = 0.1236;", "subtract(8000, 7120), divide(#0, 7120)"),
+        ("SUBTRACT(8000, 7120), Divide(#0, CONST_100)", "subtract(8000, 7120), divide(#0, const_100)"),
+        ("Table_Sum(revenue, NONE)", "table_sum(revenue, none)"),
+        ("sum(1, 2, 3)", "add(1, 2), add(#0, 3)"),
+        ("sum(1,200, 300)", "add(1200, 300)"),
+        ("SUM(10,20,30), divide(#0, 3)", "add(add(10, 20), 30), divide(#0, 3)"),
+        ("percentage_change(100, 110)", "subtract(110, 100), divide(#0, 100), multiply(#1, const_100)"),
+        ("percentage_change(1,000, 1,100) = 10%", "(1100 - 1000) / 1000 * 100"),
+        ("percentage(5, 10)", "divide(5, 10), multiply(#0, const_100)"),
+        ({"steps": [{"operation": "Sum", "operands": [1, 2, 3]}]}, "add(add(1, 2), 3)"),
+        ({"steps": [{"operation": "SUBTRACT", "operands": [5, 3]}]}, "subtract(5, 3)"),
+    ],
+)
+def test_what_models_write_beside_the_operations_is_read(text, same):
+    program = parse_program(text)
+    assert program.readable
+    assert execute(program, TABLE) == execute(same, TABLE)
+    assert equivalent(program, same, table=TABLE)
+
+
+@pytest.mark.parametrize("text", ["sum(5)", "sum(1,200,300)", "sum()", "percentage_change(1, 2, 3)", "add(1, 2, 3)"])
+def test_a_sum_that_can_be_read_in_several_ways_is_not_read(text):
+    assert not parse_program(text).readable
+
+
+def test_a_row_with_an_equals_sign_keeps_its_name():
+    assert execute("table_sum(a = 5, none) = 7", [["", "2019"], ["a = 5", "7"]]) == 7.0
+
+
+@pytest.mark.parametrize(
     "text",
     [
         *("N/A", "(2.3 - ) / 2", "2(3 + 4)", "(1 + 2)(3 + 4)", "5 +", "* 5", "(5)", "(12)%", "10 % 3", "5x", "1 2"),
-        *("2.1 billion (directly stated)", "8000 - 7120 = 880", "max(28.65, 34.5)", "net income / revenue", "(5, 3)"),
+        *(
+            "2.1 billion (directly stated)",
+            "8000 - 7120 = profit",
+            "880 = 8000 - 7120",
+            "max(28.65, 34.5)",
+            "net income / revenue",
+            "(5, 3)",
+        ),
         *("1 +" * 2_000 + "1", "(" * 1_000_000 + "1" + ")" * 1_000_000, "(" * 4_000 + "1" + ")" * 4_000),
     ],
 )

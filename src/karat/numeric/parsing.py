@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial, reduce
 from typing import Any, Final, NamedTuple
 
 from karat.numeric.trees import OPERATIONS, TABLE, Argument, ExecutionError, Program, Step, fault_of
@@ -34,7 +35,7 @@ _TOKEN = re.compile(
       {CURRENCY}?\s?(?P<number>
         (?: (?:[1-9][0-9]{{0,2}}(?:,[0-9]{{3}})++(?![0-9])|[0-9]++) (?:\.[0-9]*+)? | \.[0-9]++ )
         (?:[eE][-+]?[0-9]++)? (?:\s?(?:%|percent\b))? ) (?!\s?%)
-    | (?P<constant>const_m?[0-9][0-9,]*+(?:\.[0-9]*+)?)
+    | (?P<constant>(?i:const_m?)[0-9][0-9,]*+(?:\.[0-9]*+)?)
     | (?P<reference>\#\s?[0-9]{{1,6}})
     | (?P<operator>\*\*|[-+*/^%>\u00d7\u00f7\u00b7\u22c5\u2212\u2013]|(?:(?<=\s)|\A)[xX](?=\s|\Z))
     )\s*+""",
@@ -179,11 +180,25 @@ _FLAT_CALL = re.compile(r"([a-z]+)\(([^(),\s]+), ([^(),\s]+)\)")
 _FLAT = re.compile(rf"{_FLAT_CALL.pattern}(?:, {_FLAT_CALL.pattern})*+")
 _COMMA = re.compile(
     r"""(?<![0-9.,])[1-9][0-9]{0,2}(?:,[0-9]{3})+(?![0-9])(?!,[0-9])  # a number and its commas
-    | (?P<comma>,)""",
+    | (?P<comma>[,;])""",
     re.VERBOSE,
 )
+_ANY_COMMA = re.compile("(?P<comma>,)")
+_GROUPED = re.compile(r"(?<![0-9.])[1-9][0-9]{0,2},[0-9]{3}(?![0-9])")
 _REFERENCE = re.compile(r"#\s?([0-9]{1,6})")
-_NOTHING = ", \t\r\n"
+_NOTHING = ",; \t\r\n"
+_UNIT = "percent|thousand|million|billion|trillion"
+_EQUALS = r"(?:=+|[\u2248\u2245\u2243])\s*+"
+_RESULT = re.compile(
+    rf"""
+    (?: {_EQUALS} (?:[-+*/\u00d7\u00f7^%().$\d\s\u2212\u2013]|,(?=\d)|{_UNIT})*+ (?=[=\u2248\u2245\u2243]) )*+
+    {_EQUALS} [-\u2212\u2013]?+ \s? \(?+ [-\u2212\u2013]?+ \s? {CURRENCY}?+ \s?
+    (?: [0-9][0-9,]*+(?:\.[0-9]*+)? | \.[0-9]++ )
+    (?: \s?(?:%|{_UNIT})(?![a-z]) )?+ \s? \)?+ \s?%?+
+    (?=\s*+(?:[,;]|EOF|[a-z_]+\s?\(|\Z))""",
+    re.VERBOSE | re.IGNORECASE,
+)
+"""What a program is said to give: `= 880`, `= 0.1138 \u2248 11.4%`, `= $ 25 / 428 * 100 = 5.84 %`."""
 _EOF = re.compile(r"(?<![^\s,])EOF(?![^\s,])")
 
 _Part = str | Argument | Bracketed
@@ -202,7 +217,18 @@ def read_text(text: str) -> Program:
         return Program(text, (), error=fault, spelling="other")
     if _FLAT.fullmatch(text) and (program := _Reader().flat(text)) is not None:
         return program
-    return _Reader().program([text], text, cut(text), "text")
+    return _Reader().program([_without_results(text)], text, cut(text), "text")
+
+
+def _without_results(text: str) -> str:
+    """The text without an `=` at its beginning, and without the results of its steps, outside of parentheses."""
+    text = text.lstrip("= \t\r\n")
+
+    def kept(match: re.Match[str]) -> str:
+        inside = text.count("(", 0, match.start()) > text.count(")", 0, match.start())
+        return match[0] if inside else " "
+
+    return _RESULT.sub(kept, text)
 
 
 def read_tokens(tokens: Sequence[object]) -> Program:
@@ -242,10 +268,12 @@ class _Reader:
         self._numbered: list[int] = []  # the last step of each item with steps, in the order that `#k` counts
         self._bare: list[Argument] = []  # items without a step
         self._ended = False  # by EOF
+        self._any_case = False  # whether operations may be written in capitals
 
     def program(self, pieces: Sequence[str], text: str, tokens: tuple[str, ...], spelling: str) -> Program:
         """The program in some pieces: one text, or the tokens of a list."""
         number = None
+        self._any_case = spelling == "text"  # tokens are those of the official programs
         try:
             for piece in pieces:
                 self._token(piece)
@@ -320,6 +348,8 @@ class _Reader:
                 continue
             name = _NAME.search(piece)
             operation = name[0].rstrip() if name else None
+            if operation is not None and self._any_case:
+                operation = operation.lower()
             if name is None or operation in {"x", "X"}:  # a multiplication sign before grouping
                 self._text(piece)
                 self._begin(None)
@@ -344,7 +374,7 @@ class _Reader:
         if any(piece.strip(_NOTHING) for piece in ([before, *after] if self._ended else after)):
             raise FormError("something follows EOF")
         at = 0
-        for comma in _COMMA.finditer(before) if "," in before else ():
+        for comma in _COMMA.finditer(before) if "," in before or ";" in before else ():
             if comma["comma"]:
                 self._item.append(before[at : comma.start()])
                 self._end_item()
@@ -372,7 +402,7 @@ class _Reader:
     def _begin(self, operation: str | None) -> None:
         if self._ended:
             raise FormError("something follows EOF")
-        if operation is not None and operation not in OPERATIONS:
+        if operation is not None and operation not in OPERATIONS | COMPOSITE:
             raise FormError(f"{operation[:40]!r} is not an operation")
         if len(self._open) == MAX_DEPTH:
             raise FormError(f"deeper than {MAX_DEPTH} parentheses")
@@ -413,8 +443,14 @@ class _Reader:
         return Bracketed(value) if plain and isinstance(value, Argument) else value
 
     def _call(self, operation: str, parts: list[_Part]) -> Argument:
-        sides = [parts] if operation in TABLE and len(parts) == 1 else _sides(operation, parts)
-        return self._add_step(operation, [_unbracketed(self._value(side)) for side in sides])
+        if operation == "sum":
+            sides = _terms(parts)
+        else:
+            sides = [parts] if operation in TABLE and len(parts) == 1 else _sides(operation, parts)
+        arguments = [_unbracketed(self._value(side)) for side in sides]
+        if operation in COMPOSITE:
+            return written_out(operation, arguments, partial(self._add_step, name=operation))
+        return self._add_step(operation, arguments)
 
     def _value(self, parts: list[_Part]) -> Argument | Bracketed:
         """The value of an argument, an item or the inside of parentheses, which may be a formula."""
@@ -432,11 +468,11 @@ class _Reader:
             raise FormError("neither a call nor a formula")
         return value
 
-    def _add_step(self, operation: str, arguments: Sequence[Argument]) -> Argument:
+    def _add_step(self, operation: str, arguments: Sequence[Argument], name: str | None = None) -> Argument:
         if len(self._steps) == MAX_STEPS:
             raise FormError(f"longer than {MAX_STEPS} steps")
         self._error = self._error or fault_of(operation, arguments, self._steps)
-        self._steps.append(Step(operation, tuple(arguments), operation))
+        self._steps.append(Step(operation, tuple(arguments), name or operation))
         at = len(self._steps) - 1
         return Argument(f"#{at}", "reference", index=at)
 
@@ -449,10 +485,12 @@ class _Reader:
             if place >= len(self._numbered):
                 return Argument(text, "reference")
             return Argument(f"#{self._numbered[place]}", "reference", index=self._numbered[place])
+        if text[:6].lower() == "const_":
+            text = text.lower()
         literal = read_literal(text)
         if literal is not None:
             return Argument(text, "number", literal.number)
-        return Argument(text, "none" if text == "none" else "name")
+        return Argument(text, "none" if text.lower() == "none" else "name")
 
 
 def _joined(parts: Sequence[_Part]) -> list[_Part]:
@@ -500,6 +538,31 @@ def _sides(operation: str, parts: list[_Part]) -> list[list[_Part]]:
     return readings[0]
 
 
+def _terms(parts: list[_Part]) -> list[list[_Part]]:
+    """The terms of a sum, which may be many: where some comma has a space behind it, others may part thousands."""
+    text = "".join(part for part in parts if isinstance(part, str))
+    spaced = ", " in text
+    terms: list[list[_Part]] = [[]]
+    for part in parts:
+        if not isinstance(part, str):
+            terms[-1].append(part)
+            continue
+        pieces = _cut_at(_COMMA if spaced else _ANY_COMMA, part)
+        terms[-1].append(pieces[0])
+        terms += [[piece] for piece in pieces[1:]]
+    if len(terms) < 2:
+        raise FormError("a sum has 1 argument")
+    if len(terms) > 2 and not spaced and _GROUPED.search(text):
+        raise FormError("the arguments of a sum can be read in several ways: put a space behind each comma")
+    return [_joined(term) for term in terms]
+
+
+def _cut_at(commas: re.Pattern[str], text: str) -> list[str]:
+    at = [0, *(comma.end() for comma in commas.finditer(text) if comma["comma"])]
+    ends = [*(end - 1 for end in at[1:]), len(text)]
+    return [text[start:end] for start, end in zip(at, ends, strict=True)]
+
+
 def _is_one(parts: Sequence[_Part]) -> bool:
     """Whether every comma in the parts is a thousands separator."""
     return not any(comma["comma"] for part in parts if isinstance(part, str) for comma in _COMMA.finditer(part))
@@ -509,8 +572,26 @@ MAX_PLAN = 50_000
 """The longest plan to read from text, in characters."""
 
 _NAMED = re.compile(r"(?:(?P<step>step[_ ]?)|(?P<prev>prev_)|(?P<place>#))(?P<number>[0-9]{1,6})")
+COMPOSITE: Final = frozenset({"sum", "percentage", "percentage_change"})
+"""Operations that are several basic ones."""
+
+
+def written_out(
+    operation: str, operands: Sequence[Argument], add: Callable[[str, Sequence[Argument]], Argument]
+) -> Argument:
+    """The value of a composite operation, whose basic steps are passed to `add` in execution order."""
+    first, *others = operands
+    if operation == "percentage":
+        return add("multiply", [add("divide", operands), _HUNDRED])
+    if operation == "percentage_change":
+        share = add("divide", [add("subtract", [*others, first]), first])
+        return add("multiply", [share, _HUNDRED])
+    basic = "add" if operation == "sum" else operation
+    return reduce(lambda total, operand: add(basic, [total, operand]), others, first)
+
+
 _PAIRS = (("old", "new"), ("part", "whole"), ("a", "b"), ("left", "right"), ("numerator", "denominator"))
-_MANY = frozenset({"add", "multiply"})
+_MANY = frozenset({"add", "multiply", "sum"})
 _VALUES = ("value", "result", "extracted_value")
 
 
@@ -650,28 +731,20 @@ class _Planner:
 
     def _compute(self, operation: str, operands: list[Argument]) -> Argument | None:
         """Adds the basic steps of one operation; returns a reference to the last of them."""
+        operation = operation.strip().lower()
         self._operations.append(operation[:40])
-        if operation == "percentage" and len(operands) == 2:
-            share = self._step("divide", operands, operation)
-            return self._step("multiply", [share, _HUNDRED], operation)
-        if operation == "percentage_change" and len(operands) == 2:
-            old, new = operands
-            share = self._step("divide", [self._step("subtract", [new, old], operation), old], operation)
-            return self._step("multiply", [share, _HUNDRED], operation)
-        if operation in _MANY and len(operands) >= 2:
-            total = operands[0]
-            for operand in operands[1:]:
-                total = self._step(operation, [total, operand], operation)
-            return total
-        if operation in OPERATIONS and (len(operands) == 2 or (operation in TABLE and len(operands) == 1)):
+        count = len(operands)
+        if (operation in COMPOSITE and count == 2) or (operation in _MANY and count >= 2):
+            return written_out(operation, operands, partial(self._step, name=operation))
+        if operation in OPERATIONS and (count == 2 or (operation in TABLE and count == 1)):
             return self._step(operation, operands, operation)
-        known = operation in OPERATIONS or operation.startswith("percentage")
-        self._break(f"{operation[:40]} " + (f"has {len(operands)} operands" if known else "is not an operation"))
+        known = operation in OPERATIONS | COMPOSITE
+        self._break(f"{operation[:40]} " + (f"has {count} operands" if known else "is not an operation"))
         return None
 
-    def _step(self, operation: str, arguments: list[Argument], written: str) -> Argument:
+    def _step(self, operation: str, arguments: Sequence[Argument], name: str) -> Argument:
         self.error = self.error or fault_of(operation, arguments, self._steps)
-        self._steps.append(Step(operation, tuple(arguments), written))
+        self._steps.append(Step(operation, tuple(arguments), name))
         at = len(self._steps) - 1
         return Argument(f"#{at}", "reference", index=at)
 

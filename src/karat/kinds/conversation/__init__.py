@@ -62,6 +62,9 @@ class Conversation(Kind):
         history: Literal["own", "golden"] = (
             "own"  # whether later questions follow the agent's answers or the right ones
         )
+        dialect: Literal["finqa", "convfinqa"] | None = (
+            None  # whose official scorer judges programs; null: that of the file's form
+        )
         template: str | None = None  # the first message, as text with {{ document }} or as a file; null: karat's own
         split: Key | None = None  # the list in the file, e.g. dev; null: the only one
         sheet: Key | None = None  # the sheet of an Excel workbook; null: the only one
@@ -234,6 +237,10 @@ class Conversation(Kind):
         for counted in ("num_dialogue_turns", "turns"):
             features.pop(counted, None)  # features that can be counted are, whatever the file says
         table = draft.table
+        detail: dict[str, Any] = {"pre_text": draft.pre_text, "post_text": draft.post_text, "table": draft.table or {}}
+        dialect = self._options.dialect or draft.dialect
+        if dialect != "convfinqa":  # the usual one is left out
+            detail["dialect"] = dialect
         type2 = features.pop("has_type2_question", any(splits) if splits else None)
         return Sample(
             kind="conversation",
@@ -250,7 +257,7 @@ class Conversation(Kind):
                 "conversation_type": None if type2 is None else "hybrid" if type2 else "simple",
                 **features,
             },
-            detail={"pre_text": draft.pre_text, "post_text": draft.post_text, "table": draft.table or {}},
+            detail=detail,
             apart=apart,
             content=sample_digest([golden, materials]) if apart else None,
         )

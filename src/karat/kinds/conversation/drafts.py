@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -139,6 +139,7 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True):
     table: Table | None = None  # None: there is none
     features: Mapping[str, Any] = {}  # the file's attributes of the whole conversation
     single: bool = False  # whether the file's form has one question per conversation
+    dialect: Literal["finqa", "convfinqa"] = "convfinqa"  # the official scorer of programs
     answer_format: str | None = None  # the requested answer format; None: as for numbers
 
 

@@ -113,7 +113,7 @@ def finqa(number: int, row: Mapping[str, Any]) -> tuple[Draft | None, list[str]]
     question, executed = qa.at("question").text(), _golden(qa.at("exe_ans"))
     printed, program = (qa.at(key).text(number=True, optional=True) or None for key in ("answer", "program"))
     turn = DraftTurn(question=question, executed=executed, printed=printed, program=program)
-    draft = Draft(number=number, id=name, turns=[turn], single=True, **_report(record))
+    draft = Draft(number=number, id=name, turns=[turn], single=True, dialect="finqa", **_report(record))
     return draft, record.wrong
 
 

@@ -1,4 +1,4 @@
-"""`--to convfinqa-official`: execution and program accuracy as counted by the official scorer of ConvFinQA."""
+"""`--to convfinqa-official`: execution and program accuracy as counted by the official scorer of the dataset."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from karat.kinds.conversation.analysis.model import ConversationSummary
 from karat.kinds.conversation.exports._convfinqa_rows import Row, Shown, turn_rows
 from karat.numeric import execute, parse_value
 from karat.numeric.equivalence import equivalent
+from karat.numeric.programs import Dialect
+from karat.records import Turn
 from karat.stats.ratios import Sums, ratio_interval
 
 __all__ = ["ConvfinqaOfficial"]
@@ -28,7 +30,8 @@ class ConvfinqaOfficial:
     For numbers comparable with a leaderboard. For each declared turn the agent's program is scored, not its
     answer: `execution_accuracy` requires that it executes to the golden answer, to five decimals, `program_accuracy`
     that it is the golden program's formula in the golden program's numbers. A turn without a program, or with one that
-    the official scorer refuses, is wrong, and counted. For runs over conversations.
+    the official scorer refuses, is wrong, and counted. FinQA's questions are scored by FinQA's scorer, which refuses a
+    program of one number; `dialect` of the dataset chooses another. For runs over conversations.
     """
 
     kinds = ("conversation",)
@@ -44,7 +47,7 @@ class ConvfinqaOfficial:
             "format": FORMAT_VERSION,
             "made_by": f"karat {__version__}",
             "run": summary.run,
-            "dialect": "convfinqa",
+            "dialect": " and ".join(sorted({dialect for count in counts.values() for dialect in count.dialects})),
             "level": summary.level,
             "conditions": {name: count.accuracies(summary.level) for name, count in counts.items()},
         }
@@ -59,9 +62,12 @@ class _Count:
         self._turns: dict[str, int] = {}
         self._weights: dict[str, float] = {}
         self._missing = self._invalid = self._ungolden = 0
+        self.dialects: set[Dialect] = set()
 
     def add(self, trial: TrialRecord, rows: list[Row]) -> None:
         name, table = trial.sample.id, trial.sample.detail.get("table") or None
+        dialect: Dialect = "finqa" if trial.sample.detail.get("dialect") == "finqa" else "convfinqa"
+        self.dialects.add(dialect)
         self._weights[name] = trial.sample.weight
         for turn, row in zip(trial.sample.turns, rows, strict=True):
             golden, program = turn.detail.get("program"), row["predicted_program"]
@@ -70,12 +76,12 @@ class _Count:
                 continue
             self._turns[name] = self._turns.get(name, 0) + 1
             self._missing += not program
-            value = execute(program, table, rounding="official") if program else None
+            value = execute(program, table, rounding="official", dialect=dialect) if program else None
             valid = isinstance(value, float | str)
             self._invalid += bool(program) and not valid
             verdicts = {
-                "execution_accuracy": valid and _same(value, golden, turn.detail.get("executed"), table),
-                "program_accuracy": bool(program) and equivalent(golden, program, official=True),
+                "execution_accuracy": valid and _same(value, turn, table, dialect),
+                "program_accuracy": bool(program) and equivalent(golden, program, official=True, dialect=dialect),
             }
             for metric, right in verdicts.items():
                 rights = self._right[metric]
@@ -100,11 +106,11 @@ class _Count:
         }
 
 
-def _same(value: Any, program: str, executed: Any, table: Any) -> bool:
+def _same(value: Any, turn: Turn, table: Any, dialect: Dialect) -> bool:
     """Whether the value is the golden one: the dataset's, if it has one, else that of the golden program."""
-    golden = parse_value(executed)
+    golden = parse_value(turn.detail.get("executed"))
     if golden is None:
-        return bool(value == execute(program, table, rounding="official"))
+        return bool(value == execute(turn.detail["program"], table, rounding="official", dialect=dialect))
     if golden.boolean is not None:
         return bool(value == ("yes" if golden.boolean else "no"))
     return isinstance(value, float) and value == round(golden.number, 5)

@@ -128,6 +128,12 @@ def test_the_golden_answer_that_was_not_compared_with_is_suspected_first():
     assert label(0.27, "777", "subtract(1, 0.73)", executed=0.27, printed="27") == "other"
 
 
+def test_the_other_golden_answer_is_recognised_at_a_usual_scale():
+    assert label(-2238.8, "958", "subtract(3.2, 2242)", executed=-2238.8, printed="0.96") == "gold_suspect"
+    assert label(-2238.8, "777", "subtract(3.2, 2242)", executed=-2238.8, printed="777") == "gold_suspect"
+    assert label(-2238.8, "777", "subtract(3.2, 2242)", executed=-2238.8, printed="-2238.8") == "other"
+
+
 def test_a_proof_comes_before_what_else_fits():
     swapped = turns_of(("60.94", 60.94, "25.14", None), ("25.14", 25.14, "60.94", None))
     assert label(35.8, "-35.8", CHANGE, history=swapped) == "propagated"
@@ -181,6 +187,7 @@ def test_a_constant_of_the_table_is_an_operand():
     [
         ("subtract(90, 60.94)", "29.06", "wrong_operand"),
         ("60.94 * 25.14 - 60.94", "1471.09", "wrong_operation"),
+        ("60.94 + 777", "837.94", "wrong_operation"),  # another number, too
         ("subtract(90, 60.94)", "31", "other"),  # not what the program gives
         ("add(90, 17)", "107", "other"),
         ("the difference", "777", "other"),

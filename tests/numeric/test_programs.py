@@ -358,7 +358,7 @@ def test_what_models_write_beside_the_operations_is_read(text, same):
     assert equivalent(program, same, table=TABLE)
 
 
-@pytest.mark.parametrize("text", ["sum(5)", "sum(1,200,300)", "sum()", "percentage_change(1, 2, 3)", "add(1, 2, 3)"])
+@pytest.mark.parametrize("text", ["sum(1,200,300)", "sum()", "sum(1, )", "percentage_change(1, 2, 3)", "add(1, 2, 3)"])
 def test_a_sum_that_can_be_read_in_several_ways_is_not_read(text):
     assert not parse_program(text).readable
 

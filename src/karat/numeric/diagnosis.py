@@ -361,7 +361,7 @@ def _off_by_power(golden: float | None, number: float | None) -> Evidence | None
 
 
 def _other_gold(turn: TurnFacts, _history: Sequence[TurnFacts]) -> Evidence | None:
-    """The two golden answers disagree, and the answer equals the one it is not compared with."""
+    """The two golden answers disagree, and the answer equals the one it is not compared with, at a usual scale."""
     evidence = _gold_suspect(turn, _history)
     golden = turn.golden_number
     if evidence is None or turn.answer is None:
@@ -371,7 +371,8 @@ def _other_gold(turn: TurnFacts, _history: Sequence[TurnFacts]) -> Evidence | No
         if value is None or (golden is not None and near(golden, value.number)):
             continue
         result = match(form, turn.actual, declared_unit=turn.unit if isinstance(turn.unit, str) else None, printed=form)
-        if result.right or result.declared or result.printed:
+        scaled = value.boolean is None and _off_by_power(value.number, turn.number)
+        if result.right or result.declared or result.printed or scaled:
             return {**evidence, "answer_is": which}
     return None
 
@@ -586,9 +587,13 @@ def _own_operand(turn: TurnFacts, history: Sequence[TurnFacts]) -> Evidence | No
 
 
 def _own_operation(turn: TurnFacts, history: Sequence[TurnFacts]) -> Evidence | None:
-    """The agent's own program has all golden numbers, or only these and earlier answers, but other operations."""
+    """The agent's own program has other operations, on some golden numbers or on nothing but earlier answers."""
     scores = _own_program(turn, history)
-    return {"program": _shown(turn.stated)} if scores and scores[0] < 1.0 and 1.0 in scores[1:] else None
+    if scores is None:
+        return None
+    logic, recall, precision = scores
+    alike = recall > 0.0 or precision == 1.0
+    return {"program": _shown(turn.stated)} if logic < 1.0 and alike else None
 
 
 def _own_level(turn: TurnFacts, _history: Sequence[TurnFacts]) -> Evidence | None:

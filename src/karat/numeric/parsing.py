@@ -183,7 +183,6 @@ _COMMA = re.compile(
     | (?P<comma>[,;])""",
     re.VERBOSE,
 )
-_ANY_COMMA = re.compile("(?P<comma>,)")
 _GROUPED = re.compile(r"(?<![0-9.])[1-9][0-9]{0,2},[0-9]{3}(?![0-9])")
 _REFERENCE = re.compile(r"#\s?([0-9]{1,6})")
 _NOTHING = ",; \t\r\n"
@@ -539,28 +538,17 @@ def _sides(operation: str, parts: list[_Part]) -> list[list[_Part]]:
 
 
 def _terms(parts: list[_Part]) -> list[list[_Part]]:
-    """The terms of a sum, which may be many: where some comma has a space behind it, others may part thousands."""
+    """The terms of a sum, which may be many: cut at commas with a space behind them, if there are such commas."""
     text = "".join(part for part in parts if isinstance(part, str))
-    spaced = ", " in text
+    comma = ", " if ", " in text else ","
+    if comma == "," and text.count(",") > 1 and _GROUPED.search(text):
+        raise FormError("the terms of a sum can be read in several ways: put a space behind each comma")
     terms: list[list[_Part]] = [[]]
     for part in parts:
-        if not isinstance(part, str):
-            terms[-1].append(part)
-            continue
-        pieces = _cut_at(_COMMA if spaced else _ANY_COMMA, part)
-        terms[-1].append(pieces[0])
-        terms += [[piece] for piece in pieces[1:]]
-    if len(terms) < 2:
-        raise FormError("a sum has 1 argument")
-    if len(terms) > 2 and not spaced and _GROUPED.search(text):
-        raise FormError("the arguments of a sum can be read in several ways: put a space behind each comma")
+        first, *others = part.split(comma) if isinstance(part, str) else [part]
+        terms[-1].append(first)
+        terms += [[term] for term in others]
     return [_joined(term) for term in terms]
-
-
-def _cut_at(commas: re.Pattern[str], text: str) -> list[str]:
-    at = [0, *(comma.end() for comma in commas.finditer(text) if comma["comma"])]
-    ends = [*(end - 1 for end in at[1:]), len(text)]
-    return [text[start:end] for start, end in zip(at, ends, strict=True)]
 
 
 def _is_one(parts: Sequence[_Part]) -> bool:

@@ -40,7 +40,7 @@ class Proof:
     program: str
     result: float
     reading: str  # "answer", or "percent": the answer divided by 100
-    kept: tuple[int, ...] = ()  # the steps of the golden program in which something was not replaced
+    kept: tuple[int, ...]  # the steps of the golden program in which nothing was replaced
 
     def as_dict(self) -> dict[str, object]:
         """The proof as plain data, sufficient to compute it again."""
@@ -65,7 +65,6 @@ class _Earlier:
     golden: float | None
     answer: float
     slots: tuple[int, ...]
-    kept: tuple[int, ...]  # slots that it would replace in sub-trees that are kept
 
 
 def replay(turn: TurnFacts, history: Sequence[TurnFacts]) -> Proof | None:
@@ -100,9 +99,10 @@ def proofs(turn: TurnFacts, history: Sequence[TurnFacts]) -> Iterator[Proof]:
     right = own.union(*(computed_in(circuit, past.circuit) for past in history if past.numerical))
     for kept in (own,) if right == own else (own, right):
         wrong = substitutions(circuit, history, kept)[-MOST_CANDIDATES:]
+        steps = tuple(slot - len(circuit.values) for slot in sorted(kept) if slot >= len(circuit.values))
         for size in range(1, MOST_TURNS + 1):
             for some in combinations(wrong, size):
-                proof = _proof(turn, circuit, readings, some)
+                proof = _proof(turn, circuit, readings, some, kept=steps)
                 if proof is not None:
                     yield proof
 
@@ -122,10 +122,9 @@ def substitutions(circuit: Circuit, history: Iterable[TurnFacts], kept: frozense
     for at, earlier in enumerate(history):
         if earlier.numerical or earlier.unanswered or earlier.number is None or earlier.circuit is None:
             continue
-        slots = frozenset(_slots(circuit, earlier.circuit))
-        if slots - kept:
-            replaced = tuple(slots - kept)
-            wrong.append(_Earlier(at, earlier.circuit.value(), earlier.number, replaced, tuple(slots & kept)))
+        slots = tuple(slot for slot in _slots(circuit, earlier.circuit) if slot not in kept)
+        if slots:
+            wrong.append(_Earlier(at, earlier.circuit.value(), earlier.number, slots))
     return wrong
 
 
@@ -139,7 +138,14 @@ def _slots(circuit: Circuit, part: Circuit) -> Iterator[int]:
         yield from (slot for slot in circuit.named if circuit.keys[slot] == key)
 
 
-def _proof(turn: TurnFacts, circuit: Circuit, readings: Sequence[Reading], some: Sequence[_Earlier]) -> Proof | None:
+def _proof(
+    turn: TurnFacts,
+    circuit: Circuit,
+    readings: Sequence[Reading],
+    some: Sequence[_Earlier],
+    *,
+    kept: tuple[int, ...],
+) -> Proof | None:
     given: dict[int, float] = {}
     for earlier in some:
         given.update(dict.fromkeys(earlier.slots, earlier.answer))
@@ -155,14 +161,6 @@ def _proof(turn: TurnFacts, circuit: Circuit, readings: Sequence[Reading], some:
                 program=turn.program if isinstance(turn.program, str) else read_program(turn.program).text,
                 result=result,
                 reading=reading.by,
-                kept=_steps_above(circuit, [slot for earlier in some for slot in earlier.kept]),
+                kept=kept,
             )
     return None
-
-
-def _steps_above(circuit: Circuit, slots: Sequence[int]) -> tuple[int, ...]:
-    """The steps that directly use one of the slots, and those slots that are steps."""
-    first = len(circuit.values)
-    own = {slot - first for slot in slots if slot >= first}
-    users = {at for at, gate in enumerate(circuit.gates) if {gate.left, gate.right} & {*slots}}
-    return tuple(sorted(own | users))

@@ -95,6 +95,7 @@ class Sample(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     weight: float = 1.0  # how many samples of the file it represents, relative to the others
     content: str | None = None  # the digest without how turns are asked, if the digest covers that: for comparisons
     kind: str = ""  # of dataset, as named in the experiment; empty in a file: that of the run
+    cluster: str | None = None  # what it shares with other samples, such as a document; None: nothing is declared
 
 
 class ServerAuth(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -276,7 +276,7 @@ def _figures(given: AnalysisInput, asked: _Asked, stopping: Stopping | None) -> 
     from karat.analysis.grids import declared, grids
     from karat.analysis.lowest import lowest
     from karat.analysis.panels import judge_pairs
-    from karat.analysis.units import columns_of, losses_of, units_of_grid
+    from karat.analysis.units import clusters_of, columns_of, losses_of, units_of_grid
 
     index, level = given.index, given.level
     conditions = tuple(index.conditions)
@@ -287,9 +287,10 @@ def _figures(given: AnalysisInput, asked: _Asked, stopping: Stopping | None) -> 
     shape = (len(index.samples), len(conditions), index.repetitions)
     retried = np.frombuffer(index.retried, dtype=np.uint8).reshape(shape).astype(bool)
     first = conditions.index(asked.baseline)
-    losses = losses_of(index, given.ended)
+    losses, clusters = losses_of(index, given.ended), clusters_of(index.clusters)
     units = [
-        {name: units_of_grid(grid, column, losses) for column, name in enumerate(conditions)} for grid in all_grids
+        {name: units_of_grid(grid, column, losses, clusters) for column, name in enumerate(conditions)}
+        for grid in all_grids
     ]
     apart = tuple(
         differences(all_grids, conditions, units, level=level, baseline=first, every=asked.every, stopping=stopping)
@@ -328,7 +329,14 @@ def _family(differences: Sequence[Difference], asked: _Asked, *, possible: int) 
 
 def _table(index: RunIndex, columns: tuple[SampleColumn, ...], weights: list[float] | None) -> SampleTable:
     positions, digests = index.positions.tolist(), index.digests
-    return SampleTable(ids=list(index.samples), positions=positions, digests=digests, columns=columns, weights=weights)
+    return SampleTable(
+        ids=list(index.samples),
+        positions=positions,
+        digests=digests,
+        columns=columns,
+        weights=weights,
+        clusters=index.clusters if any(name is not None for name in index.clusters) else None,
+    )
 
 
 def _server_warnings(run: RunFolder, accounts: Mapping[str, Account], failures: Sequence[FailureKind]) -> Iterator[str]:

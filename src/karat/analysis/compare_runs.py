@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from karat import formats
 from karat.analysis import summarize
 from karat.analysis.comparison import Comparison, Flip, Pairing, Side
-from karat.analysis.estimates import difference, holds
+from karat.analysis.estimates import difference, holds, tested_p
 from karat.analysis.model import Difference, MetricInfo, SampleTable, ServerProblem, Summary
 from karat.analysis.parts import kind_of
 from karat.analysis.planning import would_repeat
@@ -209,7 +209,7 @@ def _weights(first: Floats, second: Floats) -> tuple[Floats, bool]:
 def _pairings(a: Summary, b: Summary, contests: Sequence[_Contest]) -> list[Pairing]:
     pairs = list(dict.fromkeys((contest.left, contest.right) for contest in contests))
     labels, unused = _unlike(a, b, pairs), {problem.condition for problem in _problems(a, b, pairs)}
-    tested = [contest.found.test.p if contest.tested else math.nan for contest in contests]
+    tested = [tested_p(contest.found) if contest.tested else math.nan for contest in contests]
     pairings = []
     for at, (contest, p) in enumerate(zip(contests, adjust(tested).tolist(), strict=True)):
         found, sides = contest.found, ((a, contest.left), (b, contest.right))

@@ -10,6 +10,7 @@ from karat import formats, plugins
 from karat.analysis.format_metric import POINT_LEGEND, between, is_point, measured, signed_estimate
 from karat.analysis.model import Difference, MetricInfo, Repeat, ServerProblem
 from karat.analysis.parts import PartHolder, builtins_of, installed
+from karat.analysis.verdicts import over_units
 
 __all__ = ["Comparison", "Flip", "Pairing", "Side"]
 
@@ -155,7 +156,7 @@ def _pairing_lines(pairing: Pairing, unit: str, *, percent: bool) -> list[str]:
     means = (measured(mean, percent=percent) for mean in (pairing.mean_a, pairing.mean_b))
     sides = ", ".join(f"{name} {mean}" for name, mean in zip((difference.a, difference.b), means, strict=True))
     offline = " (offline)" if difference.offline else ""
-    tested = f"{formats.plural(difference.n_pairs, unit)}, p {formats.p_value(difference.p_adjusted)} (Holm)"
+    tested = f"{over_units(difference, unit)}, p {formats.p_value(difference.p_adjusted)} (Holm)"
     lines = [
         f"{difference.metric}{offline}: {sides}",
         f"  {by}, {tested}, d {formats.number(difference.effect)}: {difference.verdict}",

@@ -25,12 +25,12 @@ from karat.analysis.model import (
 from karat.analysis.stopping import adjusted_by, look_of
 from karat.analysis.units import Compared, Units, mean, question_means
 from karat.analysis.units import difference as compared
-from karat.analysis.verdicts import ALPHA, NO_DIFFERENCE, NOT_TESTED, UNLIKE, ahead, verdict, winner
+from karat.analysis.verdicts import ALPHA, NO_DIFFERENCE, NO_VERDICT, NOT_TESTED, UNLIKE, ahead, verdict, winner
 from karat.stats import adjust, between_sd, pooled_sd, proportion_interval
 from karat.stats.ratios import Sums
 from karat.stats.results import Interval, PairedDifference
 
-__all__ = ["difference", "differences", "estimated", "holds", "known", "results"]
+__all__ = ["difference", "differences", "estimated", "holds", "known", "results", "tested_p"]
 
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
@@ -58,10 +58,11 @@ def _result(grid: Grid, index: int, subject: tuple[str, Units], retried: Flags, 
     worst, best = (
         _bounds(info, values, there, spared) if grid.turns is None else _turn_bounds(info, grid.turns, index, there)
     )
+    found = mean(units, level=level)
     return Result(
         condition=condition,
         metric=info.key,
-        mean=estimated(mean(units, level=level), info.low, info.high),
+        mean=estimated(found, info.low, info.high),
         within_sd=_quantity(pooled_sd(flat, questions, level=level)),
         between_sd=_quantity(between_sd(flat, questions, level=level)),
         judge_sd=_judge_sd(grid, index),
@@ -77,6 +78,8 @@ def _result(grid: Grid, index: int, subject: tuple[str, Units], retried: Flags, 
         retried=_group(values[there & retried]),
         by_judge=tuple(_judge_mean(name, part[:, index, :]) for name, part in grid.by_judge.items()),
         offline=info.offline,
+        clusters=None if units.clusters is None else len(set(units.clusters[units.there].tolist())),
+        design_effect=None if units.clusters is None else known(found.design_effect),
     )
 
 
@@ -253,7 +256,7 @@ def differences(
             raw.append((grid, a, b, compared(sides[a], sides[b], level=level)))
     looks = [look_of(stopping, grid.info, a, b) for grid, a, b, _ in raw]
     tested = [
-        math.nan if not grid.stands else found.test.p if look is None else look.p
+        math.nan if not grid.stands else tested_p(found) if look is None else look.p
         for (grid, _, _, found), look in zip(raw, looks, strict=True)
     ]
     adjusted = adjust(tested).tolist() if raw else []
@@ -280,6 +283,11 @@ def _best(sides: Mapping[str, Units]) -> str | None:
     return max(means, key=means.__getitem__) if direction == "higher" else min(means, key=means.__getitem__)
 
 
+def tested_p(found: Compared) -> float:
+    """The p-value; NaN where the questions are of too few clusters for a verdict."""
+    return math.nan if found.too_few else found.test.p
+
+
 def holds(found: Compared, tested: Sequence[float], at: int, *, alpha: float = ALPHA) -> bool:
     """Whether the side that is ahead would still win with its own losses at the worst value.
 
@@ -302,12 +310,14 @@ def difference(names: tuple[str, str], found: Compared, p: float, *, holds: bool
     best = winner(info, *names, value, p_adjusted)
     if not holds and words not in (NO_DIFFERENCE, UNLIKE):
         words, best = ahead(info, *names, value), None
+    if value is not None and found.too_few:
+        words, best = NO_VERDICT, None
     return Difference(
         metric=info.key,
         a=names[0],
         b=names[1],
         estimate=estimated(test, None if span is None else -span, span),
-        p=known(test.p),
+        p=known(tested_p(found)),
         p_adjusted=p_adjusted,
         effect=known(test.d_z),
         n_pairs=test.n,
@@ -317,9 +327,12 @@ def difference(names: tuple[str, str], found: Compared, p: float, *, holds: bool
         winner=best,
         verdict=words,
         offline=info.offline,
-        reason=test.reason,
+        reason=found.too_few or test.reason,
         least=known(found.bounds[0]),
         most=known(found.bounds[1]),
         loss_a=known(found.a.loss) or 0.0,
         loss_b=known(found.b.loss) or 0.0,
+        clusters=test.clusters,
+        df=known(test.df),
+        design_effect=known(test.design_effect),
     )

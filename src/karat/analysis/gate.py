@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import msgspec
 import numpy as np
@@ -16,7 +16,7 @@ from karat.analysis.thresholds import Threshold, resolve
 from karat.analysis.units import Units, units_of
 from karat.analysis.verdicts import server_warnings
 from karat.errors import BadOption
-from karat.stats import OneSided, adjust, corrected_bounds, one_sided_bounds
+from karat.stats import OneSided, adjust, clustered_mean, corrected_bounds, one_sided_bounds, too_few_clusters
 
 __all__ = ["Check", "Gate", "gate"]
 
@@ -193,6 +193,7 @@ class _Means(msgspec.Struct, frozen=True, kw_only=True):
     weights: Floats  # the weight of a question in the mean
     missing: Ints  # planned trials without the number
     digests: Sequence[tuple[str, str]]  # id and content
+    clusters: Ints | None  # what makes questions dependent
 
 
 def _means(units: Units) -> _Means:
@@ -214,7 +215,7 @@ def _means(units: Units) -> _Means:
     asked = k > 0  # the others were not run because it was decided: not missing
     return _Means(
         rows=np.column_stack([value, least, most])[asked], weights=weights[asked], missing=missing[asked],
-        digests=units.only(asked).keys,
+        digests=units.only(asked).keys, clusters=None if units.clusters is None else units.clusters[asked],
     )  # fmt: skip
 
 
@@ -230,11 +231,19 @@ def _spread(values: Floats, weights: Floats) -> Floats:
     return np.asarray(mean + weights / weights.mean() * (values - mean))
 
 
+class _Rows(NamedTuple):
+    """One number for each question, and what makes questions dependent."""
+
+    seen: Floats  # the values that there are
+    sides: Sequence[Floats]  # each question's least possible value, and its most
+    clusters: Ints | None  # of the sides
+
+
 def _level(summary: Summary, threshold: Threshold, info: MetricInfo, condition: str) -> Check:
     means = _means(units_of(summary, condition, info.key))
     seen = np.isfinite(means.rows[:, 0])
     first = _spread(means.rows[seen, 0], means.weights[seen])
-    rows = [first, *(_spread(means.rows[:, side], means.weights) for side in (1, 2))]
+    rows = _Rows(first, [_spread(means.rows[:, side], means.weights) for side in (1, 2)], means.clusters)
     missing, ends = int(means.missing.sum()), (info.low, info.high)
     if summary.calibrated is msgspec.UNSET:
         return _decided(summary, threshold, info, condition, rows, missing, ends)
@@ -254,7 +263,7 @@ def _level(summary: Summary, threshold: Threshold, info: MetricInfo, condition: 
 def _drop(summary: Summary, threshold: Threshold, info: MetricInfo, condition: str, baseline: Summary | str) -> Check:
     """How much better the run is, over the questions that both runs have, by id and content."""
     if isinstance(baseline, str):
-        nothing = [np.empty(0)] * 3
+        nothing = _Rows(np.empty(0), [np.empty(0)] * 2, None)
         check = _decided(summary, threshold, info, condition, nothing, 0, (None, None))
         return msgspec.structs.replace(check, reason=baseline)
     theirs = next((metric for metric in baseline.metrics if metric.key == info.key), None)
@@ -272,7 +281,9 @@ def _drop(summary: Summary, threshold: Threshold, info: MetricInfo, condition: s
         # The new run's least minus the old run's most, and the reverse.
         *(_spread(both[0][:, a], weights[0]) - _spread(both[1][:, b], weights[1]) for a, b in ((1, 2), (2, 1))),
     ]
-    rows = sides if info.direction == "higher" else [-sides[0], -sides[2], -sides[1]]
+    first, *ends = sides if info.direction == "higher" else [-sides[0], -sides[2], -sides[1]]
+    clusters = None if new.clusters is None else new.clusters[here]
+    rows = _Rows(first, ends, clusters)
     width = None if info.low is None or info.high is None else info.high - info.low
     missing = int(new.missing[here].sum() + old.missing[there].sum())
     scale = (None, None) if width is None else (-width, width)
@@ -286,20 +297,20 @@ def _drop(summary: Summary, threshold: Threshold, info: MetricInfo, condition: s
 
 
 def _decided(  # noqa: PLR0913 - a threshold, its subject, and all that bounds it
-    summary: Summary, threshold: Threshold, info: MetricInfo, condition: str, rows: Sequence[Floats], missing: int,
+    summary: Summary, threshold: Threshold, info: MetricInfo, condition: str, rows: _Rows, missing: int,
     ends: tuple[float | None, float | None], people: tuple[Corrected, float] | None = None,
 ) -> Check:  # fmt: skip
-    """`rows`: each question's value, its least possible one, and its most.
+    """One threshold under one condition.
 
     `people`: decide on the mean people would give; includes the share of planned trials that are missing.
     """
     limit = -threshold.value if threshold.bound == "max_drop" else threshold.value
-    sides = rows[1:]
+    sides = rows.sides
     known = [bool(np.isfinite(side).all()) for side in sides]
     reason = None if all(known) else "the metric has no range that would bound the missing trials"
     scale = None if ends[0] is None or ends[1] is None else (ends[0], ends[1])
     skewed = scale is None and info.low == 0 and threshold.bound != "max_drop"
-    bounds = _Bounds(sides=sides, scale=scale, skewed=skewed, people=people)
+    bounds = _Bounds(sides=sides, scale=scale, skewed=skewed, people=people, clusters=rows.clusters)
     intervals = bounds.at(LEVEL)
     # A pseudo-value, or a conversation with a larger weight, may exceed the scale.
     low = intervals[0].low if ends[0] is None else max(intervals[0].low, ends[0])
@@ -309,15 +320,17 @@ def _decided(  # noqa: PLR0913 - a threshold, its subject, and all that bounds i
     broken = [problem for problem in summary.server_problems if problem.condition == condition]
     if broken:  # such scores can fail a threshold, but never pass it
         kept, reason = False, server_warnings(broken)[0]
+    if (few := bounds.too_few) is not None:
+        kept, missed, reason = False, False, few
     verdict: Verdict = "passed" if kept else "failed" if missed else "undecided"
     if verdict == "undecided" and missing and reason is None:
         reason = "trials are missing: `karat run FILE --resume RUN --retry-failed` asks them again"
         if summary.accounts[condition].ledger.decided:
             reason = "the run stopped when its comparisons were decided (`execution.stop`): a gate needs every question"
-    seen = rows[0]
+    seen = rows.seen
     value = float(seen.mean()) if seen.size else math.nan
     needed = None
-    if verdict == "undecided" and seen.size > 1 and not missing:
+    if verdict == "undecided" and seen.size > 1 and not missing and rows.clusters is None:
         needed = _needed(value - limit, float(seen.std(ddof=1)), seen.size)
     return Check(
         threshold=threshold,
@@ -344,6 +357,15 @@ class _Bounds(msgspec.Struct, frozen=True, kw_only=True):
     scale: tuple[float, float] | None
     skewed: bool
     people: tuple[Corrected, float] | None
+    clusters: Ints | None
+
+    @property
+    def too_few(self) -> str | None:
+        """Why there can be no verdict: the questions are of too few clusters."""
+        if self.clusters is None or not self.clusters.size:
+            return None
+        over = clustered_mean(self.sides[0], self.clusters)
+        return too_few_clusters(over.n, over.df)
 
     def at(self, level: float) -> tuple[OneSided, OneSided]:
         low, high = (self._one(side, level) for side in self.sides)
@@ -359,7 +381,7 @@ class _Bounds(msgspec.Struct, frozen=True, kw_only=True):
             side = np.where((side > scale[1]) & (side <= scale[1] + slack), scale[1], side)
             # Conversations with a larger weight exceed the scale.
             scale = min(scale[0], float(side.min())), max(scale[1], float(side.max()))
-        return one_sided_bounds(side, scale=scale, skewed=self.skewed, level=level)
+        return one_sided_bounds(side, sources=self.clusters, scale=scale, skewed=self.skewed, level=level)
 
     def p_missed(self, limit: float, *, above: bool) -> float:
         """The smallest alpha at which the bound misses the limit, by bisection."""

@@ -9,7 +9,7 @@ from itertools import combinations
 import msgspec
 import numpy as np
 
-from karat.analysis.estimates import estimated, holds
+from karat.analysis.estimates import estimated, holds, tested_p
 from karat.analysis.model import Estimate, MetricInfo, Summary
 from karat.analysis.units import Units, difference, mean, shared, units_of
 from karat.errors import BadOption, did_you_mean
@@ -76,7 +76,7 @@ def leaderboard(
     order = np.argsort(means if info.direction == "lower" else -means, kind="stable").tolist()
     pairs = list(combinations(range(len(order)), 2))
     found = [difference(units[order[a]], units[order[b]], level=level) for a, b in pairs]
-    tested = [one.test.p for one in found]
+    tested = [tested_p(one) for one in found]
     apart = {
         pair
         for at, (pair, p) in enumerate(zip(pairs, adjust(tested).tolist(), strict=True))

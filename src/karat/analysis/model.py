@@ -232,6 +232,8 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     retried: Group  # answers that took several attempts; shows whether retries change the result
     by_judge: tuple[JudgeMean, ...] = ()
     offline: bool = False
+    clusters: int | None = None  # of its questions; None: they are independent, or nothing is declared
+    design_effect: float | None = None  # the variance of the mean, relative to that of independent questions
 
 
 class Step(msgspec.Struct, frozen=True, kw_only=True):
@@ -275,6 +277,9 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
     most: float | None = None  # … the reverse
     loss_a: float = 0.0  # share of a's planned trials that have no value because of a failure
     loss_b: float = 0.0
+    clusters: int | None = None  # of the compared questions; None: they are independent, or nothing is declared
+    df: float | None = None  # of the t test
+    design_effect: float | None = None  # the variance, relative to that of independent questions; None: no clusters
 
 
 class StopLook(msgspec.Struct, frozen=True, kw_only=True):
@@ -444,6 +449,7 @@ class SampleTable(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     digests: list[str]
     columns: tuple[SampleColumn, ...]
     weights: list[float] | None = None  # over conversations: how many each represents
+    clusters: list[str | None] | None = None  # what each question shares with others; None: nothing is declared
 
 
 class Provenance(msgspec.Struct, frozen=True, kw_only=True):

@@ -10,8 +10,8 @@ import numpy as np
 
 from karat.analysis.model import Difference, MetricInfo, Money, Repeat, Step, Summary
 from karat.analysis.stopping import REPEATED
-from karat.analysis.units import Units, shared, units_of
-from karat.analysis.verdicts import ONLY_AHEAD
+from karat.analysis.units import Units, by_cluster, shared, units_of
+from karat.analysis.verdicts import NO_VERDICT, ONLY_AHEAD
 from karat.errors import BadOption, did_you_mean
 from karat.stats import minimum_detectable_effect, power_ttest, questions_needed, same_verdict, special
 from karat.sums import exact_sum
@@ -48,6 +48,7 @@ class Pilot(msgspec.Struct, frozen=True, kw_only=True):
     questions: int = 0  # questions of the pilot; 0: assumed
     repetitions: int = 1
     reason: str | None = None  # what is assumed, since the run does not show it
+    unit: str = "question"  # that can be drawn anew; "cluster" where questions come in clusters
 
     def se(self, questions: int, repetitions: int) -> float:
         """Standard error of the difference."""
@@ -91,8 +92,13 @@ def pilot_of(summary: Summary, difference: Difference) -> Pilot:
 
 
 def _pilot(pair: tuple[Units, Units], sides: Sides) -> Pilot:
-    """The pilot for a comparison of two sides. `sides`: where their prices and latencies come from."""
-    metric = pair[0].metric.key
+    """The pilot for a comparison of two sides. `sides`: where their prices and latencies come from.
+
+    Where questions come in clusters, what can be drawn anew is a cluster, so its sizes count clusters.
+    """
+    metric, clustered = pair[0].metric.key, pair[0].clusters is not None
+    if clustered:
+        pair = by_cluster(pair[0], pair[1])
     means, counts, deviations = (
         np.stack([getattr(units, part) for units in pair]) for part in ("means", "answers", "sds")
     )
@@ -109,6 +115,8 @@ def _pilot(pair: tuple[Units, Units], sides: Sides) -> Pilot:
         total = max(0.0, total - float((np.array(within) @ (1 / counts)).mean()))
     elif questions > 1:
         reason = "each question was answered once: what repetitions would change is not known"
+    if clustered:
+        reason = reason if questions < 2 else "sizes count clusters of questions, each with as many as in this run"
     if total == 0 and not sum(within):
         total, reason = math.nan, "every question has the same difference"
     results = [result for summary, name in sides if (result := summary.result(name, metric)) is not None]
@@ -127,6 +135,7 @@ def _pilot(pair: tuple[Units, Units], sides: Sides) -> Pilot:
         scores=repeats * judges,
         seconds=max(seconds, default=None),
         questions=questions,
+        unit="cluster" if clustered else "question",
         repetitions=max(1, round(float(counts.mean()))) if questions else 1,
         reason=reason,
     )
@@ -172,17 +181,18 @@ def would_repeat(difference: Difference, pair: tuple[Units, Units], sides: Sides
     `pair`: the compared units. `sides`: where they come from.
     """
     estimate = difference.estimate
-    if estimate.value is None or difference.verdict.endswith(ONLY_AHEAD):
+    if estimate.value is None or difference.verdict.endswith((ONLY_AHEAD, NO_VERDICT)):
         return None
     if estimate.method == REPEATED:  # the formula only holds for a test with one look
         return None
     pilot = _pilot(pair, sides)
+    df = estimate.n - 1 if difference.df is None else difference.df
     agent = math.nan if pilot.reason else exact_sum(pilot.within) / (pilot.repetitions * pilot.questions)
     level = estimate.level
     if difference.p and difference.p_adjusted:  # the level at which this test by itself agrees with Holm's rule
         level = 1 - (1 - level) * min(1.0, difference.p / difference.p_adjusted)
     se = math.nan if estimate.se is None else estimate.se
-    chance = same_verdict(estimate.value, se, estimate.n - 1, agent_variance=agent, level=level)
+    chance = same_verdict(estimate.value, se, df, agent_variance=agent, level=level)
     new, same = (None if math.isnan(p) else p for p in (chance.new_questions, chance.same_questions))
     return Repeat(
         shown=chance.significant,
@@ -217,7 +227,7 @@ def _settle(pilot: Pilot, delta: float, alpha: float) -> tuple[Step, ...]:
     steps = []
     questions = math.ceil((pilot.between + within / k) / scale + lost)
     if questions > n:
-        steps.append(Step(what="question", more=questions - n, cost=pilot.cost(questions - n, k)))
+        steps.append(Step(what=pilot.unit, more=questions - n, cost=pilot.cost(questions - n, k)))
     if within > 0 and room > 0 and (repetitions := math.ceil(within / room)) > k:
         steps.append(Step(what="repetition", more=repetitions - k, cost=pilot.cost(n, repetitions - k)))
     for scores in range(pilot.scores + 1, 4 * pilot.scores + 1) if pilot.judge and within > 0 else ():

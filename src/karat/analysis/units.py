@@ -20,8 +20,9 @@ from numpy.typing import NDArray
 from karat.analysis.grids import Grid
 from karat.analysis.ledger import Outcome
 from karat.analysis.model import MetricInfo, SampleColumn, Summary
+from karat.clusters import codes_of
 from karat.index import RunIndex
-from karat.stats import paired_difference, ratio_difference, ratio_interval
+from karat.stats import clustered_mean, paired_difference, ratio_difference, ratio_interval, too_few_clusters
 from karat.stats.intervals import t_interval
 from karat.stats.ratios import Sums
 from karat.stats.results import Interval, PairedDifference
@@ -30,6 +31,8 @@ from karat.stats.shares import share_of_means
 __all__ = [
     "Compared",
     "Units",
+    "by_cluster",
+    "clusters_of",
     "columns_of",
     "difference",
     "losses_of",
@@ -62,13 +65,14 @@ class Units(Struct, frozen=True, kw_only=True):
     """One metric under one condition, a row a unit. Everything that a decision reads."""
 
     metric: MetricInfo
-    keys: Sequence[Key]  # id and digest of the content: pair units across conditions and runs
+    keys: Sequence[Key]  # id and digest of the content: pair units across conditions and runs; () within one run
     means: Floats  # over repetitions or, with `sums`, over turns; NaN: there is none
     answers: Ints  # repetitions with a value
     sds: Floats  # of the repetitions, n−1; NaN for fewer than two
     planned: Ints  # repetitions that there should be
     lost: Mapping[str, Ints]  # repetitions without a value, by the class of the failure that ended them
     ends: tuple[float, float] | None = None  # the least and the greatest value of an answer; None: no values
+    clusters: Ints | None = None  # what makes units dependent, such as a document; None: nothing is declared
     sums: Sums | None = None  # over the turns of each unit: its mean is a ratio; None: a unit is one value
 
     @property
@@ -144,6 +148,7 @@ class Units(Struct, frozen=True, kw_only=True):
             sds=self.sds[places],
             planned=self.planned[places],
             lost={cls: part[places] for cls, part in self.lost.items()},
+            clusters=None if self.clusters is None else self.clusters[places],
             sums=None if self.sums is None else self.sums.only(places),
         )
 
@@ -164,16 +169,25 @@ class Compared(NamedTuple):
     ]  # of the difference: every missing value the lowest, or the highest, of b's; NaN: no range
     worst: PairedDifference | None  # with the leader's own losses at the worst value; None: it lost nothing
 
+    @property
+    def too_few(self) -> str | None:
+        """Why there can be no verdict: the questions are of too few clusters; None: they are not."""
+        return None if self.test.clusters is None else too_few_clusters(self.test.clusters, self.test.df)
+
 
 def mean(units: Units, *, level: float) -> Interval:
     """The mean of the units' means, or the rate over all turns, with the interval that every report shows."""
     if units.sums is not None:
         flags = units.metric.kind == "share" and bool(np.array_equal(units.sums.totals, units.sums.squares))
-        return ratio_interval(units.sums, share=flags, level=level).interval
+        found = ratio_interval(units.sums, share=flags, sources=units.clusters, level=level)
+        return replace(found.interval, design_effect=found.design_effect)
     there, answers = units.there, int(units.answers.sum())
+    means, clusters = units.means[there], None if units.clusters is None else units.clusters[there]
     if answers and _only_flags(units):
-        return share_of_means(units.means[there], observations=answers, level=level)
-    return t_interval(units.means[there], level=level, observations=answers)
+        return share_of_means(means, clusters, observations=answers, level=level)
+    if clusters is None:
+        return t_interval(means, level=level, observations=answers)
+    return replace(clustered_mean(means, clusters, level=level), observations=answers)
 
 
 def _only_flags(units: Units) -> bool:
@@ -203,21 +217,22 @@ def difference(a: Units, b: Units, *, level: float) -> Compared:
 
 
 def _tested(a: Units, b: Units, *, level: float) -> PairedDifference:
+    clusters = b.clusters if a.clusters is None else a.clusters
     if a.sums is not None and b.sums is not None:
-        return ratio_difference(a.sums, b.sums, level=level)
-    return _paired(a.means, b.means, level=level)
+        return ratio_difference(a.sums, b.sums, sources=clusters, level=level)
+    return _paired(a.means, b.means, clusters, level=level)
 
 
 def _at_worst(a: Units, b: Units, value: float, *, level: float) -> PairedDifference | None:
     """The test again, the losses of the side that is ahead at their worst, the other's left out."""
     if not value or math.isnan(value):
         return None
-    ends = [side.ends for side in (a, b) if side.ends is not None]
-    seen = min(end[0] for end in ends), max(end[1] for end in ends)
     b_leads = (value > 0) == (a.metric.direction != "lower")
     leader = b if b_leads else a
     if not leader.counted_losses.any():
         return None
+    ends = [side.ends for side in (a, b) if side.ends is not None]
+    seen = min(end[0] for end in ends), max(end[1] for end in ends)
     filled = with_losses_worst(leader, seen=seen)
     return _tested(a, filled, level=level) if b_leads else _tested(filled, b, level=level)
 
@@ -262,11 +277,12 @@ def _bounds(a: Units, b: Units) -> tuple[float, float]:
     return least, most
 
 
-def _paired(a: Floats, b: Floats, *, level: float) -> PairedDifference:
+def _paired(a: Floats, b: Floats, clusters: Ints | None, *, level: float) -> PairedDifference:
     d, noise = _subtracted(a, b)
     if not d.size:
         return paired_difference(d, d, level=level)
-    test = paired_difference(np.zeros(d.size), d, level=level)
+    kept = None if clusters is None else clusters[~np.isnan(a) & ~np.isnan(b)]
+    test = paired_difference(np.zeros(d.size), d, sources=kept, level=level)
     if test.value and abs(test.value) <= noise:
         test = replace(test, value=0.0, d_z=0.0)
     return test
@@ -290,6 +306,29 @@ def _subtracted(a: Floats, b: Floats) -> tuple[Floats, float]:
     return d, noise
 
 
+def by_cluster(a: Units, b: Units) -> tuple[Units, Units]:
+    """A unit for each cluster, whose value is the mean of its questions that have one under both."""
+    codes = b.clusters if a.clusters is None else a.clusters
+    both = a.there & b.there
+    if codes is None:
+        return a, b
+    names, places = np.unique(codes[both], return_inverse=True)
+    sizes = np.bincount(places, minlength=names.size)
+    return _gathered(a, both, places, sizes), _gathered(b, both, places, sizes)
+
+
+def _gathered(units: Units, both: Flags, places: Ints, sizes: Ints) -> Units:
+    return Units(
+        metric=units.metric,
+        keys=(),
+        means=np.bincount(places, weights=units.means[both], minlength=sizes.size) / sizes,
+        answers=np.ones(sizes.size, dtype=np.int64),
+        sds=np.full(sizes.size, np.nan),
+        planned=np.ones(sizes.size, dtype=np.int64),
+        lost={},
+    )
+
+
 def shared(sides: Sequence[Units]) -> list[Units]:
     """The units that all sides have, by id and content, in the order of the first."""
     first = sides[0].keys
@@ -308,10 +347,13 @@ def question_means(values: Floats) -> tuple[Floats, Ints]:
     return np.divide(sums, n, out=np.full(len(n), np.nan), where=n > 0), n
 
 
-def units_of_grid(grid: Grid, column: int, losses: Mapping[str, Flags] = _NO_LOSSES) -> Units:
+def units_of_grid(
+    grid: Grid, column: int, losses: Mapping[str, Flags] = _NO_LOSSES, clusters: Ints | None = None
+) -> Units:
     """The units of one metric under the condition in that column.
 
-    `losses`: class of a failure → the trials that it ended, samples × conditions × repetitions.
+    `losses`: class of a failure → the trials that it ended, samples × conditions × repetitions. `clusters`: of the
+    samples, see `clusters_of`.
     """
     values = grid.values[:, column, :]
     means, n = question_means(values)
@@ -336,8 +378,15 @@ def units_of_grid(grid: Grid, column: int, losses: Mapping[str, Flags] = _NO_LOS
         planned=planned,
         lost={cls: (flags[:, column, :] & lacking).sum(axis=1) for cls, flags in losses.items()},
         ends=(float(there.min()), float(there.max())) if there.size else None,
+        clusters=clusters,
         sums=sums,
     )
+
+
+def clusters_of(names: Sequence[str | None] | None) -> Ints | None:
+    """The cluster of each unit as a number; None if no two units share one."""
+    codes = None if names is None else codes_of(names)
+    return None if codes is None else np.array(codes, dtype=np.int64)
 
 
 def losses_of(index: RunIndex, ended: Outcome) -> dict[str, Flags]:
@@ -403,6 +452,7 @@ def units_of(summary: Summary, condition: str, metric: str) -> Units:
         planned=np.full(len(means), summary.repetitions, dtype=np.int64) - spared,
         lost={cls: np.array(part, dtype=np.int64) for cls, part in column.lost.items()},
         ends=_ends(column, info),
+        clusters=clusters_of(table.clusters),
         sums=sums,
     )
 

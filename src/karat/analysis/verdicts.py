@@ -17,6 +17,7 @@ __all__ = [
     "NOT_MEASURED",
     "NOT_TESTED",
     "NO_DIFFERENCE",
+    "NO_VERDICT",
     "ONLY_AHEAD",
     "REHEARSED",
     "UNLIKE",
@@ -29,6 +30,7 @@ __all__ = [
     "loss_warnings",
     "main_finding",
     "nothing_scored",
+    "over_units",
     "server_warnings",
     "unmeasured",
     "unnumbered",
@@ -54,10 +56,14 @@ CONTEXT_KINDS = {"server": "MCP server", "skill": "skill", "plugin": "plug-in"}
 ONLY_AHEAD = "only among the answers it gave"
 """Ends the verdict on a condition that would not win if its lost trials had the metric's worst value."""
 
+NO_VERDICT = "too few clusters for a verdict"
+"""The verdict on a comparison whose questions are of too few documents, or other clusters."""
+
 EQUIVALENT = "equivalent within ±"
 """Begins the verdict of a run that stopped because a difference as large as its margin can be ruled out."""
 
 _OFTEN_CUT = 0.03
+_MANY_DF = 10.0  # from here on skewed effects of clusters hardly matter
 _MOST_ALSO = 3  # metrics of a pair, and pairs, in a headline
 UNLIKE = "not comparable"
 _HIGHER = " is higher"  # a difference is shown, and no direction is better
@@ -214,8 +220,17 @@ def _shown(difference: Difference, unit: str, *, percent: bool) -> str:
     if value < 0 and low is not None and high is not None:
         low, high = -high, -low
     by = _by(abs(value), low, high, percent=percent, plain=True)
-    tested = f"{formats.plural(difference.n_pairs, unit)}, p {_p(difference.p_adjusted)}"
+    tested = f"{over_units(difference, unit)}, p {_p(difference.p_adjusted)}"
     return f"{_pair(difference)} on {difference.metric} by {by} over {tested}"
+
+
+def over_units(pair: Difference, unit: str) -> str:
+    """How many questions a comparison is over, and of how many clusters they are.
+
+    "60 questions in 6 clusters".
+    """
+    count = formats.plural(pair.n_pairs, unit)
+    return count if pair.clusters is None else f"{count} in {formats.plural(pair.clusters, 'cluster')}"
 
 
 def _by(value: float | None, low: float | None, high: float | None, *, percent: bool, plain: bool = False) -> str:
@@ -232,11 +247,13 @@ def _nothing_shown(differences: Sequence[Difference], shares: Container[str], un
     estimate = first.estimate
     by = _by(estimate.value, estimate.low, estimate.high, percent=first.metric in shares)
     offline = ", offline scores" if first.offline else ""
-    over = formats.plural(first.n_pairs, unit)
+    over = over_units(first, unit)
     if first.verdict == NOT_MEASURED:
         return f"{first.b} against {first.a} on {first.metric}: {by} over {over}, p {_p(first.p_adjusted)}{offline}"
     if first.verdict.startswith(EQUIVALENT):
         return f"{first.a} and {first.b} are {first.verdict} on {first.metric}: {by} over {over}{offline}"
+    if first.verdict == NO_VERDICT:
+        return f"No verdict on {first.b} against {first.a} on {first.metric}: {by} over {over}, {first.reason}{offline}"
     if len(differences) == 1:
         tested = f"{over}, p {_p(first.p_adjusted)}" if first.p_adjusted is not None else f"{over}, not testable"
         return f"No difference shown between {first.a} and {first.b} on {first.metric}: {by} over {tested}{offline}"
@@ -353,10 +370,23 @@ def loss_warnings(results: Sequence[Result], differences: Sequence[Difference], 
             "a lead that lost trials may explain is not called a win: `karat run FILE --resume RUN --retry-failed` "
             "asks the lost trials again"
         )
+    warnings += _few_clusters(compared)
     few = max((pair.n_pairs for pair in compared), default=6)
     if few < 6:
         warnings.append(f"{formats.plural(few, 'shared question')}: too few to show a difference safely; add questions")
     return warnings
+
+
+def _few_clusters(compared: Sequence[Difference]) -> list[str]:
+    """Warnings if questions are of too few clusters for a verdict, or of few."""
+    without = next((pair.reason for pair in compared if pair.verdict == NO_VERDICT), None)
+    if without is not None:
+        return [f"no verdict: {without}; add questions from other documents or sources"]
+    few = [pair for pair in compared if pair.clusters is not None and (pair.df or _MANY_DF) < _MANY_DF]
+    if not few:
+        return []
+    clusters = formats.plural(min(pair.clusters or 0 for pair in few), "cluster")
+    return [f"few clusters ({clusters}): where their effects are skewed, up to 10 % of equal conditions get a winner"]
 
 
 def _without_scores(results: Sequence[Result]) -> list[str]:

@@ -127,6 +127,7 @@ def _keys_of_answers(file: Path, answers: Answers, wanted: Scorers, kind: str | 
     form = None if kind is None else kinds.of(kind).answer_file
     columns = mapped_columns(answers.columns, option=None if form is None else form.option)
     dataset, agent = named_columns(file, answers)
+    dataset |= {"cluster": answers.cluster} if answers.cluster is not None else {}
     judge: dict[str, Any] = {"judge": {"type": "overlap"}} if kind is None else {}  # else the dataset's own scorer
     return {
         "name": file.stem,

@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from karat import formats, kinds, plugins
+from karat.clusters import SharedValues
 from karat.config.advice import models_of
 from karat.documents.hub import shown
 from karat.errors import BadOption
 from karat.execution.plan import Plan, plan
 from karat.formats import OUTPUT_FORMAT
-from karat.kinds import DatasetPart
+from karat.kinds import Dataset, DatasetPart
 from karat.models import parse_model
 from karat.records import Context, Sample
 from karat.redact import Redactor
@@ -220,12 +221,24 @@ def check(
         budget_tokens=execution.budget.tokens,
         results=str(results / f"{experiment.slug}-<date>-<id>"),
         problems=tuple(problems),
-        warnings=(*notes, *experiment.warnings, *_tool_advice(experiment, selected, started)),
+        warnings=(*notes, *experiment.warnings, *_clusters(dataset), *_tool_advice(experiment, selected, started)),
         studies=kinds.of(dataset.kind).parts_asked(dataset, samples),
         can_show=can_show(len(samples), len(conditions), dataset.kind),
         may_stop=_may_stop(experiment, selected, scorers),
         rates=tuple(_rates(experiment, selected, scorers)),
     )
+
+
+def _clusters(dataset: Dataset) -> Iterator[str]:
+    """A column that looks as if it made questions dependent, if none is declared."""
+    if not kinds.of(dataset.kind).compared or any(sample.cluster is not None for sample in dataset):
+        return
+    shared = SharedValues()
+    for sample in dataset:
+        shared.add(sample.metadata)
+    hint = shared.hint("set dataset.cluster:")
+    if hint is not None:
+        yield hint
 
 
 def _context(context: Context) -> tuple[str, ...]:

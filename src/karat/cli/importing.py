@@ -113,7 +113,13 @@ def is_of_results(kind: str) -> bool:
 
 
 def import_results(
-    kind: str, paths: Sequence[Path], *, results: Path, columns: Sequence[str], settings: Sequence[str]
+    kind: str,
+    paths: Sequence[Path],
+    *,
+    results: Path,
+    columns: Sequence[str],
+    settings: Sequence[str],
+    cluster: str | None = None,
 ) -> ImportedResults:
     """Makes run folders. Raises BadDataset if nothing can be read, BadOption for bad options."""
     from karat.execution.imported import import_results as import_runs
@@ -127,7 +133,7 @@ def import_results(
             raise BadOption("--map", "names a target twice")
         options["map"] = {target: column for target, _, column in pairs}
     runs = []
-    for result in import_runs(kind, paths, results, options=options):
+    for result in import_runs(kind, paths, results, options=options, cluster=cluster):
         plan = result.run.info.plan
         findings = [Finding(kind=fate, what=text, count=count, places=at) for fate, text, count, at in result.findings]
         runs.append(

@@ -291,6 +291,9 @@ class Answers(Options):
         metavar="TARGET=COLUMN",
         help="ANSWERS: the name of a column, e.g. answer=predicted_answer. Repeatable.",
     )
+    cluster: str | None = option(
+        "--cluster", metavar="COLUMN", help="ANSWERS: the column with what questions share, such as their document."
+    )
     strict: bool = option("--strict", is_flag=True, help="ANSWERS: score nothing if the file has faults.")
     question: str | None = option("--question", metavar="COLUMN", help="ANSWERS: the column with the question.")
     golden: str | None = option("--golden", metavar="COLUMN", help="ANSWERS: the column with the golden answer.")

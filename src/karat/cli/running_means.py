@@ -11,7 +11,7 @@ from array import array
 from collections import defaultdict
 from collections.abc import Sequence
 from math import isfinite
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
@@ -40,6 +40,7 @@ class RunningMeans:
         self._rows: dict[str, list[Score]] = {}  # trial → its scores so far, until it is complete
         self._questions: dict[str, int] = {}  # sample → its place in the sums
         self._weights: array[float] = array("d")
+        self._clusters: list[str | None] = []
         self._sums: defaultdict[str, _Sums] = defaultdict(_Sums)  # by condition
         self._only_flags = True  # every value so far was true or false
         self._lock = threading.Lock()  # a reader must not see half a trial
@@ -81,6 +82,7 @@ class RunningMeans:
             place = self._questions.setdefault(sample.id, len(self._questions))
             if place == len(self._weights):
                 self._weights.append(sample.weight)
+                self._clusters.append(sample.cluster)
             sums = self._sums[condition]
             sums.reach(place)
             if not answered:
@@ -111,14 +113,14 @@ class RunningMeans:
         if self.metric is None:
             return {}
         from karat.analysis.estimates import estimated
-        from karat.analysis.units import mean
+        from karat.analysis.units import clusters_of, mean
 
         with self._lock:
-            weights = array("d", self._weights)
+            weights, clusters = array("d", self._weights), clusters_of(self._clusters)
             columns = {condition: sums.columns(len(weights)) for condition, sums in self._sums.items()}
         info = self._info(self.metric)
         return {
-            name: estimated(mean(self._units(info, *arrays, weights), level=LEVEL), info.low, info.high)
+            name: estimated(mean(self._units(info, clusters, *arrays, weights), level=LEVEL), info.low, info.high)
             for name, arrays in columns.items()
         }
 
@@ -140,7 +142,7 @@ class RunningMeans:
             offline=False,
         )
 
-    def _units(self, info: MetricInfo, *columns: array[float]) -> Units:
+    def _units(self, info: MetricInfo, clusters: Any, *columns: array[float]) -> Units:
         """Turns, clustered by conversation, or questions, which are not weighted."""
         import numpy as np
 
@@ -165,6 +167,7 @@ class RunningMeans:
             sds=np.sqrt(np.divide(spread, counts - 1, out=np.full(counts.size, np.nan), where=counts > 1)),
             planned=counts.astype(np.int64),
             lost={},
+            clusters=clusters,
             sums=sums,
         )
 

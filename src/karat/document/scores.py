@@ -66,8 +66,23 @@ def means(summary: Summary, metrics: Sequence[MetricInfo]) -> Iterator[Block]:
         chart="means",
         finding=_finding(summary, metrics[0]),
     )
+    yield from _clustered(summary, metrics[0])
     yield from _explained(metrics)
     yield from _reasons(results)
+
+
+def _clustered(summary: Summary, info: MetricInfo) -> Iterator[Block]:
+    """How many clusters the questions are of, and what that costs."""
+    results = [result for result in summary.results if result.metric == info.key and result.clusters is not None]
+    if not results:
+        return
+    unit, clusters = of(summary.kind).unit, formats.plural(results[0].clusters or 0, "cluster")
+    effects = [f"{result.condition} {formats.number(result.design_effect)}" for result in results]
+    text = (
+        f"The {unit}s are of {clusters}, such as documents: intervals and tests count these. Design effect on "
+        f"{info.key}, the variance relative to that of independent {unit}s: {formats.some_of(effects)}."
+    )
+    yield Note(texts=(text,), tone="quiet", brief=True)
 
 
 def _explained(metrics: Sequence[MetricInfo]) -> Iterator[Block]:

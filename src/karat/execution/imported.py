@@ -17,7 +17,8 @@ import msgspec
 import karat
 import karat.importers
 from karat import plugins
-from karat.errors import BadDataset, BadExperiment, BadOption, BadRun, Fault, unreadable
+from karat.clusters import SharedValues, cluster_name
+from karat.errors import BadDataset, BadExperiment, BadOption, BadRun, Fault, did_you_mean, unreadable
 from karat.execution.plan import trial_id
 from karat.execution.provenance import now
 from karat.files import in_use, open_regular, remove_leftovers, sync_folder, write_durably
@@ -86,9 +87,16 @@ class Imported(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def import_results(
-    format_name: str, paths: Sequence[Path], results: Path, *, options: Mapping[str, object] | None = None
+    format_name: str,
+    paths: Sequence[Path],
+    results: Path,
+    *,
+    options: Mapping[str, object] | None = None,
+    cluster: str | None = None,
 ) -> Iterator[Imported]:
     """Makes run folders in `results`. A folder in `paths` means the files in it with this format.
+
+    `cluster`: the column with what questions share, such as their document.
 
     Raises BadDataset if nothing can be read, BadOption and BadExperiment for options.
     """
@@ -99,13 +107,14 @@ def import_results(
     importer: ResultImporter = plugins.build(plugin, checked)
     files = [file for path in paths for file in _files(importer, path, format_name)]
     asked = {key: str(value) for key, value in checked.items()}
+    asked |= {"cluster": cluster} if cluster is not None else {}
     beside: Callable[[Path], Sequence[Path]] = getattr(importer, "beside", lambda _: ())
     digest = _sha256([part for file in files for part in (file, *beside(file))])
     identity = _digest([digest, _sha256(_code()), [path.name for path in files], format_name, asked])
     findings = Findings()
     for run in importer.runs(files, findings):
         source = {"format": format_name, "tool": run.tool, "file": ", ".join(path.name for path in files)}
-        folder, counts = _write(run, results, identity, {**source, "sha256": digest}, findings)
+        folder, counts = _write(run, results, identity, {**source, "sha256": digest}, findings, cluster=cluster)
         yield Imported(run=folder, counts=counts, findings=findings)
         findings = Findings()
 
@@ -192,7 +201,13 @@ def _sha256(paths: Sequence[Path]) -> str:
 
 
 def _write(
-    run: ImportedRun, results: Path, identity: str, source: dict[str, str], findings: Findings
+    run: ImportedRun,
+    results: Path,
+    identity: str,
+    source: dict[str, str],
+    findings: Findings,
+    *,
+    cluster: str | None,
 ) -> tuple[RunFolder, Mapping[str, int]]:
     """The run folder, and its numbers of answers, failures and scores.
 
@@ -214,9 +229,10 @@ def _write(
     building.mkdir(mode=0o700)
     try:
         with in_use(building):
-            writer = _Writer(run, findings)
+            writer = _Writer(run, findings, cluster)
             with (building / "journal.jsonl").open("xb") as journal, (building / "samples.jsonl").open("xb") as samples:
                 writer.write(name, journal, samples)
+            writer.check_clusters()
             info = writer.info(name, created, source)
             if not info.plan.samples:
                 faults = [f"{text} ({places[0]})" for _, text, _, places in findings][:1]
@@ -242,8 +258,9 @@ def _day(created: str) -> str:
 class _Writer:
     """What is known about a run so far; trials are streamed, not kept."""
 
-    def __init__(self, run: ImportedRun, findings: Findings) -> None:
+    def __init__(self, run: ImportedRun, findings: Findings, cluster: str | None) -> None:
         self._run, self._findings, self._codec = run, findings, Codec()
+        self._cluster, self._shared, self._clustered = cluster, SharedValues(), 0
         self._samples: dict[tuple[str, str], Sample] = {}  # id in the file, digest → the sample without its texts
         self._ids: set[str] = set()
         self._conditions: dict[str, Condition] = {}
@@ -255,6 +272,17 @@ class _Writer:
         self.counts = Counter(answers=0, failures=0, scores=0)
         for name, of_condition in [*run.conditions.items()][:MOST_CONDITIONS]:
             self._condition(name, of_condition)
+
+    def check_clusters(self) -> None:
+        """Notes a column that looks like a cluster. Raises BadOption if not all samples have the one that is named."""
+        if self._cluster is None:
+            hint = self._shared.hint("import with --cluster")
+            if hint is not None and not self._clustered:
+                self._findings.note(hint)
+        elif self._clustered < len(self._samples):
+            known = self._shared.names
+            lacking = f"{len(self._samples) - self._clustered} of {len(self._samples)} samples have no value"
+            raise BadOption("--cluster", f"{lacking} of '{self._cluster}'{did_you_mean(self._cluster, known)}")
 
     def write(self, name: str, journal: BinaryIO, samples: BinaryIO) -> None:
         """Every line of journal.jsonl and samples.jsonl, on disk at the end."""
@@ -428,8 +456,12 @@ class _Writer:
             change = "a sample with the id of another one, but another question or golden answer, is a separate sample"
             self._findings.changed(change, trial.sample)
         self._ids.add(name)
+        cluster = None if self._cluster is None else cluster_name(trial.metadata.get(self._cluster))
+        self._clustered += cluster is not None
+        self._shared.add(trial.metadata)
         sample = Sample(
             kind=DEFAULT_KIND,
+            cluster=cluster,
             id=name,
             position=len(self._samples),
             digest=digest,

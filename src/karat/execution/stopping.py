@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from karat import formats
 from karat.analysis.stopping import FIRST_LOOK, RunLooks, in_order, order_digest
+from karat.clusters import codes_of
 from karat.errors import BadOption, ResumeRefused, did_you_mean
 from karat.index import RunIndex
 from karat.journal import Decided, Horizon, RunFolder
@@ -39,6 +40,9 @@ def horizon_of(experiment: Experiment, selected: Plan, scorers: Sequence[ScorerI
     names = [condition.name for condition in selected.conditions]
     if len(names) < 2:
         raise BadOption("execution.stop", f"needs two conditions to compare, '{names[0]}' alone is selected")
+    if codes_of([sample.cluster for sample in selected.samples]) is not None:
+        why = "questions of one cluster are not independent, and a look counts them as if they were"
+        raise BadOption("execution.stop", f"{why}; leave out `stop`, or draw one question a cluster")
     choice = experiment.resolved.get("baseline")
     first = choice.value if choice is not None and choice.value in names else names[0]
     return Horizon(

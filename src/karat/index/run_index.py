@@ -296,6 +296,7 @@ class RunIndex:
         self.samples: dict[str, int] = {}  # id → row
         self.positions, self.sample_lines = array("q"), array("q")  # per row: in the dataset, in samples.jsonl
         self.digests: list[str] = []
+        self.clusters: list[str | None] = []  # what each sample shares with others; all None: nothing is declared
         if plan is None:
             self._read_samples()
         plan, scorers = self.plan, tuple(known)
@@ -339,11 +340,13 @@ class RunIndex:
             ids.append(sample.id)
             self.positions.append(sample.position)
             self.digests.append(sample.content or sample.digest)
+            self.clusters.append(sample.cluster)
         order = sorted(range(len(ids)), key=lambda line: (self.positions[line], ids[line]))
         self.sample_lines.extend(order)
         if order != list(range(len(ids))):
             self.positions = array("q", (self.positions[line] for line in order))
             self.digests = [self.digests[line] for line in order]
+            self.clusters = [self.clusters[line] for line in order]
         self.samples = {ids[line]: row for row, line in enumerate(order)}
         if len(self.samples) < len(ids):
             raise BadRun(str(self.run.path), "samples.jsonl is damaged: a sample appears twice")

@@ -46,6 +46,7 @@ class _Stored(msgspec.Struct):
     samples: dict[str, int]
     positions: Ints
     digests: list[str]
+    clusters: list[str | None]
     sample_lines: Ints
     answered: bytearray
     answers: Ints

@@ -13,9 +13,12 @@ from typing import overload
 
 import msgspec
 
+from karat.clusters import cluster_name
+from karat.errors import BadDataset, Fault, did_you_mean
+from karat.formats import excerpt, plural
 from karat.records import Sample
 
-__all__ = ["Packed", "draw", "draw_equally"]
+__all__ = ["Packed", "clustered", "draw", "draw_equally"]
 
 _BLOCK = 64  # samples: decoding one block takes some 60 µs, and trials come sample by sample
 
@@ -64,6 +67,28 @@ class Packed(Sequence[Sample]):
         if self._last[0] != block:
             self._last = (block, self._decode(self._blocks[block]))
         return self._last[1]
+
+
+def clustered(samples: Sequence[Sample], column: str, *, path: str) -> Packed:
+    """The samples, each with its value of a metadata column as its cluster.
+
+    Raises BadDataset if no sample has the column, or if some lack a value: whether they share something is not known.
+    """
+    known = {name for sample in samples for name in sample.metadata}
+    if column not in known:
+        message = f"no row has the key '{column}'{did_you_mean(column, known)}"
+        raise BadDataset(path, [Fault(place="dataset.cluster", message=message)])
+    made, lacking = Packed(), []
+    for sample in samples:
+        cluster = cluster_name(sample.metadata.get(column))
+        if cluster is None:
+            lacking.append(sample.id)
+        made.append(msgspec.structs.replace(sample, cluster=cluster))
+    if lacking:
+        first = f"the first is '{excerpt(lacking[0], 40)}'"
+        message = f"{plural(len(lacking), 'sample')} without a text or whole number in '{column}' ({first}); fill it in"
+        raise BadDataset(path, [Fault(place="dataset.cluster", message=message)])
+    return made
 
 
 def draw(

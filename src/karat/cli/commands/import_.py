@@ -39,14 +39,20 @@ __all__ = ["command"]
     metavar="KEY=VALUE",
     help="An option of the importer (`karat list importers NAME` shows them). Repeatable.",
 )
+@click.option(
+    "--cluster",
+    metavar="COLUMN",
+    help="The column with what questions share, such as their document: questions of one are not independent.",
+)
 @options.output()
-def command(
+def command(  # noqa: PLR0913 - an argument for each option
     kind: str,
     paths: tuple[Path, ...],
     out: Path | None,
     force: bool,
     columns: tuple[str, ...],
     settings: tuple[str, ...],
+    cluster: str | None,
     output: Output,
 ) -> Exit:
     """Turn results of other tools into runs that every command reads. Asks no model.
@@ -64,10 +70,14 @@ def command(
     if importing.is_of_results(kind):
         if force:
             raise BadOption("--force", "is for drafts of studies; importing results never writes over anything")
-        made = importing.import_results(kind, paths, results=out or Path("results"), columns=columns, settings=settings)
+        made = importing.import_results(
+            kind, paths, results=out or Path("results"), columns=columns, settings=settings, cluster=cluster
+        )
         output.result(str(made), made)
         output.say("", "Next:", *(f"  {typed('report', run.folder)}" for run in made.runs[:3]))
         return Exit.DONE
+    if cluster is not None:
+        raise BadOption("--cluster", "is for results of other tools, not for drafts")
     if len(paths) > 1 or columns:
         raise BadOption(*(("PATH", "one folder at a time, for drafts") if len(paths) > 1 else ("--map", "is for csv")))
     imported = importing.import_(kind, paths[0], out=out, force=force, settings=settings)

@@ -15,7 +15,7 @@ from karat.errors import BadDataset, BadOption, Fault, did_you_mean
 from karat.formats import excerpt
 from karat.kinds import AnswerFile, Dataset, Kind, Linted, RecordedAnswers, sample_digest
 from karat.kinds._quarantine import Quarantine, read_quarantine
-from karat.kinds._samples import Packed, draw, draw_equally
+from karat.kinds._samples import Packed, clustered, draw, draw_equally
 from karat.kinds.conversation.analysis.model import ConversationSummary
 from karat.kinds.conversation.drafts import Draft, DraftTurn, has_duplicate_columns, has_non_numeric_values
 from karat.kinds.conversation.reading import Drafts, looks_like_conversations, read_drafts
@@ -72,6 +72,7 @@ class Conversation(Kind):
         seed: Annotated[int, Field(ge=0)] = 0  # of the draw; a larger sample_size keeps the smaller one's
         stratify: Keys = ["turns", "has_type2_question"]  # features whose values share the draw
         allocation: Literal["proportional", "equal"] = "proportional"  # equal: equally many per stratum, weighted
+        cluster: Key | None = None  # the feature with what conversations share; null: their document
         quarantine: Key | None = None  # a file of doubtful turns, as written by `karat lint`
         conversation_key: Key | None = None  # one line per turn: the column with the conversation's id
         turn_key: Key | None = None  # one line per turn: the column with the turn's number
@@ -169,6 +170,8 @@ class Conversation(Kind):
         for position, draft in enumerate(drafts.drafts):
             samples.append(self._sample(position, draft, template, marks))
         self._check_strata(path, samples)
+        if self._options.cluster is not None:
+            samples = clustered(samples, self._options.cluster, path=shown(path))
         drawn = self._drawn(samples)
         return Dataset(kind="conversation", path=path, sha256=drafts.sha256, samples=drawn, commit=drafts.commit)
 
@@ -260,6 +263,7 @@ class Conversation(Kind):
             detail=detail,
             apart=apart,
             content=sample_digest([golden, materials]) if apart else None,
+            cluster=_document(draft),
         )
 
     def _turns(self, draft: Draft, marks: Quarantine | None) -> tuple[Turn, ...]:
@@ -311,6 +315,12 @@ class Conversation(Kind):
             except ValueError as error:
                 raise BadOption("dataset.sample_size", f"is too small for `allocation: equal`: {error}") from error
         return draw(samples, options.sample_size, seed=options.seed, stratum=stratum if names else None)
+
+
+def _document(draft: Draft) -> str | None:
+    """What identifies the document of a conversation: its text and its table; None without either."""
+    parts = [draft.pre_text, draft.post_text, draft.table or {}]
+    return sample_digest(parts)[:16] if any(parts) else None
 
 
 _GOLDEN = ("executed", "printed", "program")

@@ -13,7 +13,7 @@ from karat.documents.hub import shown
 from karat.documents.rows import Rows, read_rows
 from karat.errors import BadDataset, Fault, did_you_mean
 from karat.kinds import Dataset, Kind, Linted, of, sample_digest
-from karat.kinds._samples import Packed, draw
+from karat.kinds._samples import Packed, clustered, draw
 from karat.kinds.golden import forms
 from karat.records import Sample, Turn
 
@@ -47,6 +47,7 @@ class Golden(Kind):
         sample_size: Annotated[int, Field(ge=1)] | None = None  # how many are drawn; null: all
         seed: Annotated[int, Field(ge=0)] = 0  # of the draw; a larger sample_size keeps the smaller one's samples
         stratify: Keys = []  # one or more columns: each value gets its share of the draw
+        cluster: Key | None = None  # the column with what questions share, such as their document; null: nothing
 
     def __init__(self, options: Options, *, needs_answers: bool = True) -> None:
         self._options, self._needs_answers = options, needs_answers
@@ -70,6 +71,8 @@ class Golden(Kind):
                 raise
             message = f"holds {of(other).content or other}, so it seems: set `dataset.kind: {other}`"
             raise BadDataset(shown(path), [Fault(place="file", message=message), *error.faults]) from error
+        if self._options.cluster is not None:
+            samples = clustered(samples, self._options.cluster, path=shown(path))
         drawn = draw(samples, self._options.sample_size, seed=self._options.seed, stratum=self._stratum())
         return Dataset(kind="golden", path=path, sha256=rows.sha256, samples=drawn, commit=rows.commit)
 

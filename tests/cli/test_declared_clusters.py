@@ -1,0 +1,96 @@
+"""`dataset.cluster`, `--cluster` and the documents of conversations, from the file to the sample."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from karat import Experiment
+from karat.errors import BadDataset
+from karat.index import read_index
+from karat.journal import RunFolder
+
+
+def faq(folder: Path, rows: list[dict[str, object]], **dataset: object) -> Experiment:
+    path = folder / "faq.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return Experiment(
+        dataset={"path": str(path), **dataset}, agent={"type": "floor"}, judge={"type": "overlap"},
+        conditions={"a": {}, "b": {}},
+    )  # fmt: skip
+
+
+ROWS: list[dict[str, object]] = [
+    {"question": f"q{row}?", "answer": "yes", "page": f"p{row // 3}", "number": row} for row in range(12)
+]
+
+
+def test_a_column_says_which_questions_share_a_document(tmp_path: Path) -> None:
+    samples = faq(tmp_path, ROWS, cluster="page").load_dataset().samples
+    assert [sample.cluster for sample in samples[:4]] == ["p0", "p0", "p0", "p1"]
+    assert {sample.cluster for sample in faq(tmp_path, ROWS).load_dataset()} == {None}
+
+
+@pytest.mark.parametrize(
+    ("rows", "column", "message"),
+    [
+        (ROWS, "pgae", "no row has the key 'pgae' (did you mean 'page'?)"),
+        ([*ROWS, {"question": "q?", "answer": "a"}], "page", "1 sample without a text or whole number in 'page'"),
+        ([*ROWS, {"question": "q?", "answer": "a", "page": 1.5}], "page", "1 sample without a text or whole number"),
+    ],
+)
+def test_a_cluster_that_is_not_known_is_a_fault(
+    tmp_path: Path, rows: list[dict[str, object]], column: str, message: str
+) -> None:
+    with pytest.raises(BadDataset) as caught:
+        faq(tmp_path, rows, cluster=column).load_dataset()
+    assert message in str(caught.value)
+
+
+def test_check_names_a_column_that_looks_like_a_cluster(tmp_path, karat):
+    experiment = faq(tmp_path, ROWS)
+    file = tmp_path / "e.yaml"
+    text = "dataset: {path: faq.jsonl%s}\nagent: {type: floor}\njudge: {type: overlap}\nconditions: {a: {}, b: {}}\n"
+    assert experiment
+    for option, named in (("", True), (", cluster: page", False)):
+        file.write_text(text % option, encoding="utf-8")
+        said = karat("check", str(file)).out
+        assert ("12 questions share 4 values of 'page'" in said) is named
+
+
+def test_an_import_takes_clusters_from_a_column_and_names_one(tmp_path, karat):
+    lines = ["question,condition,score.quality,document"]
+    lines += [f"q{row},{side},{row % 2},d{row // 4}" for row in range(24) for side in "AB"]
+    file = tmp_path / "results.csv"
+    file.write_text("\n".join(lines), encoding="utf-8")
+    said = karat("import", "csv", str(file), "--out", str(tmp_path / "plain")).out
+    assert "24 questions share 6 values of 'document'" in said
+    karat("import", "csv", str(file), "--cluster", "document", "--out", str(tmp_path / "out"))
+    [folder] = (tmp_path / "out").iterdir()
+    index = read_index(RunFolder.open(folder))
+    assert index.clusters[:5] == ["d0", "d0", "d0", "d0", "d1"]
+    wrong = karat("import", "csv", str(file), "--cluster", "documnet", "--out", str(tmp_path / "out"))
+    assert "24 of 24 samples have no value of 'documnet' (did you mean 'document'?)" in wrong.err
+
+
+def test_conversations_share_the_document_that_they_are_about(tmp_path: Path) -> None:
+    rows = [
+        {
+            "id": f"c{number}", "pre_text": [f"Report {number // 2}."], "post_text": [],
+            "table": [["", "2020"], ["x", "1"]],
+            "annotation": {
+                "dialogue_break": ["what was x?"], "turn_program": ["1"], "exe_ans_list": [1.0],
+            },
+        }
+        for number in range(4)
+    ]  # fmt: skip
+    path = tmp_path / "dev.json"
+    path.write_text(json.dumps(rows), encoding="utf-8")
+    experiment = Experiment(
+        dataset={"path": str(path), "kind": "conversation"}, agent={"type": "floor"}, conditions={"a": {}},
+    )  # fmt: skip
+    clusters = [sample.cluster for sample in experiment.load_dataset()]
+    assert clusters[0] is not None
+    assert clusters[0] == clusters[1] != clusters[2] == clusters[3]

@@ -19,7 +19,7 @@ from karat.analysis.thresholds import Threshold
 from karat.analysis.units import units_of
 from karat.cli.running_means import RunningMeans
 from karat.journal import RunFolder
-from karat.records import Metric
+from karat.records import Metric, Score
 
 SCORE = Metric(name="score", low=-100, high=100)
 

@@ -24,14 +24,34 @@ from karat.testing.mcp_server import serving
 
 # A busy machine is slow at making up examples, too, and that says nothing of the code.
 SETTINGS = hypothesis.settings(deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
-hypothesis.settings.register_profile("karat", SETTINGS, max_examples=30)
-hypothesis.settings.register_profile("deep", SETTINGS, max_examples=100)  # `make test-slow`
+hypothesis.settings.register_profile("karat", SETTINGS, max_examples=20)
+hypothesis.settings.register_profile("deep", SETTINGS, max_examples=60)  # `make test-slow`
 hypothesis.settings.load_profile("karat")
 
 TESTS = Path(__file__).resolve().parent
 ROOT = TESTS.parent
 SHARED_DATA = ROOT.parent / "shared" / "data"
 CHROMIUM = Path("/usr/bin/chromium")  # Debian's
+
+# Files of a minute and more that run first, so that none of them is what all others wait for at the end.
+LONGEST = (
+    "execution/test_faults.py",
+    "execution/test_ray_sharing.py",
+    "execution/test_ray.py",
+    "execution/test_cassettes.py",
+    "agents/test_acp_agents.py",
+    "browser/test_every_page.py",
+    "models/test_rates.py",
+    "exports/test_inspect.py",
+    "agents/test_claude_isolation.py",
+    "analysis/test_study.py",
+    "test_corpus.py",
+    "importers/test_mutations.py",
+    "server_checks/test_planted.py",
+    "kinds/test_shipped_forms.py",
+    "browser/test_hostile.py",
+    "test_fuzz.py",
+)
 
 _calls_outside: list[str] = []
 
@@ -90,7 +110,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks as slow the cases of a test that `quick(n)` leaves out."""
+    """Marks as slow the cases of a test that `quick(n)` leaves out, and puts the longest files first."""
     cases: dict[str, list[pytest.Item]] = {}
     for item in items:
         if item.get_closest_marker("quick"):
@@ -102,6 +122,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for number, item in enumerate(of_test):
             if number not in kept:
                 item.add_marker(pytest.mark.slow)
+    places = {TESTS / name: place for place, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: places.get(item.path, len(LONGEST)))
 
 
 class _ModuleWithoutItsKind(pytest.Module):

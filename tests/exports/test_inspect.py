@@ -142,8 +142,9 @@ def inspect_python(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A Python that has inspect-ai, which is no part of karat's own environment."""
     folder = tmp_path_factory.mktemp("inspect")
     python = folder / "bin" / "python"
-    install = [str(python), "-m", "pip", "--quiet", "install", f"inspect-ai=={VERSION}"]
-    subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True, capture_output=True)
+    uv = str(Path(sys.executable).parent / "uv")
+    subprocess.run([uv, "venv", "--quiet", "--python", sys.executable, str(folder)], check=True, capture_output=True)
+    install = [uv, "pip", "install", "--quiet", "--python", str(python), f"inspect-ai=={VERSION}"]
     done = subprocess.run(install, capture_output=True, check=False, timeout=280)
     if done.returncode:
         pytest.skip(f"inspect-ai {VERSION} could not be installed: no package index can be reached")

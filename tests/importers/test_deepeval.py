@@ -9,6 +9,7 @@ from statistics import mean
 import pytest
 from tests.importers.imported import FILES, findings, imported, means
 
+from karat.analysis import summarize
 from karat.errors import BadDataset
 from karat.execution.imported import format_of
 from karat.records import Answer, Failure, Score, ToolCall
@@ -31,13 +32,14 @@ def test_counts_and_means_are_those_of_deepeval(tmp_path: Path) -> None:
     own = json.loads(PATH.read_bytes())["testRunData"]["metricsScores"]
     assert [one["metric"] for one in own] == ["Exact Match", "Length"]
     for one in own:
-        assert scores[f"{one['metric']}.score"] == one["scores"]
-        assert scores[f"{one['metric']}.pass"] == pytest.approx([score in (1.0, 0.5) for score in one["scores"]])
-        assert sum(scores[f"{one['metric']}.pass"]) == one["passes"]
+        name = one["metric"]
+        assert scores[f"{name}.{name}"] == one["scores"]
+        assert scores[f"{name}.{name} pass"] == pytest.approx([score in (1.0, 0.5) for score in one["scores"]])
+        assert sum(scores[f"{name}.{name} pass"]) == one["passes"]
     assert sum(scores["deepeval.pass"]) == whole()["testPassed"]
     assert findings(made) == {}
     assert made.run.info.name == "small questions"
-    assert mean(scores["Exact Match.score"]) == 0.5
+    assert mean(scores["Exact Match.Exact Match"]) == 0.5
 
 
 def test_a_test_case_that_is_there_twice_is_one_sample_with_two_repetitions(tmp_path: Path) -> None:
@@ -49,7 +51,7 @@ def test_a_test_case_that_is_there_twice_is_one_sample_with_two_repetitions(tmp_
     assert [(answer.sample, answer.repetition) for answer in twice] == [
         (samples["Seven times eight?"].id, 0), (samples["Seven times eight?"].id, 1),
     ]  # fmt: skip
-    assert means(made)["small questions", "Exact Match.score"] == (pytest.approx((1 + 0.5 + 0) / 3), 4)
+    assert means(made)["small questions", "Exact Match"] == (pytest.approx((1 + 0.5 + 0) / 3), 4)
 
 
 def test_a_metric_that_failed_is_no_score_of_zero(tmp_path: Path) -> None:
@@ -58,7 +60,7 @@ def test_a_metric_that_failed_is_no_score_of_zero(tmp_path: Path) -> None:
     assert (failure.cls, failure.stage, failure.scorer) == ("judge", "score", "Length")
     assert failure.message == "RuntimeError: the judge is down"
     assert [score.values for score in made.run.events_of(Score) if score.trial == failure.trial] == [
-        {"pass": None}, {"score": 0.0, "pass": False},
+        {"pass": None}, {"Exact Match": 0.0, "Exact Match pass": False},
     ]  # fmt: skip
 
 
@@ -72,7 +74,7 @@ def test_costs_times_tools_and_reasons_are_kept_where_they_were_recorded(tmp_pat
     (length,) = (
         score for score in made.run.events_of(Score) if score.trial == first.trial and score.scorer == "Length"
     )
-    assert (length.reasons, length.dollars) == ({"score": "It has <b>5</b> characters."}, 0.001)
+    assert (length.reasons, length.dollars) == ({"Length": "It has <b>5</b> characters."}, 0.001)
 
 
 def test_files_of_the_results_folder_are_conditions_of_one_run(tmp_path: Path) -> None:
@@ -89,7 +91,7 @@ def test_files_of_the_results_folder_are_conditions_of_one_run(tmp_path: Path) -
     made = imported("deepeval", tmp_path / "runs", PATH, bare)
     assert list(made.run.info.conditions) == ["small questions", "other"]
     assert made.run.info.plan.samples == 4
-    assert means(made)["other", "Politeness.score"] == (1.0, 1)
+    assert means(made)["other", "Politeness"] == (1.0, 1)
     assert [answer.text for answer in made.run.events_of(Answer)][-1] == "Refunded."
     assert findings(made) == {("unreadable", "test case without an input"): 1}
 
@@ -99,3 +101,50 @@ def test_another_file_is_refused(tmp_path: Path) -> None:
     path.write_text('{"testRunData": {"testCases": 1}}')
     with pytest.raises(BadDataset, match=r"holds no test run of DeepEval \(want testCases\)"):
         imported("deepeval", tmp_path / "runs", path)
+
+
+def case(number: int, name: str, *, score: float, success: bool, threshold: float | None = 0.5) -> dict[str, object]:
+    metric = {"name": name, "threshold": threshold, "success": success, "score": score, "error": None}
+    return {"input": f"q{number}", "actualOutput": "a", "success": success, "metricsData": [metric]}
+
+
+def saved(folder: Path, name: str, cases: list[dict[str, object]]) -> Path:
+    path = folder / f"{name}.json"
+    path.write_text(json.dumps({"testCases": cases, "identifier": name}), encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("name", "results", "direction"),
+    [
+        pytest.param("Hallucination", [(1.0, False), (0.2, True)], "lower", id="a maximum, as the verdicts show"),
+        pytest.param("My Rule [GEval]", [(1.0, False), (0.2, True)], "lower", id="a metric of one's own"),
+        pytest.param("Faithfulness", [(1.0, True), (0.2, False)], "higher", id="a minimum"),
+        pytest.param("Bias", [(0.5, True)], "lower", id="known by its name, where verdicts show nothing"),
+        pytest.param("Relevancy", [(0.5, True)], "higher", id="others are better when higher"),
+        pytest.param("Strange", [(1.0, True), (0.9, False)], "none", id="verdicts that contradict each other"),
+    ],
+)  # fmt: skip
+def test_which_way_a_metric_is_better_follows_from_its_verdicts(tmp_path, name, results, direction):
+    cases = [case(number, name, score=score, success=passed) for number, (score, passed) in enumerate(results)]
+    made = imported("deepeval", tmp_path / "runs", saved(tmp_path, "one", cases))
+    scorer = next(scorer for scorer in made.run.info.scorers if scorer.name == name)
+    known = {metric.name: metric for metric in scorer.metrics}
+    assert (known[name].direction, known[name].low, known[name].high) == (direction, 0.0, 1.0)
+
+
+def test_the_run_that_hallucinates_everything_is_worse(tmp_path):
+    bad = saved(tmp_path, "bad", [case(at, "Hallucination", score=1.0, success=False) for at in range(8)])
+    good = saved(tmp_path, "good", [case(at, "Hallucination", score=0.0, success=True) for at in range(8)])
+    run = imported("deepeval", tmp_path / "runs", bad, good).run
+    assert {pair.winner for pair in summarize(run).differences} == {"good"}
+    assert {info.key for info in summarize(run).metrics} == {"pass", "Hallucination", "Hallucination pass"}
+
+
+def test_metrics_of_spans_are_kept_under_the_name_of_the_span(tmp_path):
+    metric = {"name": "Faithfulness", "score": 0.75, "success": True, "threshold": 0.5}
+    trace = {"llmSpans": [{"name": "answer", "metricsData": [metric]}], "toolSpans": [{"type": "tool"}]}
+    cases = [case(0, "Relevancy", score=1.0, success=True) | {"trace": trace}]
+    made = imported("deepeval", tmp_path / "runs", saved(tmp_path, "one", cases))
+    values = {name: value for score in made.run.events_of(Score) for name, value in score.values.items()}
+    assert values["answer: Faithfulness"] == 0.75

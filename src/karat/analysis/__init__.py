@@ -197,7 +197,7 @@ def _summary(run: RunFolder, scorings: Mapping[str, str], level: float, asked: _
         panel=figures.panel,
         stopping=stopping or UNSET,
         **_use(run, index, scorers, shown, figures.compared if kind.compared else (), level),
-        notices=(*cut_notices(rows), *(text for part in parts.values() for text in part.notices())),
+        notices=(*_incomplete(run), *cut_notices(rows), *(text for part in parts.values() for text in part.notices())),
         parts=parts,
     )  # fmt: skip
 
@@ -384,6 +384,12 @@ def _made_up(run: RunFolder) -> list[str]:
     return caveats
 
 
+def _incomplete(run: RunFolder) -> list[str]:
+    """What imported files state and do not hold."""
+    missing = run.info.source.get("incomplete")
+    return [f"Not the whole run: {missing}"] if missing else []
+
+
 def _warnings(run: RunFolder, index: RunIndex, status: str, total: Account, waiting: int) -> list[str]:
     from karat.formats import plural
 
@@ -405,7 +411,7 @@ def _warnings(run: RunFolder, index: RunIndex, status: str, total: Account, wait
         other = "because the answer to compare with is missing"
         parts += [f"{plural(waiting, 'answer')} not compared, {other}"] if waiting else []
         warnings.append(f"{'; '.join(parts)}: the numbers will change")
-    elif status != "done":
+    elif status != "done" and "incomplete" not in run.info.source:
         warnings.append(f"every trial was run, but the run did not end by itself (status: {status})")
     if index.duplicates:
         warnings.append(f"{plural(index.duplicates, 'answer')} came after the one that counts: left out")

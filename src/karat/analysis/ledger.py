@@ -73,6 +73,9 @@ def outcome(index: RunIndex, shown: Mapping[str, str]) -> Outcome:
             result.counts[condition]["not_run"] -= 1
             result.end(condition, cell, by_code[code].cls, by_code[code])
     result.decided = index.not_needed()
+    if index.run.info.sparse:
+        for counts in result.counts:
+            counts["not_run"] = 0
     for name in index.out:
         counts = result.counts[index.conditions[name]]
         counts["decided"], counts["not_run"] = counts["not_run"], 0

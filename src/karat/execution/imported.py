@@ -16,7 +16,7 @@ import msgspec
 
 import karat
 import karat.importers
-from karat import plugins
+from karat import formats, plugins
 from karat.clusters import SharedValues, cluster_name
 from karat.errors import BadDataset, BadExperiment, BadOption, BadRun, Fault, did_you_mean, unreadable
 from karat.execution.plan import trial_id
@@ -30,6 +30,7 @@ from karat.importers import (
     ImportedScore,
     ImportedTrial,
     ResultImporter,
+    Stated,
     bounded,
 )
 from karat.index.cache import cache_folder
@@ -71,6 +72,7 @@ __all__ = ["Imported", "cached_import", "format_of", "import_results"]
 _BLOCK, _HEAD = 2**20, 2**16  # bytes
 _IMPORTED = "imported"  # folder in the user's cache
 _MOST_CACHED = 4 * 2**30  # bytes
+_ROUNDED = 1e-3  # files round their means
 _LONGEST_NAME = 120  # characters of the name of a condition, scorer or metric
 _EXPERIMENT = """\
 # This run was not made by karat: it was imported from files of {tool}.
@@ -111,12 +113,24 @@ def import_results(
     beside: Callable[[Path], Sequence[Path]] = getattr(importer, "beside", lambda _: ())
     digest = _sha256([part for file in files for part in (file, *beside(file))])
     identity = _digest([digest, _sha256(_code()), [path.name for path in files], format_name, asked])
+    imported: list[Imported] = []
+    empty: list[tuple[str, BadDataset]] = []
     findings = Findings()
-    for run in importer.runs(files, findings):
+    for number, run in enumerate(importer.runs(files, findings)):
         source = {"format": format_name, "tool": run.tool, "file": ", ".join(path.name for path in files)}
-        folder, counts = _write(run, results, identity, {**source, "sha256": digest}, findings, cluster=cluster)
-        yield Imported(run=folder, counts=counts, findings=findings)
+        named = {**source, "sha256": digest}
+        try:
+            folder, counts = _write(run, results, f"{identity}\n{number}", named, findings, cluster=cluster)
+        except BadDataset as error:
+            empty.append((run.name, error))
+        else:
+            imported.append(Imported(run=folder, counts=counts, findings=findings))
         findings = Findings()
+    if not imported and empty:
+        raise empty[0][1]
+    for name, error in empty:  # one without results does not stop the others
+        imported[0].findings.note(f"'{clean(name)}' is left out: {error.faults[0].message}")
+    yield from imported
 
 
 def _code() -> list[Path]:
@@ -269,6 +283,9 @@ class _Writer:
         self._asked_models: set[str] = set()  # scorers that may have asked a model
         self._content = blake2b(digest_size=32)
         self._repetitions = 1
+        self._read = Counter[str]()  # condition → results
+        self._sums: dict[tuple[str, str, str], tuple[float, int]] = {}  # condition, scorer, metric → sum and number
+        self.missing: list[str] = []  # what the files state and do not hold
         self.counts = Counter(answers=0, failures=0, scores=0)
         for name, of_condition in [*run.conditions.items()][:MOST_CONDITIONS]:
             self._condition(name, of_condition)
@@ -294,19 +311,38 @@ class _Writer:
                 self._findings.unreadable("a trial longer than 64 MB", trial.sample)
                 continue
             journal.writelines(lines)
-        journal.write(
-            self._codec.line(
-                End(at=now(), reason="done" if self._run.finished else "interrupted", seconds=self._run.seconds)
-            )
-        )
+        for stated in self._run.stated:
+            self._compare(stated)
+        whole = self._run.finished and not self.missing
+        end = End(at=now(), reason="done" if whole else "interrupted", seconds=self._run.seconds)
+        journal.write(self._codec.line(end))
         for file in (journal, samples):
             file.flush()
             os.fsync(file.fileno())
+
+    def _compare(self, stated: Stated) -> None:
+        """Notes what a file states about itself that is not what was read."""
+        read = sum(self._read[condition] for condition in stated.conditions)
+        if stated.trials is not None and read < stated.trials:
+            self.missing.append(
+                f"{stated.file}: {formats.count(read)} of {formats.plural(stated.trials, 'sample')} are here"
+            )
+            return
+        for (scorer, metric), mean in stated.means.items():
+            known = [self._sums.get((condition, scorer, metric), (0.0, 0)) for condition in stated.conditions]
+            total, number = (sum(part) for part in zip(*known, strict=True))
+            if number and abs(total / number - mean) > _ROUNDED:
+                was_read = formats.brief(total / number)
+                self._findings.note(
+                    f"{stated.file} states {formats.brief(mean)} as the mean of {metric}; its values have {was_read}"
+                )
 
     def info(self, name: str, created: str, source: Mapping[str, str]) -> RunInfo:
         """The content of run.json, once every trial is read."""
         run, conditions = self._run, tuple(self._conditions.values())
         models = {of_condition.model for of_condition in run.conditions.values()}
+        for text in self.missing:
+            self._findings.note(text)
         notes = [*self._findings.notes, *_sentences(self._findings)]
         return RunInfo(
             format=FORMAT_WITHOUT_STOP,
@@ -336,12 +372,14 @@ class _Writer:
             agent_type=run.tool.partition(" ")[0] or "unknown",
             agent_model=models.pop() if len(models) == 1 else None,
             scorers=tuple(self._scorers(source["format"])),
+            sparse=run.sparse and not self.missing,
             versions={"karat": karat.__version__, **run.versions},
             source={
                 **source,
                 **({} if run.created else {"time": "not recorded; it is the time of the import"}),
                 **({"detail": _text(run.detail)} if run.detail else {}),
                 **({"notes": "; ".join(notes)} if notes else {}),
+                **({"incomplete": "; ".join(self.missing)} if self.missing else {}),
             },
         )
 
@@ -366,6 +404,7 @@ class _Writer:
             self._findings.left_out("a second result of a sample, condition and repetition", trial.sample)
             return
         self._seen.add(name)
+        self._read[trial.condition] += 1
         self._repetitions = max(self._repetitions, trial.repetition + 1)
         reply, failure = trial.reply and self._reply(trial.reply, trial.sample), trial.failure
         at, repetition = condition.name, trial.repetition
@@ -393,6 +432,7 @@ class _Writer:
         self.counts["answers"] += 1
         rows = Counter(score.scorer for score in trial.scores)
         for score in trial.scores:
+            self._add(trial.condition, score)
             yield self._score(score, name, rows[score.scorer], trial.sample)
             self.counts["scores"] += 1
         if failure is not None:
@@ -401,6 +441,12 @@ class _Writer:
                 trial=name, stage="score", cls=failure.cls, kind=failure.kind, message=failure.message,
                 sample=sample.id, condition=at, repetition=repetition, scorer=scorer, scoring=self._scoring(scorer),
             )  # fmt: skip
+
+    def _add(self, condition: str, score: ImportedScore) -> None:
+        for metric, value in score.values.items():
+            if value is not None and math.isfinite(value):
+                total, number = self._sums.get((condition, score.scorer, metric), (0.0, 0))
+                self._sums[condition, score.scorer, metric] = total + value, number + 1
 
     def _score(self, score: ImportedScore, trial: str, rows: int, place: str) -> Score:
         scorer, values = _name(score.scorer), dict[str, float | bool | None]()

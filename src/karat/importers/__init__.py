@@ -23,6 +23,7 @@ from karat.importers._results import (
     ImportedScore,
     ImportedTrial,
     ResultImporter,
+    Stated,
     bounded,
 )
 
@@ -38,6 +39,7 @@ __all__ = [
     "Importer",
     "Open",
     "ResultImporter",
+    "Stated",
     "bounded",
     "save",
 ]

@@ -19,6 +19,7 @@ __all__ = [
     "ImportedScore",
     "ImportedTrial",
     "ResultImporter",
+    "Stated",
     "bounded",
 ]
 
@@ -79,6 +80,15 @@ class ImportedCondition(msgspec.Struct, frozen=True, kw_only=True):
     detail: JsonObject = {}  # parameters, prompt template, task arguments, …: they make the condition's digest
 
 
+class Stated(msgspec.Struct, frozen=True, kw_only=True):
+    """What a file says of itself about its conditions. It is compared with what was read."""
+
+    file: str  # its name
+    conditions: tuple[str, ...]  # taken together
+    trials: int | None = None  # results that it should hold; None: not stated
+    means: Mapping[tuple[str, str], float] = {}  # scorer and metric → mean over the results
+
+
 class ImportedRun(msgspec.Struct, kw_only=True):
     """One run, as files of results describe it. `trials` is iterated once and not kept in memory."""
 
@@ -96,6 +106,8 @@ class ImportedRun(msgspec.Struct, kw_only=True):
     seconds: float | None = None  # of the whole run; None: not recorded
     planned: tuple[int, int] | None = None  # samples, repetitions, if more were planned than are in the file
     finished: bool = True  # False: the file is marked as incomplete
+    sparse: bool = False  # whether a sample without a result under a condition was not planned there
+    stated: Sequence[Stated] = ()  # complete once all trials are read
     versions: Mapping[str, str] = {}  # package → version
     detail: JsonObject = {}  # further data of the run in the file
 

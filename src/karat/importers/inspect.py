@@ -23,7 +23,15 @@ from karat.documents.rows import has_too_many_nan
 from karat.errors import unreadable
 from karat.files import open_regular
 from karat.formats import excerpt
-from karat.importers import Findings, ImportedCondition, ImportedFailure, ImportedRun, ImportedScore, ImportedTrial
+from karat.importers import (
+    Findings,
+    ImportedCondition,
+    ImportedFailure,
+    ImportedRun,
+    ImportedScore,
+    ImportedTrial,
+    Stated,
+)
 from karat.importers._reading import Json, bad_file, failure, unique
 from karat.records import JsonObject, Reply, ToolCall, Usage
 
@@ -136,6 +144,7 @@ class _Header(msgspec.Struct, frozen=True, kw_only=True):
     eval: JsonObject
     plan: JsonObject = {}
     stats: JsonObject = {}
+    results: JsonObject | None = None
     error: _Error | None = None
 
 
@@ -242,6 +251,17 @@ class _Log:
         if reducers != ["mean"]:
             self._findings.note(f"{name} reduces epochs by {_written(reducers)}; karat takes their mean")
 
+    def stated(self, condition: str) -> Stated:
+        """The number of samples and the accuracy of each scorer, as the log's results have them."""
+        results = Json(self.header.results or {})
+        means: dict[tuple[str, str], float] = {}
+        for score in results.list("scores"):
+            accuracy = score.at("metrics", "accuracy").number("value")
+            name = score.text("scorer", "name")
+            if accuracy is not None and name is not None and not score.count("unscored_samples"):
+                means[name, score.text("name") or name] = accuracy
+        return Stated(file=self.path.name, conditions=(condition,), trials=results.count("total_samples"), means=means)
+
     def samples(self) -> Iterator[tuple[_Sample, Callable[[], bytes | msgspec.Raw]]]:
         """Each sample, and a function that reads its JSON again; from an archive in dataset order."""
         with open_regular(self.path) as file:
@@ -306,6 +326,7 @@ def _run(logs: Sequence[_Log], findings: Findings) -> ImportedRun:
         seconds=None if None in seconds else math.fsum(filter(None, seconds)),
         planned=(max(len(log.places) for log in logs), max(log.epochs for log in logs)),
         finished=all(log.header.status == "success" for log in logs),
+        stated=[log.stated(name) for name, same in conditions.items() for log in same if len(same) == 1],
         versions={name: version for name, version in packages.raw.items() if isinstance(version, str)},
     )
 

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import ClassVar
 
-from karat.importers import Findings, ImportedCondition, ImportedRun, ImportedScore, ImportedTrial
+from karat.importers import Findings, ImportedCondition, ImportedRun, ImportedScore, ImportedTrial, Stated
 from karat.importers._reading import Json, asked, bad_file, document, lines, unique
 from karat.records import JsonObject, Metric, Reply
 
@@ -76,6 +76,7 @@ class LmEval:
                 conditions={name: file.condition() for name, file in zip(names, files, strict=True)},
                 metrics={_scorer(name): lower for name in filters} if lower else {},
                 dataset=files[0].results.at("configs", task).text("dataset_path") or task,
+                stated=[file.stated(name) for name, file in zip(names, files, strict=True)],
                 created=_time(files[0].results.number("date", low=0)),
                 versions={"lm_eval": version} if version else {},
                 detail={file.path.name: {"results": file.results.at("results", task).raw} for file in files},
@@ -96,6 +97,18 @@ class _Samples:
         }
         keys = self.results.at("results", self.task).raw
         self.filters = {filtered for _, comma, filtered in (key.partition(",") for key in keys) if comma}
+
+    def stated(self, condition: str) -> Stated:
+        """The number of documents and the means in the results file."""
+        means: dict[tuple[str, str], float] = {}
+        of_task = self.results.at("results", self.task)
+        for key in of_task.raw:
+            metric, comma, filtered = key.partition(",")
+            mean = of_task.number(key)
+            if comma and mean is not None:
+                means[_scorer(filtered), metric] = mean
+        documents = self.results.at("n-samples", self.task).count("effective")
+        return Stated(file=self.path.name, conditions=(condition,), trials=documents, means=means)
 
     def condition(self) -> ImportedCondition:
         results = self.results

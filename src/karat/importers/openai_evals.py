@@ -12,7 +12,15 @@ from pathlib import Path
 from typing import ClassVar
 
 from karat.files import open_regular
-from karat.importers import Findings, ImportedCondition, ImportedFailure, ImportedRun, ImportedScore, ImportedTrial
+from karat.importers import (
+    Findings,
+    ImportedCondition,
+    ImportedFailure,
+    ImportedRun,
+    ImportedScore,
+    ImportedTrial,
+    Stated,
+)
 from karat.importers._reading import Json, asked, bad_file, failure, groups, items, lines, said_last, unique
 from karat.records import JsonObject, Reply, ToolCall
 
@@ -63,6 +71,7 @@ class OpenaiEvals:
                     for log, shown in zip(of_eval, names, strict=True)
                 },
                 dataset=of_eval[0].spec.text("eval_name") or name,
+                stated=[log.stated(shown) for log, shown in zip(of_eval, names, strict=True)],
                 created=_utc(of_eval[0].spec.text("created_at")),
                 detail={log.path.name: {"run_id": log.spec.text("run_id"), "report": log.report} for log in of_eval},
             )
@@ -83,6 +92,12 @@ class _Log:
                 findings.unreadable("event without a sample_id", place)
         models = self.spec.raw.get("completion_fns")
         self.name = ", ".join(map(str, models)) if isinstance(models, list) and models else path.stem
+
+    def stated(self, condition: str) -> Stated:
+        """The accuracy in the final report."""
+        accuracy = Json({"report": self.report}).at("report").number("accuracy")
+        means = {} if accuracy is None else {("match", "accuracy"): accuracy}
+        return Stated(file=self.path.name, conditions=(condition,), means=means)
 
     def trials(self, condition: str) -> Iterator[ImportedTrial]:
         for _, sample, events in groups(self.path, lambda row: row.text("sample_id"), Findings()):

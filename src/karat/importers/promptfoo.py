@@ -11,7 +11,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from karat.formats import clean, excerpt
-from karat.importers import Findings, ImportedCondition, ImportedFailure, ImportedRun, ImportedScore, ImportedTrial
+from karat.importers import (
+    Findings,
+    ImportedCondition,
+    ImportedFailure,
+    ImportedRun,
+    ImportedScore,
+    ImportedTrial,
+    Stated,
+)
 from karat.importers._reading import Json, asked, bad_file, digest, document, failure, items, unique
 from karat.records import Metric, Reply
 from karat.sums import exact_sum
@@ -52,6 +60,8 @@ class Promptfoo:
             created=first.head.at("results").text("timestamp"),
             seconds=None if milliseconds is None else milliseconds / 1000,
             versions={"promptfoo": version} if version else {},
+            sparse=all(file.stated.trials is not None for file in files),  # tests may name their prompts and providers
+            stated=[file.stated for file in files],
             detail={file.path.name: {"id": file.head.text("evalId"), "stats": file.stats.raw} for file in files},
         )
 
@@ -79,6 +89,13 @@ class _File:
         }
         types = [assertion.text("type") for assertion in self.head.at("config", "defaultTest").list("assert")]
         self._repeated = {kind for kind in types if types.count(kind) > 1}
+
+    @property
+    def stated(self) -> Stated:
+        """The number of results, as the statistics of the file have it."""
+        ended = [self.stats.count(key) for key in ("successes", "failures", "errors")]
+        known = [count for count in ended if count is not None]
+        return Stated(file=self.path.name, conditions=tuple(self.conditions), trials=sum(known) if known else None)
 
     def condition(self, row: Json) -> str:
         place, pair = row.count("promptIdx"), (_provider(row), _label(row.at("prompt")))

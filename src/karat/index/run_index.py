@@ -379,8 +379,8 @@ class RunIndex:
         return frozenset(name for one in self.decisions.values() for name in one.out if name in self.conditions)
 
     def not_needed(self) -> bytearray | None:
-        """For each cell, whether it was not run because its comparison was decided; None if none was."""
-        columns = [self.conditions[name] for name in self.out]
+        """For each cell, whether it was not run because its comparison was decided, or never planned; None: none."""
+        columns = [self.conditions[name] for name in (self.conditions if self.run.info.sparse else self.out)]
         if not columns:
             return None
         cells, width = bytearray(self.planned), self.repetitions

@@ -128,8 +128,8 @@ def import_results(
         findings = Findings()
     if not imported and empty:
         raise empty[0][1]
-    for name, error in empty:  # one without results does not stop the others
-        imported[0].findings.note(f"'{clean(name)}' is left out: {error.faults[0].message}")
+    for name, problem in empty:  # one without results does not stop the others
+        imported[0].findings.note(f"'{clean(name)}' is left out: {problem.faults[0].message}")
     yield from imported
 
 
@@ -221,7 +221,7 @@ def _write(
     source: dict[str, str],
     findings: Findings,
     *,
-    cluster: str | None,
+    cluster: str | None = None,
 ) -> tuple[RunFolder, Mapping[str, int]]:
     """The run folder, and its numbers of answers, failures and scores.
 

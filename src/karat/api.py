@@ -7,6 +7,7 @@ import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -271,10 +272,13 @@ def gate(
 
     Thresholds are `[CONDITION.]METRIC` → value, and override those of the run's own experiment file. `baseline`:
     what `max_drop` compares with; "latest:NAME" is the newest other finished run of that experiment below `results`
-    with the same dataset, by content. `corrected`: decides on the scores people would give (`karat calibrate`).
-    Raises BadOption for names that the run does not have.
+    with the same dataset, by content, whose gate neither failed nor left a drop undecided. `corrected`: decides on the
+    scores people would give (`karat calibrate`). The outcome is kept in the run folder, as `gate.jsonl`; where that
+    cannot be written, a warning says so. Raises BadOption for names that the run does not have, and for a run that is
+    its own baseline.
     """
     from karat.analysis.gate import gate as decided
+    from karat.analysis.unchanged import unchanged_conditions
 
     folder = open(run, results=results)
     settings = {key: choice.value for key, choice in folder.info.experiment.items()}
@@ -292,7 +296,36 @@ def gate(
         from karat.analysis.calibration import with_corrected
 
         summary = with_corrected(folder, summary)
-    return decided(summary, thresholds, baseline=compared, no_baseline=missing)
+    same = frozenset[str]() if against is None else unchanged_conditions(folder, against)
+    return _kept(folder, decided(summary, thresholds, baseline=compared, no_baseline=missing, unchanged=same))
+
+
+def _kept(folder: RunFolder, decided: Gate) -> Gate:
+    """The gate, with its outcome written to the run folder."""
+    from msgspec import structs
+
+    from karat.journal.outcomes import Outcome, add_outcomes
+
+    at = datetime.now(UTC).isoformat(timespec="seconds")
+    outcomes = [
+        Outcome(
+            at=at,
+            bound=check.threshold.bound,
+            name=check.threshold.name,
+            limit=check.threshold.value,
+            condition=check.condition,
+            verdict=check.verdict,
+            baseline=decided.baseline if check.threshold.bound == "max_drop" else None,
+        )
+        for check in decided.checks
+    ]
+    try:
+        add_outcomes(folder, outcomes)
+    except BadRun as error:
+        effect = "" if decided.verdict == "passed" else " (`--baseline latest` may take this run)"
+        warning = f"the outcome is not kept in the run folder{effect}: {error}"
+        return structs.replace(decided, warnings=(*decided.warnings, warning))
+    return decided
 
 
 def refuse_thresholds(
@@ -332,20 +365,30 @@ def _thresholds(
 
 def _baseline(asked: RunLike, run: RunFolder, results: Path) -> tuple[RunFolder | None, str | None]:
     """The run to compare with; if there is none, why."""
+    from karat.journal.outcomes import read_outcomes
+
     newest, colon, name = asked.partition(":") if isinstance(asked, str) else ("", "", "")
     if newest != "latest" or Path(str(asked)).exists():
-        return open(asked, results=results), None
-    name, others = name if colon else run.info.name, 0
+        other = open(asked, results=results)
+        if other.info.run == run.info.run:
+            raise BadOption("--baseline", f"run {other.info.run} is the run itself: name an earlier run")
+        return other, None
+    name, others, held_back = name if colon else run.info.name, 0, 0
     for path in reversed(_runs(results)):
         with suppress(BadRun):  # an unreadable run hides no other
             other = _opened(path)
             if other.info.run == run.info.run or other.info.name != name or other.info.rehearsed != run.info.rehearsed:
                 continue
             alike = other.info.dataset.sha256 == run.info.dataset.sha256 and other.info.shard is None
-            if alike and other.status() == "done":
+            if not alike or other.status() != "done":
+                others += 1
+            elif read_outcomes(other).held_back:
+                held_back += 1
+            else:
                 return other, None
-            others += 1
-    why = f" (left out: {others} over another dataset, of a shard, or not finished)" if others else ""
+    left_out = [f"{held_back} whose gate did not pass"] if held_back else []
+    left_out += [f"{others} over another dataset, of a shard, or not finished"] if others else []
+    why = f" (left out: {'; '.join(left_out)})" if left_out else ""
     return None, f"no earlier run of '{name}' in {results} to compare with{why}"
 
 

@@ -13,7 +13,6 @@ from scipy import stats
 from karat import summarize
 from karat.analysis.gate import gate
 from karat.analysis.thresholds import Threshold
-from karat.api import gate as gate_of_run
 from karat.errors import BadOption
 from karat.records import Metric, Reply
 
@@ -262,7 +261,7 @@ def test_rates_over_turns_are_those_of_the_report():
         path = Path(__file__).parents[1] / "corpus" / "runs" / name
         summary = summarize(path)
         keys = [info.key for info in summary.metrics]
-        decided = gate_of_run(path, min=dict.fromkeys(keys, 0))
+        decided = gate(summary, [at_least(0, key) for key in keys])
         for check in decided.checks:
             mean = summary.result(check.condition, check.metric).mean.value
             assert check.value == (None if mean is None else pytest.approx(mean)), (path, check.metric)
@@ -290,15 +289,30 @@ def test_without_any_baseline_a_drop_is_undecided_and_says_why(run):
     assert decided.verdict == "undecided"
 
 
+@pytest.mark.parametrize(
+    ("scores", "limit", "needed"),
+    [
+        ([5] * 10, 4.2, 14),  # 0.8 ** 14 is below 0.05
+        ([5] * 10, 5.0, None),  # no number of perfect answers proves a perfect agent
+        ([3, 5] * 5, 4.0, None),  # the mean is the threshold
+        ([1, 5] * 3, 2.9, 2_970),  # (1.645 + 0.842)² · 4.8 / 0.1² + 1.645² / 2
+    ],
+)
+def test_the_note_says_how_many_questions_decide_or_that_none_would(run, scores, limit, needed):
+    (check,) = gate(run(a=[[score] for score in scores]), [at_least(limit)]).checks
+    assert check.verdict == "undecided"
+    assert check.needed == needed
+
+
 def test_the_needed_questions_decide_four_runs_of_five():
     rng = np.random.default_rng(13)
     from karat.analysis.gate import _needed
 
-    n = _needed(0.2, 1.0, 50)
+    n = _needed(0.2, 1.0)
     decided = [stats.ttest_1samp(rng.normal(0.2, 1, n), 0, alternative="greater").pvalue <= 0.05 for _ in range(1000)]
     assert np.mean(decided) == pytest.approx(0.8, abs=0.03)
-    assert _needed(0.0, 1.0, 50) is None
-    assert _needed(0.2, 0.0, 50) is None
+    assert _needed(0.0, 1.0) is None
+    assert _needed(1e-4, 1.0) is None
 
 
 # How often it errs: 1,000 experiments; benchmarks/decisions.py has more sizes and shapes.

@@ -71,10 +71,119 @@ def test_a_shard_is_no_baseline_and_a_merged_run_is_newer_than_its_parts(karat, 
     assert karat("history", "shards", "--json").json["runs"] == 1
 
 
-def test_a_folder_can_be_the_baseline(karat, run, here):
-    shutil.copytree(here / run, here / "artifact" / "run")
-    done = karat("gate", run, "--max-drop", "factual_adherence=4", "--baseline", "artifact")
+def test_a_folder_can_be_the_baseline(karat, run, experiment, here):
+    (here / "artifact").mkdir()
+    shutil.move(here / run, here / "artifact" / "run")
+    assert karat("run", experiment, "-q").code == 0
+    done = karat("gate", "latest", "--max-drop", "factual_adherence=4", "--baseline", "artifact")
     assert done.code == 0
+
+
+def test_a_run_compared_with_itself_is_a_fault(karat, run, here):
+    shutil.copytree(here / run, here / "artifact" / "run")
+    for baseline in (run, "artifact"):
+        done = karat("gate", run, "--max-drop", "factual_adherence=4", "--baseline", baseline)
+        assert (done.code, done.out) == (2, "")
+        assert "is the run itself: name an earlier run" in done.err
+
+
+BOT = """
+import os
+
+def ask(question, system_prompt):
+    n = int(question.split()[-1].rstrip("?"))
+    return f"The code of item {n} is {n * 7919}." if n >= int(os.environ["BAD"]) else "No idea."
+"""
+
+
+@pytest.fixture
+def codes(here):
+    """40 questions, and an agent that cannot answer the first BAD of them."""
+    (here / "bot.py").write_text(BOT, encoding="utf-8")
+    rows = [
+        {"question": f"What is the code of item {n}?", "answer": f"The code of item {n} is {n * 7919}."}
+        for n in range(40)
+    ]
+    (here / "q.jsonl").write_text("\n".join(json.dumps(row) for row in rows), encoding="utf-8")
+    lines = [
+        "name: codes",
+        "dataset: {path: q.jsonl}",
+        'agent: {type: python, target: "bot:ask"}',
+        "judge: {type: overlap}",
+        "conditions: {only: {system_prompt: x}}",
+    ]
+    (here / "codes.yaml").write_text("\n".join(lines), encoding="utf-8")
+    return "codes.yaml"
+
+
+DROP = ("--max-drop", "factual_adherence=0.02", "--baseline", "latest")
+
+
+@pytest.fixture
+def gated(karat, codes, monkeypatch):
+    """Runs the agent, and gates the run."""
+
+    def run(bad, *options):
+        monkeypatch.setenv("BAD", str(bad))
+        assert karat("run", codes, "-q").code == 0
+        return karat("gate", "latest", *(options or DROP), "--json")
+
+    return run
+
+
+@pytest.mark.parametrize(("bad", "code"), [(20, 1), (2, 4)], ids=["failed", "undecided"])
+def test_a_job_that_did_not_pass_does_not_pass_when_it_is_run_again(karat, gated, bad, code):
+    first, second, again, good = (gated(number) for number in (0, bad, bad, 0))
+    assert [done.code for done in (first, second, again, good)] == [4, code, code, 0]
+    assert [done.json["baseline"] for done in (first, second, again, good)] == [None, *[first.json["run"]] * 3]
+    assert good.json["checks"][0]["reason"] == "unchanged: every answer is the baseline's, byte by byte"
+    alone = karat("gate", "latest", "--max-drop", "factual_adherence=4", "--baseline", "latest:other")
+    assert "no earlier run of 'other'" in " ".join(alone.out.split())
+
+
+def test_an_unchanged_agent_passes_a_drop_with_any_number_of_questions(karat, codes, monkeypatch):
+    monkeypatch.setenv("BAD", "1")
+    for _ in range(2):
+        assert karat("run", codes, "-q", "--limit", "3").code == 0
+    (check,) = karat("gate", "latest", *DROP, "--json").json["checks"]
+    assert (check["verdict"], check["questions"], check["needed"]) == ("passed", 3, None)
+    monkeypatch.setenv("BAD", "0")  # one answer differs, for the better
+    assert karat("run", codes, "-q", "--limit", "3").code == 0
+    (check,) = karat("gate", "latest", *DROP, "--json").json["checks"]
+    assert check["verdict"] == "undecided"
+
+
+def test_only_the_newest_outcome_of_each_threshold_counts(karat, gated):
+    first = gated(0).json["run"]
+    failed = gated(20).json["run"]
+    assert karat("gate", failed, "--max", "failed=0").code == 0  # another threshold does not hide the drop
+    assert gated(0).json["baseline"] == first
+    newest = gated(20).json["run"]
+    assert karat("gate", newest, "--max-drop", "factual_adherence=4", "--baseline", first).code == 0
+    assert gated(0).json["baseline"] == newest
+    assert karat("verify", newest).code == 0
+
+
+def test_a_run_folder_that_cannot_be_written_is_gated_with_a_warning(karat, run, here):
+    (here / run / "gate.jsonl").mkdir()
+    done = karat("gate", run, "--max", "failed=0")
+    assert done.code == 0
+    assert "the outcome is not kept in the run folder" in " ".join(done.out.split())
+
+
+@pytest.mark.parametrize("damage", ["no line of karat's\n", '{"event":"head","format":99,"run":"x"}\n'])
+def test_a_run_whose_outcomes_cannot_be_read_is_no_baseline(karat, gated, here, damage):
+    first, second = gated(0).json["run"], gated(0).json["run"]
+    (folder,) = here.glob(f"results/*{second}")
+    (folder / "gate.jsonl").write_text(damage, encoding="utf-8")
+    assert gated(0).json["baseline"] == first
+    assert karat("verify", second).code != 0
+
+
+def test_an_undecided_gate_may_be_a_warning(karat, run):
+    options = ("gate", run, "--min", "add.factual_adherence=4.9", "--undecided")
+    assert [karat(*options, what).code for what in ("fail", "warn")] == [4, 0]
+    assert karat("gate", run, "--min", "guess.factual_adherence=4.9", "--undecided", "warn").code == 1
 
 
 def test_reports_are_written_as_files(karat, run, here):

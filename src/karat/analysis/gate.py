@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Literal, NamedTuple
 
 import msgspec
@@ -72,6 +72,7 @@ def gate(
     *,
     baseline: Summary | None = None,
     no_baseline: str | None = None,
+    unchanged: Collection[str] = (),
 ) -> Gate:
     """Decides each threshold under each condition it is for.
 
@@ -80,13 +81,15 @@ def gate(
     intersection-union test. Missing trials count as the worst value for one bound and as the best for the other.
 
     Raises BadOption for names that the run does not have, and for a `max_drop` without `baseline`; with `no_baseline`,
-    the reason why there is none, it is undecided.
+    the reason why there is none, it is undecided. `unchanged`: conditions whose every answer equals the baseline's; the
+    agent is the same, so a drop of at most the threshold is no matter of chance and passes, however few questions.
 
     Berger (1982), Technometrics 24:295.
     """
     if not thresholds:
         raise BadOption("gate", "no threshold: name some with --min, --max or --max-drop, or under `gate:` in the file")
-    checks = [check for threshold in thresholds for check in _checks(summary, threshold, baseline or no_baseline)]
+    against = baseline or no_baseline
+    checks = [check for threshold in thresholds for check in _checks(summary, threshold, against, unchanged)]
     adjusted = adjust([check.p_failed for check in checks]).tolist()
     decided = []
     for check, p in zip(checks, adjusted, strict=True):
@@ -110,6 +113,14 @@ def gate(
             *_corrections(summary),
         ),
     )
+
+
+def _unchanged(check: Check) -> Check:
+    """The drop of an agent whose every answer is the baseline's."""
+    if check.missing or check.value is None or check.value < -check.threshold.value:
+        return check
+    reason = "; ".join(filter(None, ["unchanged: every answer is the baseline's, byte by byte", check.reason]))
+    return msgspec.structs.replace(check, verdict="passed", p_failed=None, needed=None, reason=reason)
 
 
 def _not_corrected(checks: Sequence[Check]) -> Iterator[str]:
@@ -142,7 +153,9 @@ def _corrections(summary: Summary) -> tuple[str, ...]:
     )
 
 
-def _checks(summary: Summary, threshold: Threshold, baseline: Summary | str | None) -> list[Check]:
+def _checks(
+    summary: Summary, threshold: Threshold, baseline: Summary | str | None, unchanged: Collection[str]
+) -> list[Check]:
     infos = {info.key: info for info in summary.metrics}
     condition, metric = resolve(threshold.name, summary.conditions, infos)
     info = infos.get(metric)
@@ -157,7 +170,10 @@ def _checks(summary: Summary, threshold: Threshold, baseline: Summary | str | No
         raise BadOption("--max-drop", "needs a run to compare with: --baseline RUN, or `gate.baseline` in the file")
     if info.direction == "none":
         raise BadOption("--max-drop", f"'{metric}' is better in no direction: set a --min or a --max")
-    return [_drop(summary, threshold, info, name, baseline) for name in chosen]
+    drops = [_drop(summary, threshold, info, name, baseline) for name in chosen]
+    usable = set(unchanged) - {problem.condition for problem in summary.server_problems}
+    alike = isinstance(baseline, Summary) and info.scoring in {metric.scoring for metric in baseline.metrics}
+    return [_unchanged(drop) if alike and drop.condition in usable else drop for drop in drops]
 
 
 def _total(summary: Summary, threshold: Threshold, condition: str | None, metric: str) -> Check:
@@ -330,8 +346,12 @@ def _decided(  # noqa: PLR0913 - a threshold, its subject, and all that bounds i
     seen = rows.seen
     value = float(seen.mean()) if seen.size else math.nan
     needed = None
-    if verdict == "undecided" and seen.size > 1 and not missing and rows.clusters is None:
-        needed = _needed(value - limit, float(seen.std(ddof=1)), seen.size)
+    if verdict == "undecided" and seen.size > 1 and not missing:
+        needed = _needed(value - limit, float(seen.std(ddof=1)))
+        if needed is not None and rows.clusters is not None:
+            needed, reason = None, reason or "questions of more clusters would decide it, if the value stays"
+        elif needed is not None and needed <= seen.size:  # all values are equal, or the rule needs more than the test
+            needed = bounds.needed(limit, above=above)
     return Check(
         threshold=threshold,
         metric=info.key,
@@ -383,6 +403,25 @@ class _Bounds(msgspec.Struct, frozen=True, kw_only=True):
             scale = min(scale[0], float(side.min())), max(scale[1], float(side.max()))
         return one_sided_bounds(side, sources=self.clusters, scale=scale, skewed=self.skewed, level=level)
 
+    def needed(self, limit: float, *, above: bool) -> int | None:
+        """The fewest questions that decide, if values keep the shares that they have, to 2 %; None: no number does."""
+        if self.people is not None:
+            return None
+
+        def decides(n: int) -> bool:
+            low, high = (self._one(np.resize(side, n), LEVEL) for side in self.sides)
+            return high.high <= limit or low.low > limit if above else low.low >= limit or high.high < limit
+
+        least = most = max(side.size for side in self.sides)
+        while not decides(most):
+            least, most = most, 2 * most
+            if most > _MOST_QUESTIONS:
+                return None
+        while most - least > max(1, least // 50):
+            middle = (least + most) // 2
+            least, most = (least, middle) if decides(middle) else (middle, most)
+        return most
+
     def p_missed(self, limit: float, *, above: bool) -> float:
         """The smallest alpha at which the bound misses the limit, by bisection."""
 
@@ -413,12 +452,12 @@ def _known(number: float) -> float | None:
     return number if math.isfinite(number) else None
 
 
-def _needed(margin: float, sd: float, questions: int) -> int | None:
-    """Questions whose one-sided test decides 80 % of runs, if the observed margin were the true one.
+def _needed(margin: float, sd: float) -> int | None:
+    """Questions whose one-sided test decides 80 % of runs, if the observed margin were the true one; None: no number.
 
     Guenther (1981), Am. Stat. 35:243: the normal formula, plus half the square of its 95 % point for Student's t.
     """
-    if not sd > 0 or margin == 0:
+    if abs(margin) <= _ROUNDING:
         return None
     n = math.ceil((_Z95 + _Z80) ** 2 * (sd / margin) ** 2 + _Z95**2 / 2)
-    return n if questions < n <= _MOST_QUESTIONS else None
+    return n if n <= _MOST_QUESTIONS else None

@@ -114,8 +114,8 @@ def _row(check: Check) -> Row:
 def _hint(check: Check) -> str | None:
     if check.needed is not None:
         return f"about {formats.plural(check.needed, 'question')} would decide it, if the value stays"
-    close = "the value is too close to the threshold for so few questions"
-    return check.reason or (close if check.verdict == "undecided" else None)
+    never = "no number of questions would decide it, if the value stays: it is too close to the threshold"
+    return check.reason or (never if check.verdict == "undecided" else None)
 
 
 def github_lines(gate: Gate) -> list[str]:

@@ -18,6 +18,7 @@ from karat.journal.codec import LONGEST_LINE, LineDamaged, checked_lines, has_ch
 from karat.journal.events import FORMAT_VERSION, Event, Head, Resume
 from karat.journal.folder import RunFolder
 from karat.journal.labels import labels_path, read_labels
+from karat.journal.outcomes import GATE_FILE, read_outcomes
 from karat.records import Answer, Sample, WorkspaceChanges
 
 __all__ = ["Damage", "Verified", "verify"]
@@ -52,7 +53,7 @@ class Verified(msgspec.Struct, frozen=True, kw_only=True):
 
     folder: str
     run: str | None  # run id; None: run.json cannot be read
-    lines: int  # of journal.jsonl, samples.jsonl, labels.jsonl and calibration.jsonl together
+    lines: int  # of all files of lines together: journal, samples, labels, calibration, gate
     unprotected: int  # of these, lines of an older karat: without a checksum, only parsed
     damages: tuple[Damage, ...]
     notes: tuple[str, ...] = ()
@@ -83,6 +84,7 @@ def verify(folder: Path) -> Verified:
         findings.samples(run)
         findings.labels(run)
         findings.calibrations(run)
+        findings.outcomes(run)
         findings.studies(run)
     return Verified(
         folder=str(folder),
@@ -160,6 +162,12 @@ class _Found:
             self.lines += read_calibrations(run).lines
         except BadRun as error:
             self._add(CALIBRATION_FILE, None, error.problem.partition("; ")[0], "restore it from a copy")
+
+    def outcomes(self, run: RunFolder) -> None:
+        try:
+            self.lines += read_outcomes(run).lines
+        except BadRun as error:
+            self._add(GATE_FILE, None, error.problem.partition("; ")[0], "delete it, and gate the run again")
 
     def studies(self, run: RunFolder) -> None:
         for copy in self._studies.values():

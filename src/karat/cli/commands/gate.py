@@ -28,7 +28,9 @@ _THRESHOLD = "[CONDITION.]METRIC=VALUE"
     help="The metric is worse than in --baseline by at most this. Repeatable.",
 )  # fmt: skip
 @click.option("--baseline", metavar="RUN", help="The run to compare with, or latest:NAME for the newest "
-              "other finished run of that experiment with the same dataset.")  # fmt: skip
+              "other finished run of that experiment with the same dataset, if its gate did not fail.")  # fmt: skip
+@click.option("--undecided", type=click.Choice(["fail", "warn"]), default="fail", show_default=True,
+              help="What an undecided gate ends with: exit code 4, or 0.")  # fmt: skip
 @click.option("--corrected", is_flag=True, help="Decide on means as people would score (`karat calibrate`).")
 @click.option("--junit", type=_FILE, metavar="FILE", help="Write JUnit XML: a test case for each threshold.")
 @click.option("--markdown", type=_FILE, metavar="FILE", help="Write the result as Markdown, for a pull request.")
@@ -41,6 +43,7 @@ def command(  # noqa: PLR0913 - an argument for each option
     most: tuple[str, ...],
     drop: tuple[str, ...],
     baseline: str | None,
+    undecided: str,
     corrected: bool,
     junit: Path | None,
     markdown: Path | None,
@@ -52,7 +55,8 @@ def command(  # noqa: PLR0913 - an argument for each option
 
     Passed means that the lower 95 % bound (for --max: the upper) meets the threshold, failed that the other bound
     misses it. In between, the run has too few questions to decide. Thresholds in the run's experiment file (`gate:`)
-    count too, unless an option of the same name replaces them. Exit code 0: passed, 1: failed, 4: undecided.
+    count too, unless an option of the same name replaces them. Exit code 0: passed, 1: failed, 4: undecided. The
+    outcome is kept in the run folder: a run whose gate failed, or left a drop undecided, is no baseline for `latest`.
     """
     import msgspec
 
@@ -78,6 +82,8 @@ def command(  # noqa: PLR0913 - an argument for each option
     if github:
         text = _annotated(gated.github_lines(decided), text, output)
     output.result(text, {"format": OUTPUT_FORMAT, **msgspec.to_builtins(decided)})
+    if undecided == "warn" and decided.verdict == "undecided":
+        return Exit.DONE
     return {"passed": Exit.DONE, "failed": Exit.GATE_MISSED, "undecided": Exit.GATE_UNDECIDED}[decided.verdict]
 
 

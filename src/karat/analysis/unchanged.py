@@ -1,0 +1,68 @@
+"""Whether an agent answers as it did: every answer equal to an earlier run's, byte by byte."""
+
+from __future__ import annotations
+
+import hashlib
+
+import msgspec
+
+from karat.index import read_index, trusted
+from karat.journal import RunFolder
+
+__all__ = ["unchanged_conditions"]
+
+Key = tuple[str, str]  # of a question: id and digest of its content
+Answers = dict[Key, list[bytes | None]]  # digests of the repetitions' answers; None: not answered
+
+
+class _Reply(msgspec.Struct, gc=False):
+    """What an agent said, without what it cost."""
+
+    text: str = ""
+    answer: str | None = None
+    unit: str | None = None
+    program: str | None = None
+
+
+class _Answer(msgspec.Struct, gc=False):
+    replies: tuple[_Reply, ...]
+
+
+_decode = msgspec.json.Decoder(_Answer).decode
+
+
+def unchanged_conditions(run: RunFolder, baseline: RunFolder) -> frozenset[str]:
+    """The conditions under which every answer to the questions of both runs is the same in both, and none is missing.
+
+    Repetitions are compared in order; their number may differ if all of them are the same text.
+    """
+    ours, theirs = _answers(run), _answers(baseline)
+    shared = ours.keys() & theirs.keys()
+    return frozenset(name for name in shared if _all_alike(ours[name], theirs[name]))
+
+
+def _all_alike(ours: Answers, theirs: Answers) -> bool:
+    both = ours.keys() & theirs.keys()
+    return bool(both) and all(_alike(ours[key], theirs[key]) for key in both)
+
+
+def _alike(ours: list[bytes | None], theirs: list[bytes | None]) -> bool:
+    if None in ours or None in theirs:
+        return False
+    return ours == theirs or len({*ours, *theirs}) == 1
+
+
+def _answers(run: RunFolder) -> dict[str, Answers]:
+    """The answers to each question, by condition."""
+    with trusted(run):
+        index = read_index(run)
+        keys = {row: (name, index.digests[row]) for name, row in index.samples.items()}
+        answers: dict[str, Answers] = {
+            name: {key: [None] * index.repetitions for key in keys.values()} for name in index.conditions
+        }
+        names = list(index.conditions)
+        for cell, answer in index.answer_lines(_decode):
+            row, condition, repetition = index.place(cell)
+            said = msgspec.json.encode(answer.replies)
+            answers[names[condition]][keys[row]][repetition] = hashlib.sha256(said).digest()
+    return answers

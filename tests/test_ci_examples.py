@@ -145,10 +145,10 @@ def test_the_action_runs_decides_and_comments(job, tmp_path):
     assert "verdict" not in set_by_gate
 
     code, shown, set_by_gate = job(
-        "Decide the thresholds", RUN=made["run"], MIN="a.completeness=4.9\nfactual_adherence=1\n"
+        "Decide the thresholds", RUN=made["run"], MIN="a.completeness=3\nfactual_adherence=1\n"
     )
     assert (code, set_by_gate["verdict"]) == (0, "undecided")  # the last step ends the job
-    assert shown.startswith("::warning title=karat gate%3A undecided::completeness at least 4.9 under a")
+    assert shown.startswith("::warning title=karat gate%3A undecided::completeness at least 3 under a")
     assert (tmp_path / "summary.md").read_text(encoding="utf-8").startswith("### Gate undecided")
 
     for old, method in (("", "POST"), ("77\n", "PATCH")):

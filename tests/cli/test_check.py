@@ -16,7 +16,7 @@ conditions   guess
 scored by    judge: overlap (offline): factual_adherence, completeness, helpfulness_and_clarity
 MCP servers  none
 running      4 at a time, 10 min 00 s for an answer, up to 3 attempts, stops after 5 failed trials
-can show     differences of 2.13 standard deviations over questions or more, in 80 % of runs; in points: karat plan RUN
+can show     nothing safely: 4 questions cannot win among 3 comparisons by sign flips; ask at least 7
 results      results/sums-<date>-<id>/
 """
 
@@ -183,3 +183,14 @@ def test_a_scorer_that_returns_what_it_does_not_announce_is_a_problem(karat, exp
 def test_a_scorer_that_asks_a_model_is_not_called_and_one_that_raises_may_do_so(karat, experiment, here, name):
     (experiment).write_text(experiment.read_text().replace("judge: {type: overlap}\n", ""), encoding="utf-8")
     assert karat("check", experiment.name, *own_scorer(here, name)).code == 0
+
+
+def test_check_says_what_so_few_questions_cannot_show(karat, here):
+    rows = "".join(f'{{"question": "q{row}?", "answer": "yes"}}\n' for row in range(10))
+    (here / "few.jsonl").write_text(rows, encoding="utf-8")
+    conditions = ", ".join(f"c{at}: {{}}" for at in range(8))
+    text = "dataset: {path: few.jsonl}\nagent: {type: floor}\njudge: {type: overlap}\n"
+    text += f"conditions: {{{conditions}}}\n"
+    (here / "few.yaml").write_text(text, encoding="utf-8")
+    said = " ".join(karat("check", "few.yaml").out.split())
+    assert "10 questions cannot win among 39 comparisons by sign flips; ask at least 11" in said

@@ -316,6 +316,12 @@ def _warnings(
         for metric in metrics
         if theirs[metric.key].scoring != metric.scoring
     ]
+    pairs = math.comb(len(a.conditions), 2)
+    if a.run == b.run and pairs > 1:
+        caveats.append(
+            f"the run has {formats.plural(pairs, 'pair')} of conditions, and this is one: "
+            "`karat report RUN --pairs all` adjusts p-values for all of them"
+        )
     for summary in dict.fromkeys([a.run, b.run]):
         status = a.status if summary == a.run else b.status
         if status != "done":

@@ -65,6 +65,12 @@ class Comparison(PartHolder, frozen=True, kw_only=True):
     server_problems: tuple[ServerProblem, ...] = ()  # sides whose MCP calls failed, or that made none
     right: str | None = None  # for conversations: the match that makes a turn right
 
+    @property
+    def p_label(self) -> str:
+        """How its p-values are headed: adjusted only if there are several."""
+        tests = sum(pairing.difference.p_adjusted is not None for pairing in self.pairings)
+        return "p (Holm)" if tests > 1 else "p"
+
     def percent(self, pairing: Pairing) -> bool:
         """Whether a pairing's metric is a share, which people read in percent."""
         return any(info.key == pairing.difference.metric and info.percent for info in self.metrics)
@@ -127,7 +133,7 @@ def _text(result: Comparison) -> str:
         lines.append(f"conditions compared: {', '.join(named)}")
     lines += [] if result.right is None else [f"right: {result.right}, or the same yes or no"]
     for pairing in result.pairings:
-        lines += ["", *_pairing_lines(pairing, result.unit, percent=result.percent(pairing))]
+        lines += ["", *_pairing_lines(pairing, result)]
     lines += [line for part in result.parts.values() for line in part.lines()]
     counts = [
         formats.plural(result.only_a, result.unit) + " only in the first" if result.only_a else "",
@@ -150,13 +156,14 @@ def _chances(again: Repeat, unit: str) -> str:
     )
 
 
-def _pairing_lines(pairing: Pairing, unit: str, *, percent: bool) -> list[str]:
-    difference = pairing.difference
+def _pairing_lines(pairing: Pairing, result: Comparison) -> list[str]:
+    difference, unit, percent = pairing.difference, result.unit, result.percent(pairing)
     by = signed_estimate(difference.estimate, percent=percent)
     means = (measured(mean, percent=percent) for mean in (pairing.mean_a, pairing.mean_b))
     sides = ", ".join(f"{name} {mean}" for name, mean in zip((difference.a, difference.b), means, strict=True))
     offline = " (offline)" if difference.offline else ""
-    tested = f"{over_units(difference, unit)}, p {formats.p_value(difference.p_adjusted)} (Holm)"
+    adjusted = result.p_label.removeprefix("p")
+    tested = f"{over_units(difference, unit)}, p {formats.p_value(difference.p_adjusted)}{adjusted}"
     lines = [
         f"{difference.metric}{offline}: {sides}",
         f"  {by}, {tested}, d {formats.number(difference.effect)}: {difference.verdict}",

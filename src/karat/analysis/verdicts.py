@@ -27,6 +27,7 @@ __all__ = [
     "cut_notices",
     "family_words",
     "headline",
+    "least_p",
     "loss_warnings",
     "main_finding",
     "nothing_scored",
@@ -104,6 +105,15 @@ def cut_notices(accounts: Mapping[str, Account]) -> list[str]:
         return []
     listed = ", ".join(often)
     return [f"Answers were cut at the token limit, and scored as they are: {listed}; raise the agent's `max_tokens`"]
+
+
+def least_p(tests: int, units: int) -> float:
+    """The smallest p-value that sign flips of so many differences can give after adjustment: m · 2^(1 − n).
+
+    >>> round(least_p(39, 10), 3), least_p(39, 11) < 0.05
+    (0.076, True)
+    """
+    return min(1.0, tests * 2.0 ** (1 - units))
 
 
 def winner(info: MetricInfo, a: str, b: str, value: float | None, p: float | None) -> str | None:
@@ -257,9 +267,26 @@ def _nothing_shown(differences: Sequence[Difference], shares: Container[str], un
     if len(differences) == 1:
         tested = f"{over}, p {_p(first.p_adjusted)}" if first.p_adjusted is not None else f"{over}, not testable"
         return f"No difference shown between {first.a} and {first.b} on {first.metric}: {by} over {tested}{offline}"
+    tests = [row for row in differences if row.p_adjusted is not None]
+    units = max((row.clusters or row.n_pairs for row in tests), default=0)
+    if tests and least_p(len(tests), units) >= ALPHA:
+        return _out_of_reach(tests, units, shares, unit)
     return (
         f"No difference shown in any of {formats.plural(len(differences), 'comparison')}; "
         f"{first.b} against {first.a} on {first.metric}: {by} over {over}{offline}"
+    )
+
+
+def _out_of_reach(tests: Sequence[Difference], units: int, shares: Container[str], unit: str) -> str:
+    """So few questions cannot show a difference among so many comparisons; the largest one that there is."""
+    moving = next((row.metric for row in tests if row.estimate.value), tests[0].metric)
+    largest = max((row for row in tests if row.metric == moving), key=lambda row: abs(row.estimate.value or 0.0))
+    estimate, count = largest.estimate, formats.plural(units, unit if largest.clusters is None else "cluster")
+    by = _by(estimate.value, estimate.low, estimate.high, percent=largest.metric in shares)
+    least = _p(least_p(len(tests), units))
+    return (
+        f"{count} cannot show a difference among {formats.plural(len(tests), 'comparison')} (by sign flips at best "
+        f"p {least}); the largest: {largest.b} against {largest.a} on {largest.metric}, {by}"
     )
 
 

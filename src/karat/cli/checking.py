@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from karat import formats, kinds, plugins
-from karat.clusters import SharedValues
+from karat.analysis.verdicts import ALPHA, least_p
+from karat.clusters import SharedValues, codes_of
 from karat.config.advice import models_of
 from karat.documents.hub import shown
 from karat.errors import BadOption
@@ -20,7 +22,7 @@ from karat.execution.plan import Plan, plan
 from karat.formats import OUTPUT_FORMAT
 from karat.kinds import Dataset, DatasetPart
 from karat.models import parse_model
-from karat.records import Context, Sample
+from karat.records import Context, Metric, Sample
 from karat.redact import Redactor
 
 if TYPE_CHECKING:
@@ -223,7 +225,9 @@ def check(
         problems=tuple(problems),
         warnings=(*notes, *experiment.warnings, *_clusters(dataset), *_tool_advice(experiment, selected, started)),
         studies=kinds.of(dataset.kind).parts_asked(dataset, samples),
-        can_show=can_show(len(samples), len(conditions), dataset.kind),
+        can_show=can_show(
+            samples, len(conditions), dataset.kind, metrics=[metric for one in scorers for metric in one.info.metrics]
+        ),
         may_stop=_may_stop(experiment, selected, scorers),
         rates=tuple(_rates(experiment, selected, scorers)),
     )
@@ -261,22 +265,35 @@ def _checked_scorer(used: ScorerInUse) -> CheckedScorer:
     )
 
 
-def can_show(questions: int, conditions: int, kind: str) -> str | None:
+def can_show(samples: Iterable[Sample], conditions: int, kind: str, *, metrics: Sequence[Metric] = ()) -> str | None:
     """The smallest difference between two conditions that an experiment can show; None if it compares nothing.
 
-    In standard deviations of the differences, which are unknown before a run: `karat plan` gives points.
+    In standard deviations of the differences, which are unknown before a run: `karat plan` gives points. After
+    adjustment for the comparisons of a report: each condition with the baseline, and with the best, on each metric.
     """
     if not kinds.of(kind).compared or conditions < 2:
         return None
     from karat.stats import minimum_detectable_effect
 
-    least = minimum_detectable_effect(questions, 1.0, (0.0, 0.0), 1).value if questions > 1 else math.nan
-    unit = kinds.of(kind).unit
+    clusters = [sample.cluster for sample in samples]
+    codes = codes_of(clusters)
+    questions = len(clusters) if codes is None else len(set(codes))
+    tests = (2 * conditions - 3) * max(1, sum(metric.compared for metric in metrics))
+    alpha = ALPHA / tests
+    least = minimum_detectable_effect(questions, 1.0, (0.0, 0.0), 1, alpha=alpha).value if questions > 1 else math.nan
+    unit = kinds.of(kind).unit if codes is None else "cluster"
+    if questions > 1 and least_p(tests, questions) >= ALPHA:
+        needed = next(count for count in itertools.count(questions) if least_p(tests, count) < ALPHA)
+        return (
+            f"nothing safely: {formats.plural(questions, unit)} cannot win among "
+            f"{formats.plural(tests, 'comparison')} by sign flips; ask at least {needed}"
+        )
     if math.isnan(least):
         few = f"{formats.plural(questions, unit)} {'is' if questions == 1 else 'are'} too few"
         return f"no difference between conditions: {few}"
+    among = f" among {formats.plural(tests, 'comparison')} (Holm)" if tests > 1 else ""
     return (
-        f"differences of {formats.number(least)} standard deviations over {unit}s or more, in 80 % of runs; "
+        f"differences of {formats.number(least)} standard deviations over {unit}s or more{among}, in 80 % of runs; "
         "in points: karat plan RUN"
     )
 

@@ -197,6 +197,7 @@ def differences(summary: Summary) -> Iterator[Block]:
     tested = [pair for pair in summary.differences if pair.verdict != NOT_TESTED]
     if not tested:
         return
+    tests = sum(pair.p_adjusted is not None for pair in tested)
     unit, missing = of(summary.kind).unit, any(_misses(pair) for pair in tested)
     rows: list[Row | Group] = []
     for info in summary.metrics:
@@ -211,7 +212,7 @@ def differences(summary: Summary) -> Iterator[Block]:
             Column(
                 f"difference [{formats.level(summary.level)}]", legend=f"The second minus the first, paired by {unit}."
             ),
-            Column("p (Holm)", legend=_adjusted(len(tested))),
+            Column("p (Holm)" if tests > 1 else "p", legend=_adjusted(tests)),
             Column("d", rank=2, legend="d: the difference over its standard deviation."),
             Column(f"{unit}s", rank=2),
             Column("verdict", number=False),
@@ -319,7 +320,7 @@ def same_again(again: Repeat | None) -> Text:
 
 
 def _adjusted(tests: int) -> str:
-    if tests == 1:
+    if tests < 2:
         return ""
     return (
         f"Intervals are not adjusted for multiple comparisons; p-values are (Holm, over "

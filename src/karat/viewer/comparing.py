@@ -126,7 +126,7 @@ def _result(comparison: Comparison) -> Table:
     level = f"difference, {formats.level(comparison.level)} interval"
     unit = comparison.unit
     again = Column("same again", legend=SAME_AGAIN.format(unit=unit))
-    heads = ("metric", level, "verdict", "first", "second", "p (Holm)", f"{unit}s", again)
+    heads = ("metric", level, "verdict", "first", "second", comparison.p_label, f"{unit}s", again)
     return Table(caption="Differences", columns=columns(*heads, text=("verdict",)), rows=tuple(rows))
 
 

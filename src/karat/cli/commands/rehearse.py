@@ -71,7 +71,8 @@ def command(
         outcome = asyncio.run(carrying)
     code = show_outcome(outcome, output)
     info = outcome.run.info
-    shows = can_show(info.plan.samples, len(info.plan.conditions), info.kind)
+    metrics = [metric for scorer in info.scorers for metric in scorer.metrics]
+    shows = can_show(outcome.run.samples(), len(info.plan.conditions), info.kind, metrics=metrics)
     output.say(*([f"a real run can show {shows}"] if shows else []))
     again = typed("run", str(source.file))
     output.say(f"{rehearsed.server.asked} requests were answered by scripts; for a real run: {again}")

@@ -38,7 +38,18 @@ def comparison_html(comparison: Comparison) -> str:
         counts = map(Count, (pairing.better, pairing.worse, pairing.equal))
         name = f"{difference.metric}{' (offline)' if difference.offline else ''}"
         rows.append(Row(name=name, cells=(*map(Text, texts), PValue(difference.p_adjusted), *counts)))
-    heads = ("metric", "from", "to", "mean before", "mean after", "difference", "p (Holm)", "better", "worse", "equal")
+    heads = (
+        "metric",
+        "from",
+        "to",
+        "mean before",
+        "mean after",
+        "difference",
+        comparison.p_label,
+        "better",
+        "worse",
+        "equal",
+    )
     table = Table(caption="", columns=columns(*heads), rows=tuple(rows))
     title = f"{comparison.a.label} → {comparison.b.label}"
     return _page(title, [comparison.headline], [table] if rows else [], comparison.warnings)

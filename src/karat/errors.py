@@ -152,14 +152,15 @@ _SHOWN = 50  # faults; a file with a fault on every line needs no longer list
 class _FaultList(OperatorError):
     """A file with faults, listed all at once."""
 
-    def __init__(self, path: str, faults: Sequence[Fault]) -> None:
+    def __init__(self, path: str, faults: Sequence[Fault], *, remedy: str = "") -> None:
+        """`remedy`: what helps against all of them, in a sentence."""
         self.path = path
         self.faults = tuple(faults)
         count = "1 fault" if len(self.faults) == 1 else f"{len(self.faults)} faults"
         lines = [f"  {fault}" for fault in self.faults[:_SHOWN]]
         if len(self.faults) > _SHOWN:
             lines.append(f"  … and {len(self.faults) - _SHOWN} more")
-        super().__init__("\n".join([f"{path}: {count}", *lines]))
+        super().__init__("\n".join([f"{path}: {count}", *lines, *([remedy] if remedy else [])]))
 
 
 class BadExperiment(_FaultList):

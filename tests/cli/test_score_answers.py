@@ -430,7 +430,7 @@ def test_equals_and_contains_look_at_each_turn(score_text, here):
 
 
 def test_one_file_with_question_golden_answer_and_answer_is_scored_in_one_command(karat, here):
-    (here / "answers.csv").write_text("Q,G,A\nOne?,one,one\nOne?,one,two\nThree?,three,three\n", encoding="utf-8")
+    (here / "answers.csv").write_text("Q,G,A\nOne?,one,one\nTwo?,two,three\nThree?,three,three\n", encoding="utf-8")
     done = karat("score", "answers.csv", "--question", "Q", "--golden", "G", "--answer", "A", "--scorer", "equals")
     assert done.code == 0
     assert "columns used: question = Q, golden = G, answer = A" in done.err
@@ -512,4 +512,17 @@ def test_usual_columns_of_one_file_are_found_and_missing_ones_are_asked_for(kara
     assert "--golden: say which column of less.csv holds the golden answer (it has: question, answer)" in refused.err
     twice = karat("score", "less.csv", "--golden", "answer")
     assert twice.code == 2
-    assert "column 'answer' is already used for --answer" in twice.err
+    assert "--answer: say which column of less.csv holds the answer to score" in twice.err
+
+
+@pytest.mark.needs_kind("conversation")
+@pytest.mark.parametrize(
+    ("column", "values", "conditions"),
+    [("repetition", (1, 2), ["answers"]), ("repetition", ("10", "20"), ["answers"]), ("model", "uv", ["u", "v"])],
+)
+def test_repetitions_and_models_of_conversations_are_found(score, column, values, conditions):
+    done = score([{**row, column: value} for value in values for row in ROWS], "--json")
+    assert done.code == 0, done.err
+    summary = done.json["summary"]
+    assert summary["conditions"] == conditions
+    assert (summary["total"]["ledger"]["planned"], summary["total"]["ledger"]["scored"]) == (4, 4)

@@ -111,7 +111,7 @@ def test_repetitions_count_up_or_are_named(tmp_path: Path) -> None:
     assert [said(found, alone(), repetition=number)[0] for number in range(4)] == ["x", "y", "z", "missing"]
     assert found.repetitions == 3
     named = held(tmp_path, [{"participant": "gain-001", "text": "x", "repetition": 1, "condition": "b"}])
-    assert [said(named, alone(), "b", number)[0] for number in range(2)] == ["missing", "x"]
+    assert [said(named, alone(), "b", number)[0] for number in range(2)] == ["x", "missing"]
     assert list(named.conditions) == ["b"]
 
 

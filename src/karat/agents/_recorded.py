@@ -1,6 +1,6 @@
 """Recorded answers by (sample, condition, repetition).
 
-Two implementations: `OffsetRows` keeps 16 to 32 bytes per row and reads each line when
+Two implementations: `OffsetRows` keeps a few dozen bytes per row and reads each line when
 needed; `TableRows` holds a file that cannot be read by offset.
 """
 
@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import weakref
 from array import array
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from io import BufferedReader, BytesIO
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
-from karat.documents.rows import read_rows
+from karat.documents.answers import Copies, Repetitions, condition_of, key_of, repetition_value
+from karat.documents.rows import json_object, left_out, read_rows
 from karat.errors import AgentFault, BadDataset, Fault
 from karat.files import open_regular
 from karat.journal import RunFolder, checksum_fault
@@ -25,62 +27,117 @@ __all__ = ["Columns", "Key", "OffsetRows", "TableRows"]
 Key = tuple[str, str | None, int]
 """Sample id; condition, or None for any; repetition from 0."""
 
-_MOST_FAULTS = 50
+At = TypeVar("At")
 _BLOCK = 4096  # bytes; most answers fit
 
 
 class Columns(msgspec.Struct, frozen=True, kw_only=True):
     """The names of the columns."""
 
-    id: str | None  # None: rows are numbered from 0
-    answer: str | None  # None: not checked
-    condition: str
+    id: tuple[str, ...]  # one: the sample's id; several: what rows of one sample agree in; none: the row's number
+    answers: tuple[str, ...]  # several: each is a condition; none: not checked
+    condition: tuple[str, ...]
     repetition: str
+    of_karat: bool = False  # a run's journal: repetitions count from 0, and only the first answer of a trial counts
 
 
 class _Keys:
-    """Keys of rows, in the order of the file."""
+    """Keys of rows, in the order of the file. First `add` every row, then ask for its key with `of`."""
 
-    def __init__(self, columns: Columns) -> None:
+    def __init__(self, columns: Columns, unit: str) -> None:
         self._columns = columns
         self._met: dict[tuple[str, str | None], int] = {}
+        self._samples: dict[Hashable, int] = {}  # what rows of one sample agree in → its number
+        self._numbers = Repetitions()
+        self.unit = unit
+        self.copies = Copies(unit)
         self.conditions: dict[str, None] = {}  # in the order of the file
         self.repetitions = 0  # the maximum over samples
+        if len(columns.answers) > 1:
+            self.conditions = dict.fromkeys(columns.answers)
 
-    def of(self, row: Any, number: int) -> Key:
-        """Raises ValueError that names the fault of the row."""
+    def add(self, row: Mapping[str, Any], number: int) -> None:
+        """Takes note of the row's repetition. `number`: of the row, from 0."""
+        sample = self._sample(row, number)
+        with suppress(ValueError):  # `of` raises it again
+            value = repetition_value(row.get(self._columns.repetition), self._columns.repetition)
+            self._numbers.add(sample, condition_of(row, self._columns.condition), value)
+
+    def of(self, row: Mapping[str, Any], number: int, place: int) -> Key | None:
+        """None: the row is identical to an earlier one. Raises ValueError that names the fault of the row.
+
+        `place`: the row's number in messages.
+        """
         columns = self._columns
-        if not isinstance(row, dict):
-            raise ValueError(f"is a {type(row).__name__}, want an object")
-        if columns.answer is not None and columns.answer not in row:
-            raise ValueError(f"has no '{columns.answer}' (set answer_key to one of: {', '.join(row)})")
-        if columns.id is not None and columns.id not in row:
-            raise ValueError(f"has no '{columns.id}' (set id_key to one of: {', '.join(row)}; or null to count rows)")
-        name = str(number) if columns.id is None else str(row[columns.id])
-        condition = row.get(columns.condition)
-        condition = None if condition in (None, "") else str(condition)
-        repetition = row.get(columns.repetition)
-        if repetition in (None, ""):
-            repetition = self._met.get((name, condition), 0)
-            self._met[name, condition] = repetition + 1
-        try:
-            count = int(str(repetition))
-        except ValueError:
-            raise ValueError(f"'{columns.repetition}' is {repetition!r}, want a whole number from 0") from None
+        for name in columns.answers:
+            if name not in row:
+                raise ValueError(f"has no '{name}' (set answer_key to one of: {', '.join(row)})")
+        for name in columns.id:
+            if name not in row:
+                raise ValueError(f"has no '{name}' (set id_key to one of: {', '.join(row)}; or null to count rows)")
+        sample, condition = self._sample(row, number), condition_of(row, columns.condition)
+        value = repetition_value(row.get(columns.repetition), columns.repetition)
+        if columns.of_karat and isinstance(value, int):
+            repetition = value
+        elif value is not None:
+            repetition = self._numbers.number(sample, condition, value)
+        elif self.copies.is_copy(place, row):
+            return None
+        else:
+            repetition = self._met.get((sample, condition), 0)
+            self._met[sample, condition] = repetition + 1
         if condition is not None:
             self.conditions[condition] = None
-        self.repetitions = max(self.repetitions, count + 1)
-        return name, condition, count
+        self.repetitions = max(self.repetitions, repetition + 1)
+        return sample, condition, repetition
+
+    def _sample(self, row: Mapping[str, Any], number: int) -> str:
+        columns = self._columns.id
+        if not columns:
+            return str(number)
+        if len(columns) == 1:
+            return str(row.get(columns[0]))
+        return str(self._samples.setdefault(key_of(row, columns), len(self._samples)))
+
+    def index(
+        self, rows: Callable[[], Iterable[tuple[int, At, Mapping[str, Any]]]],
+        put: Callable[[Key, At], Mapping[str, Any] | None],
+    ) -> list[Fault]:  # fmt: skip
+        """Gives each row's place in the file to `put`, which returns the row that already has the key.
+
+        Returns the faults. `rows`: number in messages, place in the file and content of each.
+        """
+        if not self._columns.of_karat:
+            for number, (_, _, row) in enumerate(rows()):
+                self.add(row, number)
+        faults = []
+        for number, (line, at, row) in enumerate(rows()):
+            try:
+                key = self.of(row, number, line)
+                earlier = None if key is None else put(key, at)
+                if earlier is not None and not self.copies.is_same(line, row, earlier):
+                    raise ValueError(_second(key))
+            except ValueError as error:
+                faults.append(Fault(place=f"{self.unit} {line}", message=str(error)))
+        return faults
+
+
+def _second(key: Key | None) -> str:
+    assert key is not None
+    sample, condition, repetition = key
+    return f"a second answer for sample '{sample}', condition {condition!r}, repetition {repetition}"
 
 
 class OffsetRows:
     """Rows of a JSONL file, found by an open-addressing table of offsets and read one by one."""
 
-    def __init__(self, path: Path, columns: Columns, *, run: RunFolder | None = None) -> None:
-        """`run`: the file is its journal, of which only the answers are read. Raises BadDataset with all faults."""
+    def __init__(self, path: Path, columns: Columns, *, run: RunFolder | None = None, skip: bool = False) -> None:
+        """`run`: the file is its journal, of which only the answers are read. `skip`: leave unreadable rows out.
+
+        Raises BadDataset with all faults.
+        """
         self.path = path
-        self._run, self._columns = run, columns
-        self._only = b"" if run is None else b'{"event":"answer"'
+        self._run = run
         self._decode = msgspec.json.Decoder().decode
         try:
             self._file = self.open()
@@ -92,7 +149,10 @@ class OffsetRows:
         self._mask = (1 << (lines + lines // 4).bit_length()) - 1
         self._offsets = array("q", bytes(8 * (self._mask + 1)))  # plus 1; 0: free
         self._hashes = array("q", bytes(8 * (self._mask + 1)))
-        self._index()
+        self.keys = _Keys(columns, "line")
+        faults = self.keys.index(self._rows, self._put)
+        faults += [Fault(place=f"line {place}", message=wrong) for place, _, _, wrong in self._read() if wrong]
+        self.left_out = left_out(path, faults, skip=skip, unit="line", setting="agent.skip")
 
     def open(self) -> BufferedReader | BytesIO:
         """The file; for a run, the lines of its journal."""
@@ -112,35 +172,36 @@ class OffsetRows:
             at = (at + 1) & self._mask
         return None
 
-    def _index(self) -> None:
-        self.keys = keys = _Keys(self._columns)
-        faults, number = [], 0
-        for line_number, (start, line) in enumerate(self._lines(), start=1):
-            if not line.strip() or not line.startswith(self._only):
+    def __iter__(self) -> Iterator[Mapping[str, Any]]:
+        return (row for _, _, row in self._rows())
+
+    def _rows(self) -> Iterator[tuple[int, int, Mapping[str, Any]]]:
+        for number, start, row, wrong in self._read():
+            if wrong is None:
+                yield number, start, row
+
+    def _read(self) -> Iterator[tuple[int, int, Mapping[str, Any], str | None]]:
+        """Number, offset and object of each line, or what is wrong with it."""
+        only = b"" if self._run is None else b'{"event":"answer"'
+        for number, (start, line) in enumerate(self._lines(), start=1):
+            if not line.strip() or not line.startswith(only):
                 continue
             try:
-                key = keys.of(self._decode(line), number)
-                number += 1
-                # In a run's journal, the first answer of a trial counts.
-                if not self._put(hash(key), start) and not self._only:
-                    raise ValueError(
-                        f"a second answer for sample '{key[0]}', condition {key[1]!r}, repetition {key[2]}"
-                    )
+                row = json_object(line) if self._run is None else self._decode(line)
             except (ValueError, RecursionError) as error:
-                faults.append(Fault(place=f"line {line_number}", message=str(error)))
-                if len(faults) == _MOST_FAULTS:
-                    break
-        if faults:
-            raise BadDataset(str(self.path), faults)
+                yield number, start, {}, str(error)
+            else:
+                yield number, start, row, None
 
-    def _put(self, code: int, start: int) -> bool:
+    def _put(self, key: Key, start: int) -> Mapping[str, Any] | None:
+        code = hash(key)
         at = code & self._mask
         while self._offsets[at]:
             if self._hashes[at] == code:
-                return False
+                return self.get(key) if self._run is None else None  # in a journal, the first answer counts
             at = (at + 1) & self._mask
         self._offsets[at], self._hashes[at] = start + 1, code
-        return True
+        return None
 
     def _lines(self) -> Iterator[tuple[int, bytes]]:
         start = 0
@@ -168,26 +229,22 @@ class OffsetRows:
 class TableRows:
     """Rows of a CSV, JSON or Parquet file, in memory."""
 
-    def __init__(self, path: Path, columns: Columns) -> None:
-        """Raises BadDataset with all faults."""
+    def __init__(self, path: Path, columns: Columns, *, skip: bool = False) -> None:
+        """`skip`: leave unreadable rows out. Raises BadDataset with all faults."""
         self.path = path
         self._rows: dict[Key, Mapping[str, Any]] = {}
         table = read_rows(path)
-        self.keys = keys = _Keys(columns)
-        faults = list(table.faults)
-        for number, (line, row) in enumerate(table.rows):
-            try:
-                key = keys.of(row, number)
-                if key in self._rows:
-                    raise ValueError(
-                        f"a second answer for sample '{key[0]}', condition {key[1]!r}, repetition {key[2]}"
-                    )
-                self._rows[key] = row
-            except ValueError as error:
-                faults.append(Fault(place=f"{table.unit} {line}", message=str(error)))
-        if faults:
-            raise BadDataset(str(path), faults[:_MOST_FAULTS])
+        self.keys = _Keys(columns, table.unit)
+        faults = self.keys.index(lambda: ((line, row, row) for line, row in table.rows), self._put)
+        self.left_out = left_out(path, [*table.faults, *faults], skip=skip, unit=table.unit, setting="agent.skip")
+
+    def __iter__(self) -> Iterator[Mapping[str, Any]]:
+        return iter(self._rows.values())
 
     def get(self, key: Key) -> Mapping[str, Any] | None:
         """The row; None if there is none."""
         return self._rows.get(key)
+
+    def _put(self, key: Key, row: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        earlier = self._rows.setdefault(key, row)
+        return None if earlier is row else earlier

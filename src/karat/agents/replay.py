@@ -8,14 +8,15 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from hashlib import file_digest
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from karat.agents import AgentSetting
 from karat.agents._recorded import Columns, OffsetRows, TableRows
-from karat.errors import AgentFault
+from karat.documents.answers import condition_columns, key_of
+from karat.errors import AgentFault, BadDataset, Fault
 from karat.files import open_regular
 from karat.journal import RunFolder
 from karat.kinds import RecordedAnswers, RecordedFaults, installed
@@ -28,10 +29,26 @@ class _Options(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     path: str = Field(description="a file of answers, or the folder of a karat run")
-    id_key: str | None = Field(default="id", description="column with the sample's id; null: the row's number from 0")
-    answer_key: str = Field(default="answer", description="column with the text of the answer")
-    condition_key: str = Field(default="condition", description="column with the condition; rows without it serve all")
-    repetition_key: str = Field(default="repetition", description="column that counts from 0; without it rows count up")
+    id_key: str | list[str] | None = Field(
+        default="id",
+        description="column with the sample's id; several: rows that agree in all of them are one sample, and samples "
+        "are numbered from 0; null: the row's number from 0",
+    )
+    answer_key: str | list[str] = Field(
+        default="answer",
+        min_length=1,
+        description="column with the text of the answer; several: each is a condition, named after its column",
+    )
+    condition_key: str | list[str] | None = Field(
+        default="condition",
+        description="column with the condition, or several that name it together; rows without it serve all; null: "
+        "there is none",
+    )
+    repetition_key: str = Field(
+        default="repetition",
+        description="column with the repetition: its different values are numbered; without it rows count up",
+    )
+    skip: Literal["unreadable"] | None = Field(default=None, description="leave unreadable rows out, and count them")
     reuse: bool = Field(default=False, description="one recorded answer serves every repetition")
     latency_seconds: float = Field(default=0.0, ge=0.0, description="wait before each answer, to rehearse a slow agent")
 
@@ -83,13 +100,17 @@ class Replay:
                 self._recorded = kind.recorded(path, columns)
                 return
         if (path / "run.json").exists():
-            named = Columns(id="sample", answer=None, condition="condition", repetition="repetition")
+            named = Columns(
+                id=("sample",), answers=(), condition=("condition",), repetition="repetition", of_karat=True
+            )
             run = RunFolder.open(path)
             self._rows: OffsetRows | TableRows = OffsetRows(run.journal, named, run=run)
-        elif path.suffix.lower() in (".jsonl", ".ndjson"):
-            self._rows = OffsetRows(path, _columns(options))
-        else:
-            self._rows = TableRows(path, _columns(options))
+            return
+        is_lines = path.suffix.lower() in (".jsonl", ".ndjson")
+        skip = options.skip is not None
+        self._rows = (OffsetRows if is_lines else TableRows)(path, _columns(options), skip=skip)
+        if options.condition_key == "condition" and options.id_key is not None:
+            _refuse_unnamed_conditions(self._rows, options)
 
     @property
     def conditions(self) -> tuple[str, ...]:
@@ -120,7 +141,8 @@ class Replay:
     def source_notes(self, samples: Iterable[Sample], *, conditions: Sequence[str], repetitions: int) -> dict[str, str]:
         """What `run.json` keeps of the file in addition to `source`."""
         if self._recorded is None:
-            return {}
+            sentences = [text for text in (self._rows.left_out, self._rows.keys.copies.sentence()) if text]
+            return {"faults": f"the file of answers: {'; '.join(sentences)}"} if sentences else {}
         asked = 1 if self._options.reuse else repetitions
         return self._recorded.notes(samples, conditions=conditions, repetitions=asked)
 
@@ -141,11 +163,11 @@ class Replay:
         for key in ((sample.id, condition.name, repetition), (sample.id, None, repetition)):
             row = self._rows.get(key)
             if row is not None:
-                return self._reply(row, number)
+                return self._reply(row, number, condition.name)
         place = f"sample '{sample.id}', condition '{condition.name}', repetition {repetition}"
         raise AgentFault("not_recorded", f"{self._rows.path.name} holds no answer for {place}")
 
-    def _reply(self, row: Mapping[str, Any], turn: int) -> Reply:
+    def _reply(self, row: Mapping[str, Any], turn: int, condition: str) -> Reply:
         if "replies" in row:
             replies: list[Any] = row["replies"]
             if turn >= len(replies):
@@ -153,9 +175,11 @@ class Replay:
                     "not_recorded", f"{self._rows.path.name} holds {len(replies)} turns, asked for {turn + 1}"
                 )
             return msgspec.convert(replies[turn], Reply)
-        text = row.get(self._options.answer_key)
+        columns = _names(self._options.answer_key)
+        column = condition if len(columns) > 1 else columns[0]
+        text = row.get(column)
         if not isinstance(text, str):
-            raise AgentFault("bad_record", f"'{self._options.answer_key}' is a {type(text).__name__}, want a text")
+            raise AgentFault("bad_record", f"'{column}' is a {type(text).__name__}, want a text")
         return Reply(text=text, dollars=_recorded(row, _COSTS), milliseconds=_recorded(row, _LATENCIES))
 
 
@@ -176,7 +200,31 @@ def _recorded(row: Mapping[str, Any], columns: Mapping[str, float]) -> float | N
     return None
 
 
+def _names(columns: str | Sequence[str] | None) -> tuple[str, ...]:
+    if columns is None:
+        return ()
+    return (columns,) if isinstance(columns, str) else tuple(columns)
+
+
 def _columns(options: _Options) -> Columns:
     return Columns(
-        id=options.id_key, answer=options.answer_key, condition=options.condition_key, repetition=options.repetition_key
+        id=_names(options.id_key),
+        answers=_names(options.answer_key),
+        condition=_names(options.condition_key),
+        repetition=options.repetition_key,
     )
+
+
+def _refuse_unnamed_conditions(rows: OffsetRows | TableRows, options: _Options) -> None:
+    """Raises BadDataset if rows of one sample name different models, say, in a column that no option names."""
+    ids = _names(options.id_key)
+    used = (*ids, *_names(options.answer_key), options.repetition_key)
+    columns = condition_columns(rows, lambda row: key_of(row, ids), used=used)
+    if not set(columns) - set(_names(options.condition_key)):
+        return
+    named = ", ".join(columns)
+    message = (
+        f"rows differ in '{named}': set `agent.condition_key: {named if len(columns) == 1 else f'[{named}]'}` and name "
+        "the conditions after its values, or set `agent.condition_key: null` if the rows are repetitions"
+    )
+    raise BadDataset(str(rows.path), [Fault(place="agent.condition_key", message=message)])

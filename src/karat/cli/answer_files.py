@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -15,9 +16,10 @@ from karat.cli.printed import aside
 from karat.cli.scoring import scorer_keys
 from karat.cli.values import parsed
 from karat.config import Experiment
+from karat.documents.answers import condition_columns, key_of, sample_columns, usual, usual_id
 from karat.documents.hub import shown
 from karat.errors import BadDataset, BadOption, Fault, did_you_mean
-from karat.formats import count, excerpt, plural
+from karat.formats import count, excerpt, plural, some_of
 from karat.installation import shown_path
 
 if TYPE_CHECKING:
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
     from karat.records import Sample
 
 __all__ = ["score_answers"]
+
+_Keys = dict[str, Any]
 
 _NEVER = 10**9
 """An answer that the file lacks is missing, however many are."""
@@ -69,6 +73,8 @@ def score_answers(
     keep_hidden(experiment.secrets)
     output.say(*(f"warning: {text}" for text in experiment.warnings))
     agent = _recorded(experiment)
+    if kind is None and (agent.repetitions > 1 or len(agent.conditions) > 1):
+        output.say(_groups(experiment, agent))
     faults = report_faults(agent, experiment, strict=answers.strict, output=output)
     left_out = _left_out(file, experiment) if kind is None else []
     if answers.strict:
@@ -84,6 +90,22 @@ def score_answers(
             status.notice(text)
         outcome = asyncio.run(api.carry_out(experiment, results=results, status=status, handle_signals=True))
     return outcome, left_out
+
+
+def _groups(experiment: Experiment, agent: _RecordedAgent) -> str:
+    """Which rows belong together, for a file with several answers to a question."""
+    options = experiment.agent.options
+    ids, conditions = (options[key] for key in ("id_key", "condition_key"))
+    text = f"one question: the same {ids if isinstance(ids, str) else ' and '.join(ids)}"
+    if len(agent.conditions) > 1:
+        several = isinstance(options["answer_key"], list)
+        column = (
+            "each answer column" if several else conditions if isinstance(conditions, str) else " and ".join(conditions)
+        )
+        text += f"; conditions: {column} ({some_of(agent.conditions)})"
+    if agent.repetitions > 1:
+        text += f"; up to {agent.repetitions} repetitions"
+    return text
 
 
 def _kind_with_rows(dataset: Path | None) -> str | None:
@@ -116,7 +138,7 @@ def experiment_of_answers(file: Path, answers: Answers, wanted: Scorers, *, kind
         judge = kinds.of(kind).judge(first.load_dataset())
         keys |= {"judge": judge} if judge is not None else {}
     id_key = first.agent.options["id_key"]
-    if kind is None and "id_key" not in keys["dataset"] and id_key is not None:
+    if kind is None and "id_key" not in keys["dataset"] and isinstance(id_key, str):
         samples = first.load_dataset().samples
         if samples and id_key in samples[0].metadata:
             keys["dataset"]["id_key"] = id_key
@@ -126,7 +148,14 @@ def experiment_of_answers(file: Path, answers: Answers, wanted: Scorers, *, kind
 def _keys_of_answers(file: Path, answers: Answers, wanted: Scorers, kind: str | None) -> dict[str, Any]:
     form = None if kind is None else kinds.of(kind).answer_file
     columns = mapped_columns(answers.columns, option=None if form is None else form.option)
-    dataset, agent = named_columns(file, answers)
+    dataset, agent = _named_columns(answers)
+    if form is None:
+        of_dataset, of_agent = _grouping_columns(file, answers, columns)
+        dataset |= of_dataset
+        agent |= of_agent
+    if answers.skip_unreadable:
+        dataset["skip"] = "unreadable"
+        agent |= {"skip": "unreadable"} if form is None else {}
     dataset |= {"cluster": answers.cluster} if answers.cluster is not None else {}
     judge: dict[str, Any] = {"judge": {"type": "overlap"}} if kind is None else {}  # else the dataset's own scorer
     return {
@@ -135,8 +164,8 @@ def _keys_of_answers(file: Path, answers: Answers, wanted: Scorers, kind: str | 
         "agent": {
             "type": "replay",
             "path": str(file.absolute()),
-            **(columns if form is None else {form.option: columns}),
             **agent,
+            **(columns if form is None else {form.option: columns}),
         },
         "conditions": {"answers": {}},
         "execution": {"num_repetitions": 1, "max_failures": _NEVER},
@@ -190,6 +219,8 @@ def _override(keys: dict[str, Any], setting: str) -> None:
 def _left_out(file: Path, experiment: Experiment) -> list[str]:
     """One sentence about the answers that belong to no sample of the dataset; empty if there are none."""
     id_key = experiment.agent.options["id_key"]
+    if isinstance(id_key, list):
+        return []  # the file is its own dataset
     known = {sample.id for sample in experiment.load_dataset()}
     unknown: dict[str, int] = {}
     for number, (_, row) in enumerate(kinds.read_rows(file).rows):
@@ -212,56 +243,80 @@ def in_one_file(file: Path, answers: Answers, output: Output) -> Answers:
     """
     first = next(iter(kinds.read_rows(file).rows), None)
     columns = [] if first is None else list(first[1])
-    chosen = {part: _column(part, getattr(answers, part), columns, file) for part in _USUAL}
-    for part, column in chosen.items():
-        others = [other for other, name in chosen.items() if name == column and other != part]
-        if others:
-            raise BadOption(f"--{part}", f"column '{column}' is already used for --{others[0]}")
-    output.say(f"columns used: {', '.join(f'{part} = {column}' for part, column in chosen.items())}")
-    return type(answers)(**vars(answers) | {"dataset": file} | chosen)
+    named = {answers.question, answers.golden, *answers.answer}
+    find = partial(_column, file=file, columns=columns, named=named)
+    question, golden = find("question", answers.question), find("golden", answers.golden)
+    said = tuple(find("answer", column) for column in answers.answer or (None,))
+    used = [("question", question), ("golden", golden), *(("answer", column) for column in said)]
+    role_of: dict[str, str] = {}
+    for role, column in used:
+        if column in role_of:
+            raise BadOption(f"--{role}", f"column '{column}' is already used for --{role_of[column]}")
+        role_of[column] = role
+    output.say(f"columns used: {', '.join(f'{role} = {column}' for role, column in used)}")
+    chosen = {"dataset": file, "question": question, "golden": golden, "answer": said}
+    return type(answers)(**vars(answers) | chosen)
 
 
-def _column(part: str, named: str | None, columns: list[str], file: Path) -> str:
-    if named is not None:
-        if named not in columns:
-            raise BadOption(f"--{part}", f"{file} has no column '{named}'{did_you_mean(named, columns)}")
-        return named
-    plain = {column.strip().casefold().replace(" ", "_").replace("-", "_"): column for column in columns}
-    column = next((plain[name] for name in _USUAL[part] if name in plain), None)
-    if column is None:
-        role = {"question": "the question", "golden": "the golden answer", "answer": "the answer to score"}[part]
+def _column(role: str, column: str | None, *, file: Path, columns: Sequence[str], named: Collection[str | None]) -> str:
+    """The named column, else the one with a usual name. Raises BadOption if there is none, or a second one.
+
+    `named`: the columns that an option names, for this role or another.
+    """
+    if column is not None:
+        if column not in columns:
+            raise BadOption(f"--{role}", f"{file} has no column '{column}'{did_you_mean(column, columns)}")
+        return column
+    found = usual(_USUAL[role], [name for name in columns if name not in named])
+    what = {"question": "the question", "golden": "the golden answer", "answer": "the answer to score"}[role]
+    if not found:
         raise BadOption(
-            f"--{part}",
-            f"say which column of {file} holds {role} (it has: {', '.join(columns) or 'none'}); "
+            f"--{role}",
+            f"say which column of {file} holds {what} (it has: {some_of(columns, most=12) or 'none'}); "
             "if the questions and golden answers are in another file, name it with --dataset",
         )
-    return column
+    if len(found) > 1 and role != "question":
+        listed = " or ".join(f"--{role} {column}" for column in found)
+        raise BadOption(f"--{role}", f"{len(found)} columns of {file} could be {what}: say {listed}")
+    return found[0]
 
 
-def _sample_column(file: Path, question: str) -> str | None:
-    """The column that joins rows of several conditions to one sample: `id`, else the question; None: one condition.
-
-    `id` counts only if each id has one question, and each question one id.
-    """
-    rows = [row for _, row in kinds.read_rows(file).rows]
-    if len({row.get("condition") for row in rows} - {None, ""}) < 2:
-        return None
-    ids, questions = ({str(row.get(name)) for row in rows} for name in ("id", question))
-    pairs = {(str(row.get("id")), str(row.get(question))) for row in rows}
-    named = all(row.get("id") not in (None, "") for row in rows)
-    return "id" if named and len(ids) == len(questions) == len(pairs) else question
-
-
-def named_columns(file: Path, answers: Answers) -> tuple[dict[str, Any], dict[str, str | None]]:
+def _named_columns(answers: Answers) -> tuple[_Keys, _Keys]:
     """Options for the dataset and for the replaying agent, from the named columns."""
     named = {"question_key": answers.question, "answer_key": answers.golden}
-    dataset: dict[str, Any] = {key: column for key, column in named.items() if column is not None}
-    agent: dict[str, str | None] = {} if answers.answer is None else {"answer_key": answers.answer}
+    dataset: _Keys = {key: column for key, column in named.items() if column is not None}
+    if not answers.answer:
+        return dataset, {}
+    return dataset, {"answer_key": answers.answer[0] if len(answers.answer) == 1 else [*answers.answer]}
+
+
+def _grouping_columns(file: Path, answers: Answers, mapped: Mapping[str, str]) -> tuple[_Keys, _Keys]:
+    """Options for the dataset and for the replaying agent: which rows are of one question, and of one condition."""
+    settings = dict(setting.split("=", 1) for setting in answers.settings if "=" in setting)
+    named = mapped.get("id_key") or settings.get("agent.id_key") or settings.get("dataset.id_key")
+    rows = [row for _, row in kinds.read_rows(file).rows]
+    present = dict.fromkeys(column for row in rows for column in row)
+    dataset: _Keys = {}
+    agent: _Keys = {}
+    ids = [named or "id"]
     if answers.dataset == file:
-        column = _sample_column(file, answers.question or "question")
-        agent["id_key"] = column  # None: question and answer are in one row, and its number is the id
-        if column is not None:
-            dataset |= {"id_key": column, "repeated": True}
+        if named is None:
+            ids = sample_columns(
+                rows, question=str(answers.question), golden=answers.golden, id_column=usual_id(present)
+            )
+        dataset["repeated"] = True
+        agent["id_key"] = ids
+        if len(ids) == 1:
+            dataset["id_key"] = agent["id_key"] = ids[0]
+    if "condition_key" in mapped:
+        return dataset, agent
+    used = {*ids, *answers.answer, str(answers.question), str(answers.golden), *mapped.values()}
+    conditions = condition_columns(rows, lambda row: key_of(row, ids), used=used)
+    if conditions and len(answers.answer) > 1:
+        message = f"names several conditions, and so does the column '{conditions[0]}': score one --answer at a time"
+        raise BadOption("--answer", message)
+    if conditions:
+        agent["condition_key"] = conditions[0] if len(conditions) == 1 else [*conditions]
     return dataset, agent
 
 

@@ -223,7 +223,7 @@ def check(
         budget_tokens=execution.budget.tokens,
         results=str(results / f"{experiment.slug}-<date>-<id>"),
         problems=tuple(problems),
-        warnings=(*notes, *experiment.warnings, *_clusters(dataset), *_tool_advice(experiment, selected, started)),
+        warnings=(*_doubts(dataset), *notes, *experiment.warnings, *_tool_advice(experiment, selected, started)),
         studies=kinds.of(dataset.kind).parts_asked(dataset, samples),
         can_show=can_show(
             samples, len(conditions), dataset.kind, metrics=[metric for one in scorers for metric in one.info.metrics]
@@ -233,8 +233,9 @@ def check(
     )
 
 
-def _clusters(dataset: Dataset) -> Iterator[str]:
-    """A column that looks as if it made questions dependent, if none is declared."""
+def _doubts(dataset: Dataset) -> Iterator[str]:
+    """What was left out or is doubtful, and a column that looks as if it made questions dependent."""
+    yield from dataset.warnings
     if not kinds.of(dataset.kind).compared or any(sample.cluster is not None for sample in dataset):
         return
     shared = SharedValues()

@@ -137,6 +137,9 @@ def output(*, events: bool = False) -> Callable[[Command], Command]:
     return decorate
 
 
+_SKIPPED = "Leave rows out that cannot be read, and count them."
+
+
 class File(Options):
     """The experiment file, and what the command line overrides."""
 
@@ -153,11 +156,14 @@ class File(Options):
         metavar="PATH",
         help="NAME=value lines for each ${NAME} that the environment does not set.",
     )
+    skip_unreadable: bool = option("--skip-unreadable", is_flag=True, help=_SKIPPED)
 
     def load(self) -> Experiment:
         """Raises BadExperiment with every fault."""
         from karat.config import load
 
+        if self.skip_unreadable:
+            self.settings = (*self.settings, "dataset.skip=unreadable")
         experiment = load(self.file, settings=self.settings, env_file=self.env_file)
         keep_hidden(experiment.secrets)
         return experiment
@@ -297,7 +303,13 @@ class Answers(Options):
     strict: bool = option("--strict", is_flag=True, help="ANSWERS: score nothing if the file has faults.")
     question: str | None = option("--question", metavar="COLUMN", help="ANSWERS: the column with the question.")
     golden: str | None = option("--golden", metavar="COLUMN", help="ANSWERS: the column with the golden answer.")
-    answer: str | None = option("--answer", metavar="COLUMN", help="ANSWERS: the column with the answer to score.")
+    answer: tuple[str, ...] = option(
+        "--answer",
+        multiple=True,
+        metavar="COLUMN",
+        help="ANSWERS: the column with the answer to score. Repeatable: each column is a condition.",
+    )
+    skip_unreadable: bool = option("--skip-unreadable", is_flag=True, help=f"ANSWERS: {_SKIPPED}")
 
 
 _OUT = option("--out", type=_PATH, metavar="PATH", help="Write to this path instead of standard output.")

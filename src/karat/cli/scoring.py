@@ -45,9 +45,10 @@ def score_run(name: str, wanted: Scorers, answers: Answers, results: Path, outpu
     from karat.execution import Limits, rescore
     from karat.redact import Redactor
 
-    flags = {"--dataset": answers.dataset, "--set": answers.settings, "--map": answers.columns}
+    flags: dict[str, object] = {"--dataset": answers.dataset, "--set": answers.settings, "--map": answers.columns}
     flags |= {f"--{part}": getattr(answers, part) for part in ("question", "golden", "answer", "cluster")}
-    given = next((flag for flag, value in {**flags, "--strict": answers.strict}.items() if value), None)
+    flags |= {"--strict": answers.strict, "--skip-unreadable": answers.skip_unreadable}
+    given = next((flag for flag, value in flags.items() if value), None)
     if given is not None:
         raise BadOption(given, f"is for a file of answers, and there is no file '{name}'; a run has its own dataset")
     run = api.open(name, results=results, to_write=True)

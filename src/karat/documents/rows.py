@@ -10,7 +10,7 @@ import math
 import re
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -23,9 +23,12 @@ from karat.documents.nodes import Node, plain, walk
 from karat.documents.reader import Limits, parse
 from karat.errors import BadDataset, Fault, did_you_mean, unreadable
 from karat.files import open_regular
-from karat.formats import count, excerpt, some_of
+from karat.formats import count, excerpt, plural, some_of
 
-__all__ = ["Rows", "Unfit", "has_too_many_nan", "header_names", "holds_yaml_rows", "read_rows", "unpacks_too_large"]
+__all__ = [
+    "Rows", "Unfit", "has_too_many_nan", "header_names", "holds_yaml_rows", "json_object", "left_out", "read_rows",
+    "unpacks_too_large",
+]  # fmt: skip
 
 _DEEPEST = 64  # levels of nesting
 _DIGITS = 400  # of a whole number; beyond 4,300 Python refuses, and no float is longer than 309
@@ -163,7 +166,12 @@ class Rows(msgspec.Struct):
 
     def sorted_faults(self) -> list[Fault]:
         """The faults in the order of the file."""
-        return sorted(self.faults, key=lambda fault: int(fault.place.rpartition(" ")[2]))
+        return in_order(self.faults)
+
+
+def in_order(faults: Iterable[Fault]) -> list[Fault]:
+    """Faults of rows, in the order of the file."""
+    return sorted(faults, key=lambda fault: int(fault.place.rpartition(" ")[2]))
 
 
 def read_rows(
@@ -226,6 +234,26 @@ def read_rows(
     if not rows.count and not rows.faults:
         raise _bad(path, "file", "holds no sample; it needs at least one")
     return rows
+
+
+def left_out(
+    path: Path, faults: Sequence[Fault], *, skip: bool, unit: str, setting: str = "dataset.skip"
+) -> str | None:
+    """What was left out, as a sentence; None: nothing. Raises BadDataset with the faults, unless `skip`.
+
+    A fault that is not of a row is never skipped. `setting`: the key in an experiment that makes `skip` true.
+    """
+    if not faults:
+        return None
+    of_rows = all(fault.place.startswith(f"{unit} ") for fault in faults)
+    if of_rows:
+        faults = in_order(faults)
+    if not skip or not of_rows:
+        remedy = f"To leave such rows out, set `{setting}: unreadable` (on the command line: --skip-unreadable)."
+        raise BadDataset(shown(path), faults, remedy=remedy if of_rows else "")
+    places = dict.fromkeys(fault.place for fault in faults)
+    named = some_of([f"{fault.place} {fault.message}" for fault in faults])
+    return f"{plural(len(places), f'unreadable {unit}')} left out: {named}"
 
 
 def _hub_rows(fetched: Fetched, path: Path, lists: bool, section: str | None) -> Rows:
@@ -293,29 +321,36 @@ def _json_lines(rows: Rows, path: Path, data: bytes) -> None:
     unfit: list[int] = []
     # Lines end at \n only: a raw U+2028 or U+0085 inside a string is text.
     for number, line in _lines(data):
-        try:
-            row = msgspec.json.decode(line)
-        except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
-            rows.fault(number, _why_not_json(line))
-            continue
-        if isinstance(row, dict):
-            wrong = why_unfit(row)
-            if wrong is None and (key := repeated_key(line, row)) is not None:
-                wrong = _TWICE.format(excerpt(key, 40))
-            if wrong is None:
-                rows.count += 1
-            else:
-                rows.fault(number, wrong)
-                unfit.append(number)
-        elif isinstance(row, list) and number == 1:
+        if number == 1 and line.startswith(b"[") and line.endswith(b"]"):
             raise _bad(path, "line 1", "is a JSON list: give the file the ending .json, or write one object a line")
+        try:
+            json_object(line)
+        except ValueError as error:
+            rows.fault(number, str(error))
+            unfit.append(number)
         else:
-            rows.fault(number, f"is {_kind(row)}; each line must be a JSON object")
+            rows.count += 1
     rows.rows = _Objects(data, frozenset(unfit))
     if rows.faults and not rows.count and data.removeprefix(_BOM).lstrip().startswith((b"[", b"{\n", b"{\r\n")):
         raise _bad(
             path, "line 1", "is JSON over several lines: give the file the ending .json, or write one object a line"
         )
+
+
+def json_object(line: bytes) -> dict[str, Any]:
+    """The object in a line of JSON Lines. Raises ValueError with what is wrong with the line."""
+    try:
+        row = msgspec.json.decode(line)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        raise ValueError(_why_not_json(line)) from None
+    if not isinstance(row, dict):
+        raise ValueError(f"is {_kind(row)}; each line must be a JSON object")
+    wrong = why_unfit(row)
+    if wrong is None and (key := repeated_key(line, row)) is not None:
+        wrong = _TWICE.format(excerpt(key, 40))
+    if wrong is not None:
+        raise ValueError(wrong)
+    return row
 
 
 class _Objects:
@@ -328,10 +363,7 @@ class _Objects:
         for number, line in _lines(self._data):
             if number in self._unfit:
                 continue
-            with suppress(msgspec.DecodeError, RecursionError, UnicodeDecodeError):
-                row = msgspec.json.decode(line)
-                if isinstance(row, dict):
-                    yield number, row
+            yield number, msgspec.json.decode(line)
 
 
 def _lines(data: bytes) -> Iterator[tuple[int, bytes]]:

@@ -308,7 +308,7 @@ class _Part:
             if (source_notes := getattr(agent, "source_notes", None)) is not None:
                 names = [name for name, other in agents.items() if other is agent]
                 source |= source_notes(self.selected.samples, conditions=names, repetitions=self.selected.repetitions)
-        notes = "; ".join(agent_notes(self.selected, agents))
+        notes = "; ".join([*self.dataset.warnings, *agent_notes(self.selected, agents)])
         return {**source, "notes": notes} if notes else source
 
     async def reopen(self, stack: AsyncExitStack) -> JournalState:

@@ -3,15 +3,27 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import ClassVar
 
 import msgspec
 from pydantic import BaseModel, ConfigDict, Field
 
+from karat.documents.answers import (
+    Copies,
+    Repetitions,
+    condition_columns,
+    condition_of,
+    key_of,
+    repetition_value,
+    sample_columns,
+)
 from karat.documents.rows import read_rows
 from karat.errors import BadDataset, BadOption, did_you_mean
+from karat.formats import some_of
 from karat.importers import Findings, ImportedFailure, ImportedRun, ImportedScore, ImportedTrial
 from karat.records import Metric, Reply, Usage
 
@@ -77,7 +89,14 @@ class Csv:
                 tool="table",
                 dataset=path.name,
                 metrics=announced,
-                trials=_Trials(f"{path.name}, {rows.unit}", rows.rows, chosen, metrics, findings),
+                trials=_Trials(
+                    f"{path.name}, {rows.unit}",
+                    rows.rows,
+                    chosen,
+                    metrics,
+                    findings,
+                    has_conditions="condition" in self._options.map,
+                ),
             )
 
     def _columns(self, path: Path, columns: Sequence[str]) -> dict[str, str]:
@@ -104,25 +123,61 @@ class _Trials:
 
     def __init__(
         self, place: str, rows: Iterable[tuple[int, Mapping[str, object]]], columns: Mapping[str, str],
-        metrics: Mapping[str, str], findings: Findings,
+        metrics: Mapping[str, str], findings: Findings, *, has_conditions: bool,
     ) -> None:  # fmt: skip
         self._place, self._rows, self._columns, self._metrics = place, rows, columns, metrics
-        self._findings = findings
+        self._findings, self._has_conditions = findings, has_conditions
 
     def __iter__(self) -> Iterator[ImportedTrial]:
-        counts: dict[tuple[str, str], int] = {}
+        ids, conditions = self._grouping()
+        texts = [self._columns[target] for target in ("question", "golden") if target in self._columns]
+        of_one_sample = list(dict.fromkeys([*ids, *texts]))
+        repetitions, copies = Repetitions(), Copies("row")
+        for _, row in self._rows:
+            with suppress(ValueError):  # counted below
+                group = key_of(row, of_one_sample), condition_of(row, conditions)
+                repetitions.add(*group, self._repetition(row))
+        counts = Counter[tuple[tuple[str, ...], str | None]]()
+        first: dict[tuple[str, ...], ImportedTrial] = {}
         for number, row in self._rows:
             place = f"{self._place} {number}"
-            sample = self._text(row, "id") or self._text(row, "question")
+            sample = key_of(row, ids[:1])[0]
             if not sample:
                 self._findings.unreadable("row without an id or a question", place)
                 continue
-            condition = self._text(row, "condition") or self._text(row, "model") or "answers"
-            earlier = counts.get((sample, condition), 0)
-            repetition = self._number(row, "repetition", place)
-            counts[sample, condition] = earlier + 1
-            known = repetition is not None and repetition >= 0 and repetition == int(repetition)
-            yield self._trial(row, sample, condition, int(repetition or 0) if known else earlier, place)
+            if self._text(row, "answer") and copies.is_copy(number, row):
+                self._findings.left_out("row identical to an earlier one: it counts once", place)
+                continue
+            group = key_of(row, of_one_sample), condition_of(row, conditions)
+            value = None
+            try:
+                value = self._repetition(row)
+            except ValueError as error:
+                self._findings.unreadable(str(error), place)
+            repetition = counts[group] if value is None else repetitions.number(*group, value)
+            counts[group] += 1
+            trial = self._trial(row, sample, group[1] or "answers", repetition, place)
+            same = first.setdefault(group[0], trial)
+            yield msgspec.structs.replace(trial, question=same.question, golden=same.golden)
+
+    def _grouping(self) -> tuple[list[str], tuple[str, ...]]:
+        """The columns in which rows of one question agree, and those that name the condition."""
+        columns, rows = self._columns, [row for _, row in self._rows]
+        ids = [columns.get("id") or columns["question"]]
+        if "question" in columns:
+            ids = sample_columns(
+                rows, question=columns["question"], golden=columns.get("golden"), id_column=columns.get("id")
+            )
+        if self._has_conditions:
+            return ids, (columns["condition"],)
+        used = {column for target, column in columns.items() if target not in ("condition", "model")}
+        conditions = condition_columns(rows, lambda row: key_of(row, ids), used=used)
+        named = [columns[target] for target in ("condition", "model") if target in columns]
+        return ids, conditions or tuple(named[:1])
+
+    def _repetition(self, row: Mapping[str, object]) -> int | str | None:
+        column = self._columns.get("repetition")
+        return None if column is None else repetition_value(row.get(column), column)
 
     def _trial(
         self, row: Mapping[str, object], sample: str, condition: str, repetition: int, place: str
@@ -195,4 +250,4 @@ class _Trials:
 
 
 def _listed(columns: Sequence[str]) -> str:
-    return ", ".join(columns) or "none"
+    return some_of(columns, most=12) or "none"

@@ -63,6 +63,7 @@ class Dataset(msgspec.Struct, frozen=True, kw_only=True):
     sha256: str  # hex, of the file's raw bytes
     samples: Sequence[Sample]
     commit: str | None = None  # hex, of the file's repository; None: a local file
+    warnings: tuple[str, ...] = ()  # what was left out of the file, or is doubtful in it
     studies: tuple[object, ...] = ()  # human studies: those to run, as shown
 
     def __iter__(self) -> Iterator[Sample]:

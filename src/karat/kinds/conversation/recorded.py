@@ -11,12 +11,14 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import msgspec
 from pydantic import BaseModel, ConfigDict, Field
 
+from karat.documents.answers import Repetitions, condition_columns, condition_of, key_of, repetition_value
 from karat.documents.rows import read_rows
 from karat.errors import BadDataset, Fault, did_you_mean
 from karat.numeric import ExecutionError, execute, parse_program
@@ -67,7 +69,7 @@ class TurnColumns(BaseModel):
     reasoning: _Column = None  # the agent's own
     question: _Column = None  # compared with the dataset's
     condition: _Column = None  # without it a row applies to every condition
-    repetition: _Column = None  # from 0
+    repetition: _Column = None  # any values; they are numbered
     input_tokens: _Column = None  # of this turn
     output_tokens: _Column = None  # of this turn
     milliseconds: _Column = None  # until its answer was there
@@ -125,7 +127,17 @@ class RecordedTurns:
             self.count += 1
             self.faults.append(TurnFault(kind="bad_row", place=fault.place, message=fault.message))
         self.columns = _columns(path, columns, (row for _, row in table.rows))
+        if "condition" not in self.columns and columns.condition is None:
+            places = [self.columns[name] for name in ("conversation_id", "id", "turn") if name in self.columns]
+            found = condition_columns(
+                [row for _, row in table.rows], lambda row: key_of(row, places), used=self.columns.values()
+            )
+            self.columns |= {"condition": found[0]} if found else {}
         self._counts_up = _counts_up(self.columns, (row for _, row in table.rows))
+        self._repetitions = Repetitions()
+        for _, row in table.rows:
+            with suppress(ValueError):  # a fault of the row, below
+                self._repetitions.add(self._conversation(row), self._condition(row), self._repetition(row))
         self._met: Counter[tuple[str, str | None, int]] = Counter()
         for number, row in table.rows:
             self._add(f"{table.unit} {number}", row)
@@ -194,23 +206,35 @@ class RecordedTurns:
     def _key(self, row: Mapping[str, Any]) -> Key:
         """Raises ValueError with what the row lacks."""
         columns = self.columns
-        condition = row.get(columns.get("condition", ""))
-        condition = None if condition in (None, "") else str(condition)
-        repetition = _whole(row.get(columns.get("repetition", "")), columns.get("repetition"), default=0)
-        column = columns.get("conversation_id") or columns["id"]
+        name, condition, value = self._conversation(row), self._condition(row), self._repetition(row)
+        repetition = self._repetitions.number(name, condition, value)
+        if "turn" in columns:
+            turn = _whole(row.get(columns["turn"]), columns["turn"]) - self.first_turn
+            if turn < 0:
+                raise ValueError(f"'{columns['turn']}' is {turn + self.first_turn}, want {self.first_turn} or more")
+            return name, turn, condition, repetition
+        if not self._counts_up:
+            return name, None, condition, repetition
+        turn = self._met[name, condition, repetition]
+        self._met[name, condition, repetition] += 1
+        return name, turn, condition, repetition
+
+    def _conversation(self, row: Mapping[str, Any]) -> str:
+        """Raises ValueError."""
+        column = self.columns.get("conversation_id") or self.columns["id"]
         name = row.get(column)
         if name in (None, "") or isinstance(name, (dict, list, bool)):
             raise ValueError(f"'{column}' is {_shown(name)}, want the id of a conversation")
-        if "turn" in columns:
-            turn = _whole(row.get(columns["turn"]), columns["turn"], default=None) - self.first_turn
-            if turn < 0:
-                raise ValueError(f"'{columns['turn']}' is {turn + self.first_turn}, want {self.first_turn} or more")
-            return str(name), turn, condition, repetition
-        if not self._counts_up:
-            return str(name), None, condition, repetition
-        turn = self._met[str(name), condition, repetition]
-        self._met[str(name), condition, repetition] += 1
-        return str(name), turn, condition, repetition
+        return str(name)
+
+    def _condition(self, row: Mapping[str, Any]) -> str | None:
+        column = self.columns.get("condition")
+        return None if column is None else condition_of(row, [column])
+
+    def _repetition(self, row: Mapping[str, Any]) -> int | str:
+        """Raises ValueError."""
+        column = self.columns.get("repetition", "")
+        return repetition_value(row.get(column), column) or 0
 
 
 def _tatqa_prediction(name: str, value: Any) -> dict[str, Any] | None:
@@ -279,9 +303,7 @@ def _counts_up(columns: Mapping[str, str], rows: Iterable[Mapping[str, Any]]) ->
     return sum(n for n in met.values() if n > 1) * 2 > met.total()
 
 
-def _whole(value: Any, column: str | None, *, default: int | None) -> int:
-    if default is not None and value in (None, ""):
-        return default
+def _whole(value: Any, column: str) -> int:
     with_point = str(value).strip()
     number = with_point.removesuffix(".0")
     if isinstance(value, bool) or not re.fullmatch(r"\d{1,9}", number, re.ASCII):

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, Strict
 
+from karat.documents.answers import key_of
 from karat.documents.hub import shown
-from karat.documents.rows import Rows, read_rows
+from karat.documents.rows import Rows, left_out, read_rows
 from karat.errors import BadDataset, Fault, did_you_mean
 from karat.kinds import Dataset, Kind, Linted, of, sample_digest
 from karat.kinds._samples import Packed, clustered, draw
@@ -43,7 +44,8 @@ class Golden(Kind):
         id_key: Key | None = None  # the column with the sample's id; null: the position in the file, from 0, as text
         split: Key | None = None  # the list in a JSON or YAML file, e.g. data; null: the only one
         sheet: Key | None = None  # the sheet of an Excel workbook; null: the only one
-        repeated: bool = False  # rows with the same id, question and golden answer are one sample, not a fault
+        repeated: bool = False  # rows with the same id (else question and golden answer) are one sample, not a fault
+        skip: Literal["unreadable"] | None = None  # leave rows out that cannot be read, and count them; null: refuse
         sample_size: Annotated[int, Field(ge=1)] | None = None  # how many are drawn; null: all
         seed: Annotated[int, Field(ge=0)] = 0  # of the draw; a larger sample_size keeps the smaller one's samples
         stratify: Keys = []  # one or more columns: each value gets its share of the draw
@@ -63,8 +65,8 @@ class Golden(Kind):
         """The samples. Raises BadDataset with every bad row, by its line in an editor."""
         try:
             rows, samples, faults = self._read(path)
-            if faults:
-                raise BadDataset(shown(path), faults)
+            skip = self._options.skip is not None and len(samples) > 0
+            skipped = left_out(path, faults, skip=skip, unit=rows.unit)
         except BadDataset as error:
             which = error.faults[0].place in ("dataset.split", "dataset.sheet")
             if which or (other := _other_kind(path)) is None:
@@ -74,7 +76,10 @@ class Golden(Kind):
         if self._options.cluster is not None:
             samples = clustered(samples, self._options.cluster, path=shown(path))
         drawn = draw(samples, self._options.sample_size, seed=self._options.seed, stratum=self._stratum())
-        return Dataset(kind="golden", path=path, sha256=rows.sha256, samples=drawn, commit=rows.commit)
+        warnings = () if skipped is None else (skipped,)
+        return Dataset(
+            kind="golden", path=path, sha256=rows.sha256, samples=drawn, commit=rows.commit, warnings=warnings
+        )
 
     def lint(self, path: Path) -> Linted:
         """Contradictions between samples. Raises BadDataset only if nothing can be read."""
@@ -103,7 +108,7 @@ class Golden(Kind):
             problems = wrong
             if sample is not None:
                 is_new, first = sample.id not in seen, seen.setdefault(sample.id, number)
-                if self._options.repeated and merged.setdefault(sample.id, sample).digest == sample.digest:
+                if self._options.repeated and _asks_the_same(merged.setdefault(sample.id, sample), sample):
                     same = {
                         name: value
                         for name, value in merged[sample.id].metadata.items()
@@ -135,11 +140,16 @@ class Golden(Kind):
         return self._absent(rows, {}, names), samples
 
     def _by_columns(self, rows: Rows, absent: Collection[str]) -> Iterator[tuple[int, Sample | None, list[str]]]:
+        numbers: dict[tuple[str, ...], int] = {}  # of questions that several rows ask
         for position, (number, row) in enumerate(rows.rows):
             wrong = [
                 message for key in self._columns if key not in absent for message in self._wrong(key, row, rows.as_text)
             ]
-            yield number, None if wrong or absent else self._sample(position, row), wrong
+            place = position
+            if self._options.repeated:
+                asked = key_of(row, [self._options.question_key, self._options.answer_key])
+                place = numbers.setdefault(asked, len(numbers))
+            yield number, None if wrong or absent else self._sample(place, row), wrong
 
     def _missing_columns(self, rows: Rows) -> list[Fault]:
         """Columns that no row has: one fault each, not one per row."""
@@ -194,6 +204,12 @@ class Golden(Kind):
         if not columns:
             return None
         return lambda sample: msgspec.json.encode([sample.metadata.get(column) for column in columns], order="sorted")
+
+
+def _asks_the_same(sample: Sample, other: Sample) -> bool:
+    """Whether question and golden answer are equal apart from white space."""
+    first, second = ({"question": of.turns[0].question, "golden": of.turns[0].golden} for of in (sample, other))
+    return key_of(first, ["question", "golden"]) == key_of(second, ["question", "golden"])
 
 
 def _other_kind(path: Path) -> str | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from typing import Any
 import msgspec
 from pydantic import BaseModel, ConfigDict
 
+from karat.documents.answers import Repetitions, repetition_value
 from karat.errors import AgentFault, BadDataset, Fault, did_you_mean
 from karat.formats import plural
 from karat.kinds import read_rows
@@ -43,7 +45,7 @@ class ParticipantColumns(BaseModel):
     text: str = "text"  # the answer, word for word
     answers: str = "answers"  # instead of a text: an object of field → answer
     condition: str = "condition"  # without it a row applies to every condition
-    repetition: str = "repetition"  # from 0; without it rows are numbered in file order
+    repetition: str = "repetition"  # its different values are numbered; without it rows are numbered in file order
 
 
 class RecordedParticipants:
@@ -59,6 +61,11 @@ class RecordedParticipants:
         self._met: Counter[tuple[str, tuple[str | None, ...]]] = Counter()
         table = read_rows(path)
         faults = list(table.faults)
+        self._repetitions = Repetitions()
+        for _, row in table.rows:
+            with suppress(ValueError):  # a fault of the row, below
+                value = repetition_value(row.get(columns.repetition), columns.repetition)
+                self._repetitions.add(str(row.get(columns.participant)), _text(row.get(columns.condition)), value)
         for number, row in table.rows:
             try:
                 self._add(row)
@@ -124,15 +131,16 @@ class RecordedParticipants:
             hint = did_you_mean(columns.participant, row) if columns.participant not in row else ""
             raise ValueError(f"'{columns.participant}' must name the participant{hint}")
         place = tuple(_text(row.get(getattr(columns, name))) for name in _PLACES)
-        at = row.get(columns.repetition)
-        if at in (None, ""):
-            at = self._met[str(who), place]
+        value = repetition_value(row.get(columns.repetition), columns.repetition)
+        if value is None:
+            number = self._met[str(who), place]
             self._met[str(who), place] += 1
-        if not str(at).isdecimal():
-            raise ValueError(f"'{columns.repetition}' is {at!r:.40}, want a whole number from 0")
-        key = str(who), place, int(str(at))
+        else:
+            number = self._repetitions.number(str(who), place[-1], value)
+        key = str(who), place, number
         if key in self._rows:
-            raise ValueError(f"a second row for '{who}' in the same place, repetition {at}")
+            at = "" if value is None else f", repetition {value}"
+            raise ValueError(f"a second row for '{who}' in the same place{at}")
         self._rows[key] = self._answer(row)
         if place[-1] is not None:
             self.conditions[place[-1]] = None

@@ -1,0 +1,209 @@
+"""Rows that hold answers: which question, condition and repetition each row belongs to.
+
+Every door for answers reads its rows through here: `karat score FILE`, the agent `replay`, `karat import csv`, and
+recorded conversations and studies.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from karat.formats import excerpt, plural, some_of
+
+__all__ = [
+    "CONDITIONS", "Copies", "Repetitions", "condition_columns", "condition_of", "key_of", "repetition_value",
+    "sample_columns", "usual", "usual_id",
+]  # fmt: skip
+
+Row = Mapping[str, Any]
+
+CONDITIONS = (
+    *("condition", "variant", "variant_id", "experiment", "config", "system", "method", "framework", "pipeline"),
+    *("strategy", "setting", "agent", "model", "model_name", "model_id", "model_tested", "model_under_test", "llm"),
+    *("engine", "generator", "provider"),
+)
+"""Usual names of the column that says under which condition a row was answered."""
+_ALWAYS = ("condition", "model", "model_name")  # also if no question has rows with two values
+_IDS = ("id", "question_id", "sample_id", "item_id", "case_id", "example_id", "task_id", "qid", "uid")
+_EMPTY = (None, "")
+_JOINED = " · "
+
+
+def usual(names: Iterable[str], columns: Iterable[str]) -> list[str]:
+    """The columns with these names, in the order of the names; case, spaces and hyphens do not matter."""
+    folded: dict[str, str] = {}
+    for column in columns:
+        folded.setdefault(column.strip().casefold().replace(" ", "_").replace("-", "_"), column)
+    return [folded[name] for name in names if name in folded]
+
+
+def key_of(row: Row, columns: Sequence[str]) -> tuple[str, ...]:
+    """The texts in these columns, without differences in white space."""
+    return tuple(" ".join(_text(row.get(column)).split()) for column in columns)
+
+
+def _text(value: object) -> str:
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+
+
+def sample_columns(rows: Iterable[Row], *, question: str, golden: str | None, id_column: str | None) -> list[str]:
+    """The columns in which rows of one question agree: its id, else its text and golden answer.
+
+    A column of ids counts if no id has two questions. Ids that differ from row to row number the rows, not the
+    questions, if questions with the same golden answer have two rows or more on average.
+    """
+    text = [question] if golden is None else [question, golden]
+    if id_column is None:
+        return text
+    questions: dict[str, tuple[str, ...]] = {}
+    texts: set[tuple[str, ...]] = set()
+    count = 0
+    for row in rows:
+        name = _text(row.get(id_column))
+        asked = key_of(row, [question])
+        if not name or questions.setdefault(name, asked) != asked:
+            return text
+        texts.add(key_of(row, text))
+        count += 1
+    numbers_rows = golden is not None and len(questions) == count and 2 * len(texts) <= count
+    return text if numbers_rows else [id_column]
+
+
+def usual_id(columns: Iterable[str]) -> str | None:
+    """The column with a usual name for ids."""
+    return next(iter(usual(_IDS, columns)), None)
+
+
+def condition_columns(
+    rows: Iterable[Row], sample_of: Callable[[Row], Hashable], *, used: Collection[str] = ()
+) -> tuple[str, ...]:
+    """The columns whose values are conditions: usually one, none, or several that only together tell rows apart.
+
+    A column with a usual name counts if a question has rows with different values in it. `used`: columns with
+    another meaning.
+    """
+    present = dict.fromkeys(column for row in rows for column in row)
+    always = usual(_ALWAYS, present)
+    chosen: list[str] = []
+    for column in usual(CONDITIONS, present):
+        if column in used:
+            continue
+        values: set[str] = set()
+        of_group: dict[Hashable, str] = {}
+        parts_a_group = False
+        for row in rows:
+            value = _text(row.get(column))
+            if not value:
+                continue
+            values.add(value)
+            group = (sample_of(row), *(row.get(name) for name in chosen))
+            parts_a_group = parts_a_group or of_group.setdefault(group, value) != value
+        is_first_of_several = not chosen and column in always and len(values) > 1
+        if parts_a_group or is_first_of_several:
+            chosen.append(column)
+    return tuple(chosen)
+
+
+def condition_of(row: Row, columns: Sequence[str]) -> str | None:
+    """The row's condition; None: it names none."""
+    values = [_text(row.get(column)) for column in columns]
+    return _JOINED.join(value for value in values if value) or None
+
+
+def repetition_value(value: object, column: str) -> int | str | None:
+    """What a row says of its repetition: a whole number or a text; None: nothing. Raises ValueError."""
+    if value in _EMPTY:
+        return None
+    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
+        raise ValueError(f"'{column}' is {excerpt(_text(value), 40)}, want a number or a text")
+    written = str(value).strip().removesuffix(".0")
+    try:
+        number = int(written)
+    except ValueError:
+        return written
+    if number < 0:
+        raise ValueError(f"'{column}' is {number}, want a whole number from 0")
+    return number
+
+
+class Repetitions:
+    """Numbers repetitions from 0, whatever a file counts from: 1, 2, 3 or 10, 20 or `first`, `second`.
+
+    Each condition has its own values. Values that questions do not share, such as seeds, number the rows of each
+    question. First `add` every row, then ask for its `number`.
+    """
+
+    def __init__(self) -> None:
+        self._of_value: dict[tuple[str | None, int | str], set[Hashable]] = {}
+        self._numbers: dict[tuple[str | None, Hashable], dict[int | str, int]] | None = None
+
+    def add(self, sample: Hashable, condition: str | None, value: int | str | None) -> None:
+        if value is not None:
+            samples = self._of_value.setdefault((condition, value), set())
+            if len(samples) < 2:  # more are not needed
+                samples.add(sample)
+
+    def number(self, sample: Hashable, condition: str | None, value: int | str) -> int:
+        """From 0."""
+        if self._numbers is None:
+            self._numbers = self._numbered()
+        common = self._numbers.get((condition, None))
+        numbers = self._numbers[condition, sample] if common is None else common
+        return numbers[value]
+
+    def _numbered(self) -> dict[tuple[str | None, Hashable], dict[int | str, int]]:
+        """(condition, sample) → value → number; the sample None: one numbering for all."""
+        values_of = Counter(condition for condition, _ in self._of_value)
+        shared_of = Counter(condition for (condition, _), samples in self._of_value.items() if len(samples) > 1)
+        shared = {condition for condition, count in values_of.items() if 2 * shared_of[condition] >= count}
+        groups: dict[tuple[str | None, Hashable], list[int | str]] = {}
+        for (condition, value), samples in self._of_value.items():
+            sample = None if condition in shared else next(iter(samples))
+            groups.setdefault((condition, sample), []).append(value)
+        numbers = {}
+        for group, values in groups.items():
+            if all(isinstance(value, int) for value in values):
+                values.sort(key=int)
+            numbers[group] = {value: number for number, value in enumerate(values)}
+        return numbers
+
+
+class Copies:
+    """Rows that are identical to an earlier one. They count once, and are named."""
+
+    def __init__(self, unit: str) -> None:
+        self._unit = unit
+        self._seen: set[int] = set()
+        self._numbers: list[int] = []
+
+    def is_copy(self, number: int, row: Row) -> bool:
+        """Whether an earlier row was the same in every column. `number`: of the row, for the sentence."""
+        code = hash(msgspec.json.encode(row, order="sorted"))
+        if code in self._seen:
+            self._numbers.append(number)
+            return True
+        self._seen.add(code)
+        return False
+
+    def is_same(self, number: int, row: Row, earlier: Row) -> bool:
+        """Whether a row is the same as an earlier one with its question, condition and repetition."""
+        if row == earlier:
+            self._numbers.append(number)
+        return row == earlier
+
+    def sentence(self) -> str | None:
+        """How many there are, and where; None: there are none."""
+        if not self._numbers:
+            return None
+        copies = plural(len(self._numbers), f"{self._unit} repeats", f"{self._unit}s repeat")
+        places = some_of([str(number) for number in self._numbers])
+        return (
+            f"{copies} an earlier {self._unit} word for word and count once ({self._unit} {places}); "
+            "if they are repetitions, number them in a column 'repetition'"
+        )

@@ -1,0 +1,166 @@
+"""Rows of one question are one sample: repetitions and conditions are found wherever rows hold answers."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+HEAD = "question,golden,answer"
+
+
+def scored(karat, here, text, *flags, name="answers.csv"):
+    """The summary of `karat score FILE` for a file with this content."""
+    (here / name).write_text(text, encoding="utf-8")
+    done = karat("score", name, "--scorer", "equals", *flags, "--json")
+    assert done.code == 0, done.err
+    return done.json["summary"], done.err
+
+
+def shape(summary):
+    repetitions = summary["total"]["ledger"]["planned"] // (summary["samples"] * len(summary["conditions"]))
+    return summary["samples"], summary["conditions"], repetitions
+
+
+def rows(head, *lines):
+    return "\n".join([head, *lines]) + "\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "want"),
+    [
+        pytest.param(
+            rows(f"id,{HEAD}", "a,A?,x,x", "a,A?,x,y", "b,B?,x,x", "b,B?,x,z"), (2, ["answers"], 2), id="by id"
+        ),
+        pytest.param(
+            rows(f"id,{HEAD}", "1,A?,x,x", "2,A?,x,y", "3,B?,x,x", "4,B?,x,z"), (2, ["answers"], 2), id="ids of rows"
+        ),
+        pytest.param(rows(HEAD, "A?,x,x", "A? ,x,y", "B?,x,x", "B?,x,z"), (2, ["answers"], 2), id="by text"),
+        pytest.param(rows(HEAD, "A?,x,x", "A?,y,y"), (2, ["answers"], 1), id="another golden answer"),
+        pytest.param(
+            rows(f"{HEAD},repetition", "A?,x,x,1", "A?,x,x,2", "B?,x,x,1", "B?,x,x,2"), (2, ["answers"], 2), id="from 1"
+        ),
+        pytest.param(
+            rows(f"{HEAD},repetition", "A?,x,x,10", "A?,x,x,20", "B?,x,x,20", "B?,x,x,10"),
+            (2, ["answers"], 2),
+            id="10 and 20",
+        ),
+        pytest.param(
+            rows(f"{HEAD},repetition", "A?,x,x,first", "A?,x,x,second"), (1, ["answers"], 2), id="named repetitions"
+        ),
+        pytest.param(
+            rows(f"{HEAD},repetition", "A?,x,x,7", "A?,x,x,3", "B?,x,x,9", "B?,x,x,4"), (2, ["answers"], 2), id="seeds"
+        ),
+        pytest.param(rows(f"{HEAD},model", "A?,x,x,gpt", "A?,x,y,claude"), (1, ["gpt", "claude"], 1), id="models"),
+        pytest.param(
+            rows(f"{HEAD},Model Name", "A?,x,x,openai/gpt-4o", "A?,x,y,b:c"),
+            (1, ["openai/gpt-4o", "b:c"], 1),
+            id="another name",
+        ),
+        pytest.param(
+            rows(f"{HEAD},model,variant", "A?,x,x,m,u", "A?,x,y,m,v", "A?,x,x,n,u", "A?,x,y,n,v"),
+            (1, ["u · m", "v · m", "u · n", "v · n"], 1),
+            id="two columns",
+        ),
+        pytest.param(
+            rows(f"{HEAD},condition,model", "A?,x,x,u,m", "A?,x,y,v,n"), (1, ["u", "v"], 1), id="models of conditions"
+        ),
+        pytest.param(rows(f"{HEAD},system", "A?,x,x,u", "B?,x,y,v"), (2, ["answers"], 1), id="of questions"),
+    ],
+)
+def test_rows_of_one_question_are_one_sample(karat, here, text, want):
+    summary, _ = scored(karat, here, text)
+    assert shape(summary) == want
+
+
+def test_rows_of_json_lines_are_grouped_alike(karat, here):
+    lines = [{"question": "A?", "golden": "x", "answer": said, "model": model} for model in "uv" for said in "xyz"]
+    text = "".join(json.dumps(line) + "\n" for line in lines)
+    summary, said = scored(karat, here, text, name="answers.jsonl")
+    assert shape(summary) == (1, ["u", "v"], 3)
+    assert "one question: the same question and golden; conditions: model (u, v); up to 3 repetitions" in said
+
+
+def test_identical_rows_count_once_and_are_named(karat, here):
+    summary, _ = scored(karat, here, rows(HEAD, "A?,x,x", "A?,x,x", "B?,x,y"))
+    assert shape(summary) == (2, ["answers"], 1)
+    (warning,) = [text for text in summary["warnings"] if "word for word" in text]
+    assert "1 line repeats an earlier line word for word and count once (line 3)" in warning
+
+
+def test_two_answers_to_one_repetition_are_a_fault(karat, here):
+    (here / "answers.csv").write_text(rows(f"{HEAD},repetition", "A?,x,x,1", "A?,x,y,1"), encoding="utf-8")
+    done = karat("score", "answers.csv", "--scorer", "equals")
+    assert done.code == 2
+    assert "line 3: a second answer for sample" in done.err
+
+
+def test_each_answer_column_is_a_condition(karat, here):
+    text = rows("question,golden,mine,theirs", "A?,x,x,y", "B?,x,x,x")
+    summary, _ = scored(karat, here, text, "--answer", "mine", "--answer", "theirs")
+    assert shape(summary) == (2, ["mine", "theirs"], 1)
+    assert [result["mean"]["value"] for result in summary["results"]] == [1.0, 0.5]
+
+
+def test_answer_columns_and_a_column_of_conditions_are_refused(karat, here):
+    text = rows("question,golden,mine,theirs,model", "A?,x,x,y,m", "A?,x,x,x,n")
+    (here / "answers.csv").write_text(text, encoding="utf-8")
+    done = karat("score", "answers.csv", "--answer", "mine", "--answer", "theirs")
+    assert done.code == 2
+    assert "--answer: names several conditions, and so does the column 'model'" in done.err
+
+
+def test_models_in_answers_to_a_dataset_are_conditions(karat, here):
+    (here / "asked.jsonl").write_text('{"id": "a", "question": "A?", "answer": "x"}\n', encoding="utf-8")
+    text = rows("id,answer,model", "a,x,gpt", "a,y,claude")
+    summary, _ = scored(karat, here, text, "--dataset", "asked.jsonl")
+    assert shape(summary) == (1, ["gpt", "claude"], 1)
+
+
+def test_an_experiment_must_say_what_the_models_of_its_answers_are(karat, here):
+    (here / "asked.jsonl").write_text('{"id": "a", "question": "A?", "answer": "x"}\n', encoding="utf-8")
+    (here / "said.csv").write_text(rows("id,answer,model", "a,x,gpt", "a,y,claude"), encoding="utf-8")
+    (here / "e.yaml").write_text(
+        "dataset: {path: asked.jsonl, id_key: id}\nagent: {type: replay, path: said.csv}\n"
+        "scorers: [equals]\nconditions: {recorded: {}}\nexecution: {num_repetitions: 2}\n",
+        encoding="utf-8",
+    )
+    refused = karat("run", "e.yaml")
+    assert refused.code == 2
+    assert "rows differ in 'model': set `agent.condition_key: model`" in refused.err
+    assert karat("run", "e.yaml", "--set", "agent.condition_key=null").code == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "flags", "want"),
+    [
+        pytest.param(
+            rows("id,epoch,score.ok", *(f"q{q},{e},1" for q in range(3) for e in (1, 2, 3))),
+            ["--map", "repetition=epoch"],
+            (3, 1, 3),
+            id="epochs from 1",
+        ),
+        pytest.param(
+            rows("id,repetition,score.ok", *(f"q{q},{e},1" for q in range(3) for e in (10, 20))),
+            [],
+            (3, 1, 2),
+            id="10 and 20",
+        ),
+        pytest.param(rows("question,golden,answer,system", "A?,x,x,u", "A?,x,y,v"), [], (1, 2, 1), id="systems"),
+        pytest.param(rows("question,golden,answer", "A?,x,x", "A?,x,x"), [], (1, 1, 1), id="identical"),
+        pytest.param(rows("question,golden,answer", "A?,x,x", "A? ,x,y"), [], (1, 1, 2), id="white space"),
+        pytest.param(
+            rows("id,question,golden,answer", "1,A?,x,x", "1,B?,x,y", "2,C?,x,x", "2,D?,x,x"),
+            [],
+            (4, 1, 1),
+            id="no ids",
+        ),
+        pytest.param(rows("id,score.ok", "a,1", "a,1", "a,0"), [], (1, 1, 3), id="scores alone"),
+    ],
+)
+def test_an_imported_table_has_no_phantom_repetition(karat, here, text, flags, want):
+    (here / "r.csv").write_text(text, encoding="utf-8")
+    (made,) = karat("import", "csv", "r.csv", *flags, "--json").json["runs"]
+    assert (made["samples"], len(made["conditions"]), made["repetitions"]) == want
+    answers = made["counts"]["answers"]
+    assert answers == want[0] * want[1] * want[2]

@@ -149,18 +149,12 @@ def test_a_number_of_the_report_comes_before_a_near_miss():
     assert (found.label, found.evidence["row"], found.evidence["column"]) == ("wrong_operand", "q2", "high")
 
 
-def test_two_operands_are_exchanged_where_they_move_together():
-    table = {"2011": {"funds": 9223.0, "total": 26410.0}, "2010": {"funds": 6850.0, "total": 8690.0}}
-    found = diagnose(
-        TurnFacts(expected=17720, actual="2373", program="subtract(26410, 8690)", document=Document(table))
-    )
-    assert found == Diagnosis(
-        "wrong_operand", {"moved": [-1, 0], "instead": [9223.0, 6850.0], "result": 2373.0, "reading": "answer"}
-    )
+def test_two_operands_of_the_agents_own_program_are_wrong_operands():
     listed = Document(text="amortization of $ 98.1 million , $ 95.9 million , $ 92.4 million and $ 90.5 million")
-    found = diagnose(TurnFacts(expected=2.2, actual="1.9", program="subtract(98.1, 95.9)", document=listed))
-    assert found is not None
-    assert (found.label, found.evidence["instead"]) == ("wrong_operand", [92.4, 90.5])
+    turn = TurnFacts(
+        expected=2.2, actual="1.9", program="subtract(98.1, 95.9)", stated="92.4 - 90.5 = 1.9", document=listed
+    )
+    assert diagnose(turn) == Diagnosis("wrong_operand", {"program": "92.4 - 90.5 = 1.9"})
 
 
 def test_an_operand_is_exchanged_beside_an_error_that_was_carried_on():
@@ -197,12 +191,6 @@ def test_the_agents_own_program_says_what_is_wrong(stated, actual, wanted):
     found = diagnose(TurnFacts(expected=35.8, actual=actual, program=CHANGE, stated=stated))
     assert found is not None
     assert found.label == wanted
-
-
-def test_a_number_read_off_the_report_is_a_level_where_a_change_was_asked_for():
-    assert label(35.8, "93", CHANGE, stated="93") == "level_vs_change"
-    assert label(35.8, "93", CHANGE, stated="93 - 0") != "level_vs_change"
-    assert label(35.8, "777", CHANGE, stated="777") == "other"  # not in the report
 
 
 def test_earlier_answers_in_another_program_are_a_wrong_operation():

@@ -40,12 +40,6 @@ MOST_TRIED: Final = 200_000
 MOST_SUBSTITUTED: Final = 3
 """The most wrong earlier answers to put in, one at a time, the latest first."""
 
-MOST_MOVES: Final = 400
-"""By how many rows and columns the cells of a program are moved."""
-
-MOST_ALONG: Final = 12
-"""By how many numbers of the text those of a program are moved."""
-
 MOST_SWAPPED: Final = 12
 """The most different literals to swap, two at a time."""
 
@@ -56,10 +50,9 @@ _EPSILON: Final = 1e-12
 def exchanged_operand(turn: TurnFacts, history: Sequence[TurnFacts] = ()) -> dict[str, object] | None:
     """The golden literals that give the answer if replaced by other numbers of the report.
 
-    Tried first: one literal, replaced by any number, the best fit first; then one literal, replaced by the
-    agent's own wrong answer to an earlier turn; then all table cells at once, replaced by those of another row
-    or column. A literal that occurs in several places is replaced in each place alone and in all at once. A
-    `const_` that is in the table counts as a literal. A bare-number program is replaced as a whole.
+    Tried first: one literal, replaced by any number, the best fit first; then one literal beside the agent's own
+    wrong answer to an earlier turn. A literal that occurs in several places is replaced in each place alone and in
+    all at once. A `const_` that is in the table counts as a literal. A bare-number program is replaced as a whole.
     """
     circuit, document = turn.circuit, turn.document
     if circuit is None or document is None or not turn.readings or not len(document.numbers):
@@ -70,7 +63,6 @@ def exchanged_operand(turn: TurnFacts, history: Sequence[TurnFacts] = ()) -> dic
             evidence = _one_exchanged(turn, circuit, document, dict.fromkeys(earlier.slots, earlier.answer))
             if evidence is not None:
                 return {**evidence, "turn": earlier.turn, "answer": earlier.answer}
-        evidence = _another_row(turn, circuit, document)
     return evidence
 
 
@@ -93,30 +85,6 @@ def _one_exchanged(
         "tried": int(results.size),
         "fits": fits,
     }
-
-
-def _another_row(turn: TurnFacts, circuit: Circuit, document: Document) -> dict[str, object] | None:
-    """All literals from the table moved by the same number of rows or columns, or all from the text by some numbers."""
-    rows, columns = (max((place[axis] for place in document.grid), default=0) for axis in (0, 1))
-    down = [(rows_down, 0) for rows_down in range(-rows, rows + 1)][:MOST_MOVES]
-    right = [(0, columns_right) for columns_right in range(-columns, columns + 1)][:MOST_MOVES]
-    along = [(0, numbers_on) for numbers_on in range(-MOST_ALONG, MOST_ALONG + 1)]
-    for grid, cells, moves in (
-        (document.grid, document.cells, [*down, *right]),
-        (document.sequence, document.in_sequence, along),
-    ):
-        at = {slot: cells[circuit.values[slot]] for slot in circuit.named if circuit.values[slot] in cells}
-        if len(set(at.values())) < 2:
-            continue
-        for move in moves:
-            instead = {slot: grid.get((place[0] + move[0], place[1] + move[1])) for slot, place in at.items()}
-            if not any(move) or None in instead.values():
-                continue
-            value = circuit.value(values=[instead.get(slot, value) for slot, value in enumerate(circuit.values)])
-            reading = _gives(value, turn)
-            if reading is not None:
-                return {"moved": list(move), "instead": [*instead.values()], "result": value, "reading": reading}
-    return None
 
 
 def _places(circuit: Circuit, document: Document) -> Iterator[tuple[int, ...]]:
@@ -596,17 +564,6 @@ def _own_operation(turn: TurnFacts, history: Sequence[TurnFacts]) -> Evidence | 
     return {"program": _shown(turn.stated)} if logic < 1.0 and alike else None
 
 
-def _own_level(turn: TurnFacts, _history: Sequence[TurnFacts]) -> Evidence | None:
-    """The agent read one number off the report, where the golden program computes a change."""
-    circuit, own = turn.circuit, turn.own_circuit
-    if circuit is None or own is None or own.computes or _changed(circuit) is None:
-        return None
-    number = own.value()
-    if turn.document is None or number not in turn.document.places or number != turn.number:
-        return None
-    return {"level": number, **turn.document.place_of(number)}
-
-
 def _repeats_earlier(turn: TurnFacts, history: Sequence[TurnFacts]) -> Evidence | None:
     """The answer repeats an earlier answer of the agent, or an earlier golden answer."""
     number = turn.number
@@ -654,7 +611,6 @@ _CHECKS: Final[Sequence[tuple[Label, _Check]]] = (
     ("level_vs_change", _level_vs_change),
     ("wrong_operand", exchanged_operand),
     ("wrong_operation", exchanged_operation),
-    ("level_vs_change", _own_level),
     ("wrong_operation", _own_operation),
     ("near_miss", _near_miss),
     ("power_of_ten", _power_of_ten),

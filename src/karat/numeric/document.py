@@ -86,17 +86,6 @@ class Document:
             cells.setdefault(number, place)
         return {**{-number: place for number, place in cells.items()}, **cells}
 
-    @cached_property
-    def sequence(self) -> dict[tuple[int, int], float]:
-        """The numbers of the text in order, with repetitions, without signs and years."""
-        numbers = (value for value, _ in self._in_text if value > 0 and not is_year(value))
-        return {(0, at): value for at, value in zip(range(MAX_NUMBERS), numbers, strict=False)}
-
-    @cached_property
-    def in_sequence(self) -> dict[float, tuple[int, int]]:
-        """The first index of each number of the text in the sequence."""
-        return {value: at for at, value in reversed(self.sequence.items())}
-
     def place_of(self, number: float) -> dict[str, str]:
         """The number's location, in words."""
         place = self.places.get(number)

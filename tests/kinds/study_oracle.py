@@ -100,6 +100,8 @@ def agent_side(test: Values, names: list[str], rows: list[tuple[Any, ...]]) -> S
     if groups is None:
         return _paired(test, _columns(test, names, rows))
     at = names.index(groups["column"])
+    if test.get("by"):
+        return _of_people(test, names, [row for row in rows if row[at] == groups["levels"][0]])
     parts = [_columns(test, names, [row for row in rows if row[at] == level]) for level in groups["levels"]]
     if len(parts) == 1:
         return _one(test, parts[0])
@@ -124,6 +126,16 @@ def _columns(test: Values, names: list[str], rows: list[tuple[Any, ...]]) -> lis
     wanted += [names.index(test["against"])] if isinstance(test.get("against"), str) else []
     kept = [tuple(row[at] for at in wanted) for row in rows]
     return [row for row in kept if None not in row]
+
+
+def _of_people(test: Values, names: list[str], rows: list[tuple[Any, ...]]) -> Side:
+    """Each person's share of true rows, summed and rounded."""
+    people: dict[str, list[bool]] = {}
+    for row in rows:
+        if row[names.index(test["measure"])] is not None:
+            people.setdefault(row[names.index("participant")], []).append(row[names.index(test["measure"])])
+    shares = sum(float(np.mean(own)) for own in people.values())
+    return Side(statistic=float(round(shares)), n1=float(len(people)), p0=test.get("p0", 0.5))
 
 
 def _one(test: Values, rows: list[tuple[Any, ...]]) -> Side:

@@ -42,6 +42,7 @@ class Side:
     tie_term: float = 0.0
     d: float = NAN  # Cohen's d, if only the effect is reported
     d_se: float = NAN
+    t_scale: float = 1.0  # clustered rows: t, relative to that of as many independent people with the same d
     missing: str | None = None  # why there is no result, if known
 
 
@@ -205,8 +206,8 @@ def _effect(kind: str, side: Side) -> tuple[float, float]:
     t, n1, n2 = side.statistic, side.n1, side.n2
     if kind in T_KINDS:
         second = n2 if kind in {"ttest_ind", "welch"} else None
-        d = effects.cohens_d(t, n1, second)
-        return d, effects.cohens_d_se(d, n1, second)
+        d = effects.cohens_d(t / side.t_scale, n1, second)
+        return d, effects.cohens_d_se(d, n1, second) / side.t_scale
     if kind == "anova":
         return _anova_effect(side)
     if kind in {"correlation", "spearman"}:
@@ -346,7 +347,7 @@ def statistic_of(kind: str, side: Side, effect: Floats) -> tuple[Floats, Floats]
     """(the statistic with this effect, the effect in the unit of `to_cohens_d`)."""
     if kind in T_KINDS:
         unit = 1 / side.n1 + (1 / side.n2 if kind in {"ttest_ind", "welch"} else 0.0)
-        return effect / math.sqrt(unit), effect
+        return effect / math.sqrt(unit) * side.t_scale, effect
     if kind == "anova":
         first, second = _pair(side)
         return effect**2 / (1 / first + 1 / second), effect

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from karat.errors import BadOption
 from karat.kinds.study.experiments import Columns, Reducer, Response
 from karat.kinds.study.format import StudyFile, Test, level_name
+from karat.kinds.study.repeats import COUNTED, of_people
 from karat.kinds.study.sides import agent_side, group_rows, numbers_of, outcome_of
 from karat.replication import Draws, TestRows, TestScore, draw_statistics, measure, multiplicities, replicate_test
 
@@ -188,8 +189,9 @@ class _Plan:
         if self._reducer is not None:
             reason = _undrawable(self.places, self.units, self.run.data)
         else:
-            rows = test_rows(self._test(score), self.run.data, self.places)
-            reason = _undrawable(rows.units, self.units, self.run.data)
+            test = self._test(score)
+            rows = test_rows(test, self.run.data, self.places)
+            reason = _of_persons(test) or _undrawable(rows.units, self.units, self.run.data)
             self._rows[at] = rows
         if reason is not None:
             self.reasons[at] = reason
@@ -260,6 +262,13 @@ class _Plan:
         return self.units.kind(self.places if rows is None else rows.units)
 
 
+def _of_persons(test: Test) -> str | None:
+    """Why rows cannot be resampled for a test that has several of each person; None: they can."""
+    if test.cluster is not None:
+        return "its error is between persons (`cluster`)"
+    return "each person counts in shares (`by`)" if test.by is not None and test.kind in COUNTED else None
+
+
 def _undrawable(rows: Places, units: Units, data: Columns) -> str | None:
     """Why participants cannot be resampled for these rows; None: they can."""
     if "participant" not in data and "group_id" not in data:
@@ -279,6 +288,9 @@ def _undrawable(rows: Places, units: Units, data: Columns) -> str | None:
 def test_rows(test: Test, data: Columns, places: Places) -> TestRows:
     """The rows that a test can use, as numbers. `places`: the unit of each row of `data`."""
     groups = group_rows(test, data)
+    if test.by is not None and test.kind not in COUNTED:
+        data, first = of_people(test, data, groups or [np.arange(len(places))])
+        groups, places = group_rows(test, data), places[first]
     everybody = np.arange(len(places))
     if test.kind in {"ttest_paired", "ttest_one", "wilcoxon", "correlation", "spearman", "binomial", "proportion"}:
         groups = [np.concatenate(groups)] if groups else [everybody]

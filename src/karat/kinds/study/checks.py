@@ -6,9 +6,11 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
+import numpy as np
 
 from karat.documents.nodes import Node, Place, fault_at
 from karat.documents.validation import shown
@@ -18,6 +20,7 @@ from karat.kinds.study.experiments import Response, data_of_each
 from karat.kinds.study.format import Answered, Arm, Groups, Relabelled, Rounds, StudyFile, Task, Test, level_name
 from karat.kinds.study.numbers import Numbers, check_numbers
 from karat.kinds.study.prompts import ANSWER_FORM, forms_in, known_names
+from karat.kinds.study.repeats import most_rows
 from karat.kinds.study.rounds import check_payoff, round_names, round_task
 from karat.kinds.study.sides import columns_of, group_rows
 from karat.sums import exact_sum
@@ -48,6 +51,52 @@ def counted_unread(study: StudyFile, tests: Sequence[Test], shape: Shape) -> lis
         next((fault for case in own if (fault := _counted(test, case, data[case].columns))), "")
         for test, own in zip(tests, cases, strict=True)
     ]
+
+
+def repeated_people(study: StudyFile, tests: Sequence[Test]) -> list[str]:
+    """The fault of each test, "" for none: a participant has several rows of a group without `by` or `cluster`.
+
+    Tried with made-up participants, each alone: with the first of every attribute, and with the last.
+    """
+    arms = [list(study.arms)] if study.design == "within" else [[name] for name in study.arms]
+    tried = [[row for arm in own for row in _whole_person(study, arm, pick)] for own in arms for pick in (0, 1)]
+    try:
+        every = [data.columns for data in data_of_each(study, tried)]
+    except BadOption:
+        return [""] * len(tests)  # that is already a fault
+    persons = [(rows[0].arm, columns) for rows, columns in zip(tried, every, strict=True)]
+    return [_repeated(test, persons) for test in tests]
+
+
+def _repeated(test: Test, persons: Sequence[tuple[str, Mapping[str, Sequence[Any]]]]) -> str:
+    if test.by is not None or test.cluster is not None:
+        return ""
+    for arm, columns in persons:
+        if any(name not in columns for name in columns_of(test)):
+            continue
+        everybody = np.arange(len(columns[test.measure]))
+        most = most_rows(test, columns, group_rows(test, columns) or [everybody])
+        if most > 1:
+            ways = "`by: participant` (each person's mean, or share)"
+            if test.kind in _CLUSTERED:
+                ways += " or `cluster: participant` (every row, with the error between persons)"
+            return (
+                f"has {most} rows of one participant of arm '{arm}' in a group, and rows are not people: add {ways}, "
+                "or give one row per person in `derive`"
+            )
+    return ""
+
+
+def _whole_person(study: StudyFile, arm: str, pick: int) -> Iterator[Response]:
+    """A participant of an arm with every answer, in each round of a game."""
+    person = _person(study, (arm, (), pick))
+    listed = study.participants.profile
+    profile = {name: _first(list(listed.get(name) or [])[-1:]) if pick and isinstance(listed.get(name), (list, Mapping))
+               else value for name, value in person.profile.items()}  # fmt: skip
+    rounds = study.arms[arm].rounds
+    for number in range(1, (rounds.count if rounds is not None else 1) + 1):
+        values = {name: _answer(field, pick + number) for name, field in study.arms[arm].answered.items()}
+        yield replace(person, profile=profile, values=values, round=number if rounds is not None else None)
 
 
 def _cases(study: StudyFile, test: Test, needed: Sequence[str]) -> Iterator[Case]:
@@ -116,6 +165,7 @@ _GROUPS = {  # how many levels a kind compares; None: any number from two on
     "contingency": None,
 }  # fmt: skip
 _UNDIRECTED = {"equal", "different"}
+_CLUSTERED = ("ttest_ind", "welch", "ttest_one", "ttest_paired")
 
 
 class Found(Protocol):
@@ -139,6 +189,10 @@ def check_test(
         if name not in study.fields:
             checked.fault((*place, "needs", at), f"no arm has a field '{name}'{did_you_mean(name, study.fields)}")
     checked.notes.extend(f"{test_label(checked.root, place)}: {note}" for note in _of_design(study, test, shape))
+    if test.by is not None and test.cluster is not None:
+        checked.fault((*place, "cluster"), "is one way to count several rows of a person, and `by` another: remove one")
+    if test.cluster is not None and test.kind not in _CLUSTERED:
+        checked.fault((*place, "cluster"), f"is for {', '.join(_CLUSTERED)}; for a {test.kind} write `by: participant`")
     if test.use is not None and test.reason is None:
         checked.fault((*place, "use"), "needs a `reason`: why the published numbers disagree")
     if test.expect not in _UNDIRECTED and (test.outcomes is not None or len(test.cells) > 2):
@@ -356,6 +410,10 @@ def check(
     for place, test in tests:
         check_test(checked, study, test, place=place, shape=shape, arms=arms if not whole else tuple(study.arms))
     if whole and shape is not None and study.reducer is None and not checked.faults:
+        repeated = repeated_people(study, [test for _, test in tests])
+        for (place, _), why in zip(tests, repeated, strict=True):
+            if why:
+                checked.fault(place, why)
         unread = counted_unread(study, [test for _, test in tests], shape)
         labels = [test_label(node, place) for place, _ in tests]
         checked.notes += [f"{label}: {why}" for label, why in zip(labels, unread, strict=True) if why]

@@ -277,6 +277,8 @@ class Test(_Part):
     reason: Text | None = None  # for `use`, and why degrees of freedom or N differ from the printed ones
     n_reason: Text | None = None  # why the n of people differs from that of the arms
     needs: list[Text] | None = None  # fields that an answer must have; null: those that `measure` is derived from
+    by: Literal["participant"] | None = None  # several rows of one person in a group: their mean, or share, counts once
+    cluster: Literal["participant"] | None = None  # t tests: every row counts, and the error is between persons (CR2)
     human: Human  # what was published
     weight: Annotated[float, Field(gt=0)] = 1.0  # kept for other programs: karat's means are plain
 

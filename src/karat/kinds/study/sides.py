@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from karat.kinds.study.format import Arm, Level, Test, level_name
+from karat.kinds.study.repeats import COUNTED, clustered_error, of_people, person_of, shares_of_people
 from karat.replication import Side, d_from_t_df, ties_merged
 from karat.sums import exact_sum
 
@@ -256,6 +257,11 @@ def agent_side(test: Test, data: Columns) -> Side:
     if absent:
         return Side(missing=f"derive gives no column '{absent[0]}'")
     groups = group_rows(test, data)
+    if test.by is not None and test.kind not in COUNTED:
+        data, _ = of_people(test, data, groups or [np.arange(len(data[test.measure]))])
+        groups = group_rows(test, data)
+    if test.cluster is not None:
+        return _clustered(test, data, groups or [np.arange(len(data[test.measure]))])
     if test.kind == "contingency":
         return _table(test, data, groups)
     if test.kind in {"binomial", "proportion"}:
@@ -305,11 +311,44 @@ def _table(test: Test, data: Columns, groups: Sequence[NDArray[np.intp]]) -> Sid
     rows = []
     for group in groups:
         seen = [outcome_of(values[at], truth=truth) for at in group]
-        rows.append(tuple(sum(outcome == name for outcome in seen) for name in names))
+        rows.append(tuple(_counts(test, data, group, seen, names)))
     empty = [name for name, row in zip(test.groups.names if test.groups else (), rows, strict=True) if not sum(row)]
     if empty or len(rows) < 2:
         return Side(missing=f"no answer in {_named(empty)} could be used" if empty else "there are no groups")
     return Side(table=tuple(rows))
+
+
+def _counts(
+    test: Test, data: Columns, rows: NDArray[np.intp], seen: Sequence[str | None], names: Sequence[str]
+) -> list[int]:
+    if test.by is not None:
+        return shares_of_people(data, rows, seen, names)
+    return [sum(outcome == name for outcome in seen) for name in names]
+
+
+def _clustered(test: Test, data: Columns, groups: Sequence[NDArray[np.intp]]) -> Side:
+    """A t test over all rows, whose error is between persons; n counts people."""
+    values = numbers_of(data[test.measure])
+    if test.kind in PAIRED:
+        groups = [np.concatenate(groups)]
+        second = numbers_of(data[test.against]) if isinstance(test.against, str) else float(test.against or 0.0)
+        values = values - second
+    rows = [group[np.isfinite(values[group])] for group in groups]
+    people = [[person_of(data, int(row)) for row in own] for own in rows]
+    sizes = [float(len(set(own))) for own in people]
+    samples = [values[own] for own in rows]
+    if min(sizes) < 2:
+        return Side(missing="too few answers could be used")
+    free = sum(map(len, samples)) - len(samples)
+    spread = math.sqrt(sum((len(sample) - 1) * _sd(sample) ** 2 for sample in samples) / free)
+    error = clustered_error(samples, people)
+    if not spread > 0 or not error > 0:
+        return Side(missing="all answers within each group are the same: there is no spread")
+    means = [_mean(sample) for sample in samples]
+    apart = means[0] - means[1] if len(means) == 2 else means[0]
+    alone = spread * math.sqrt(sum(1 / size for size in sizes))
+    pair: dict[str, Any] = {"n2": sizes[1]} if len(sizes) == 2 else {"df1": sizes[0] - 1.0}
+    return Side(statistic=apart / error, n1=sizes[0], t_scale=alone / error, **pair)
 
 
 def outcome_of(value: Any, *, truth: bool) -> str | None:
@@ -324,7 +363,8 @@ def _share(test: Test, data: Columns, groups: Sequence[NDArray[np.intp]]) -> Sid
     rows = np.concatenate(groups) if groups else np.arange(len(data[test.measure]))
     values = data[test.measure]
     seen = [outcome_of(values[at], truth=True) for at in rows]
-    k, n = seen.count("true"), seen.count("true") + seen.count("false")
+    k, others = _counts(test, data, rows, seen, ["true", "false"])
+    n = k + others
     if not n:
         return Side(missing="no answer could be used")
     return Side(statistic=float(k), n1=float(n), p0=test.p0)

@@ -16,6 +16,7 @@ import msgspec
 
 from karat.kinds.study.format import Answered
 from karat.kinds.study.prompts import described
+from karat.kinds.study.statements import stated
 from karat.kinds.study.values import (
     CONTRADICTORY,
     INVALID,
@@ -172,6 +173,8 @@ def read_answers(text: str, fields: Mapping[str, Answered]) -> Read:
             settled = _settled(_marked(text, name, field, only=len(fields) == 1))
         if settled is None and len(fields) == 1:
             settled = _alone(text, field) or _settled(_called_answer(text, field))
+            if settled is None and field.type == "choice" and not declined:
+                settled = stated(text, field)
         if settled is not None and settled.answer is not None:
             values[name] = settled.answer
         else:

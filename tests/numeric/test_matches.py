@@ -50,7 +50,7 @@ def test_the_reference_vector_is_reproduced(row):
 
 
 def test_the_rules_have_a_version():
-    assert RULES == "karat-numeric/1"
+    assert RULES == "karat-numeric/2"
 
 
 def _marks(found):
@@ -126,7 +126,11 @@ def test_an_unreadable_side_is_named_and_only_the_same_text_matches(expected, ac
         pytest.param(5e6, "5", "million", None, True, id="million"),
         pytest.param(5e6, "5", "Millions", None, True, id="in any spelling of the parser"),
         pytest.param(5e6, "5 million", "million", None, True, id="its own unit is not scaled again"),
-        pytest.param(5, "5", "million", None, False, id="the unit that was declared counts"),
+        pytest.param(5, "5", "million", None, True, id="as it stands, where the golden unit is not known"),
+        pytest.param(5, "5 million", None, None, True, id="as it stands, with its own unit"),
+        pytest.param(12, "12%", None, None, True, id="as it stands, printed without the sign"),
+        pytest.param(0.12, "12%", None, "12%", True, id="printed with the sign"),
+        pytest.param(50_000_000, "5", "crore", None, True, id="crore"),
         pytest.param(0.0025, "25", "basis points", None, True, id="basis points"),
         pytest.param("yes", "yes", "percent", None, True, id="a boolean has no unit"),
         pytest.param("yes", "no", "percent", None, False, id="nor the other one"),
@@ -135,6 +139,45 @@ def test_an_unreadable_side_is_named_and_only_the_same_text_matches(expected, ac
 )
 def test_the_declared_unit_is_applied(expected, actual, unit, printed, right):
     assert match(expected, actual, declared_unit=unit, printed=printed).declared is right
+
+
+@pytest.mark.parametrize(
+    ("expected", "golden_unit", "actual", "unit", "right"),
+    [
+        (1577, "million", "1577", None, True),
+        (1577, "million", "1577", "million", True),
+        (1577, "in millions", "1577", "USD million", True),
+        (1577, "$ million", "$1,577 million", None, True),
+        (1577, "millions of dollars", "1.577", "billion", True),
+        (1577, "million", "1.577 billion", None, True),
+        (1577, "million", "1577000000", "USD", True),
+        (1577, "million", "1577000", "thousand", True),
+        (1577, "million", "157.7", "crore", True),
+        (1577, "million", "1.577 million", None, False),
+        (1577, "million", "1.577", "million", False),
+        (1577, "million", "1577", "billion", False),
+        (1577, "million", "1577", "thousand", False),
+        (1577, "$ million", "1577", "EUR million", False),
+        (1577, "EUR million", "$1,577", None, False),
+        (1577, "USD million", "1577", "dollars, in millions", True),
+        ("$5", None, "5", "euros", False),
+        ("$5", None, "5", "dollars", True),
+        (1577, "USD", "1577", "million", True),
+        (14.1, "percent", "14.1", "%", True),
+        (14.1, "%", "14.1%", None, True),
+        (14.1, "percent", "0.141", "ratio", True),
+        ("14.1%", "percent", "14.1", "percent", True),
+        (14.1, "percent", "1410", "basis points", True),
+        (14.1, "percent", "1410", "percent", False),
+        ("1577 million", None, "1577", "million", True),
+        (3, "dollars per million", "3", None, True),
+    ],
+)
+def test_naming_the_unit_does_not_make_a_right_answer_wrong(expected, golden_unit, actual, unit, right):
+    found = match(expected, actual, declared_unit=unit, golden_unit=golden_unit)
+    assert found.declared is right
+    many = match_many([expected], [actual], declared_unit=[unit], golden_unit=golden_unit)
+    assert many["declared"].tolist() == [right]
 
 
 @pytest.mark.parametrize(
@@ -261,6 +304,8 @@ def test_many_at_once_are_the_same_as_one_by_one(rows):
     _same_as_one_by_one(expected, actual)
     _same_as_one_by_one(expected, actual, declared_unit="percent")
     _same_as_one_by_one(expected, actual, declared_unit=units, printed=printed)
+    for golden_unit in ("million", "€", "percent"):
+        _same_as_one_by_one(expected, actual, declared_unit=units, golden_unit=golden_unit)
 
 
 @patiently

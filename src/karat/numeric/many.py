@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from karat.numeric.matches import Matches, close, near, prints_as, same_text, scaled
+from karat.numeric.matches import Matches, another_currency, close, near, prints_as, same_text, scaled
 from karat.numeric.values import BOOLEANS, POWERS, UNITS, parse_value, plain, spelled, unit_power
 
 __all__ = ["match_many"]
@@ -289,12 +289,13 @@ def match_many(
     actual: Values,
     *,
     declared_unit: Units = None,
+    golden_unit: Units = None,
     printed: Values | None = None,
 ) -> dict[str, NDArray[Any]]:
     """One array per field of `Matches`, with the result of `match` for each pair.
 
-    All are arrays of bool, except `unreadable`: objects, None or the side. `declared_unit` is one unit
-    for all pairs or one per pair; `printed` is None where `expected` is as printed. Arrays of numbers
+    All are arrays of bool, except `unreadable`: objects, None or the side. `declared_unit` and
+    `golden_unit` are one unit for all pairs or one per pair; `printed` is None where `expected` is as printed. Arrays of numbers
     are fastest. Raises ValueError if lengths differ or an array is not one-dimensional.
 
     >>> found = match_many([0.14136, 5, "yes"], ["14.1%", "N/A", True])
@@ -307,23 +308,26 @@ def match_many(
         if len(printed) != n:
             raise ValueError(f"printed: must have the length of expected, {n}, got {len(printed)}")
         forms = read([golden if form is None else form for golden, form in zip(e.raw, printed, strict=True)])
-    units = None if declared_unit is None or isinstance(declared_unit, str) else list(declared_unit)
-    sizes = {n, a.number.size, forms.number.size, n if units is None else len(units)}
+    units = [unit if unit is None or isinstance(unit, str) else list(unit) for unit in (declared_unit, golden_unit)]
+    sizes = {n, a.number.size, forms.number.size, *(len(unit) for unit in units if isinstance(unit, list))}
     if len(sizes) != 1:
-        raise ValueError(f"expected, actual, declared_unit and printed: must have one length, got {sorted(sizes)}")
+        raise ValueError(f"expected, actual, units and printed: must have one length, got {sorted(sizes)}")
     arrays = {name: np.empty(n, dtype=object if name == "unreadable" else np.bool_) for name in _MATCHES}
     with np.errstate(over="ignore", invalid="ignore"):  # NaN and overflows match nothing
         for first in range(0, n, _AT_ONCE):
             part = slice(first, first + _AT_ONCE)
-            declared = units[part] if units else declared_unit
+            declared, stated = (unit[part] if isinstance(unit, list) else unit for unit in units)
             golden = e.part(part)
-            rows = _compare(golden, a.part(part), golden if forms is e else forms.part(part), declared)
+            printed_part = golden if forms is e else forms.part(part)
+            rows = _compare(golden, a.part(part), printed_part, units=declared, golden_units=stated)
             for name, array in arrays.items():
                 array[part] = rows[name]
     return arrays
 
 
-def _compare(e: Columns, a: Columns, forms: Columns, units: Units) -> dict[str, NDArray[Any]]:
+def _compare(
+    e: Columns, a: Columns, forms: Columns, *, units: Units, golden_units: Units
+) -> dict[str, NDArray[Any]]:
     numerical = near(e.number, a.number)
     x, y = abs(e.number), abs(a.number)
     without_sign = near(x, y)
@@ -341,7 +345,7 @@ def _compare(e: Columns, a: Columns, forms: Columns, units: Units) -> dict[str, 
         "general": right | _bare(e, a) | alike,
         "exact": _same_at_five(e.number, a.number) | same,
         "scale_and_sign": without_sign | scaled(x, y),
-        "declared": right if units is None else _declared(e, a, forms, units) | same,
+        "declared": same | _declared(e, a, forms, units, golden_units),
         "printed": _printed(forms, a) & e.readable,
         "right": right,
         "unreadable": _SIDES[(~e.readable).astype(np.intp) + 2 * ~a.readable],
@@ -376,19 +380,53 @@ def _bare(e: Columns, a: Columns) -> Bools:
     return bare
 
 
-def _declared(e: Columns, a: Columns, forms: Columns, units: str | Sequence[str | None]) -> Bools:
-    if isinstance(units, str):
-        power = np.full(a.number.size, unit_power(units) or 0)
-    else:
-        powers = {unit: unit_power(unit) or 0 for unit in set(units)}
-        power = np.array([powers[unit] for unit in units], dtype=np.int64)
-    power[a.power != 0] = 0  # carries its own unit
-    number = a.number * _TENS[np.maximum(power, 0)] / _TENS[np.maximum(-power, 0)]
-    bare = (power == _PERCENT) & (forms.power != _PERCENT)
-    return cast("Bools", near(e.number, number) | (bare & near(e.number, a.number)))
+def _declared(e: Columns, a: Columns, forms: Columns, units: Units, golden_units: Units) -> Bools:
+    own = a.power != 0
+    stated, is_stated = _powers(units, a.number.size)
+    power = np.where(own, a.power, stated)
+    plain = np.where(own, _shifted(a.number, -a.power.astype(np.int64)), a.number)
+    scaled_number = np.where(own, a.number, _shifted(a.number, power))
+    golden_power, is_golden = _powers(golden_units, e.number.size)
+    percent_printed = forms.power == _PERCENT  # then the golden number is a share
+    is_golden &= (e.power == 0) & ~percent_printed
+    as_it_stands = np.where(is_golden, ~(own | is_stated), ~(percent_printed & (power == _PERCENT)))
+    declared = as_it_stands & near(e.number, plain)
+    declared |= ~is_golden & near(e.number, scaled_number)
+    declared |= is_golden & near(e.number, _shifted(plain, power - golden_power))
+    _refuse_currencies(declared, (e, forms), a, units, golden_units)
+    return cast("Bools", declared)
 
 
-_TENS = np.array([10.0**power for power in range(max(POWERS.values()) + 1)])
+def _powers(units: Units, size: int) -> tuple[NDArray[np.int64], Bools]:
+    """The power of ten of each unit, 0 without one; and whether there is one."""
+    listed = [units] * size if units is None or isinstance(units, str) else units
+    known = {unit: unit_power(unit) for unit in set(listed)}
+    if not any(power is not None for power in known.values()):
+        return np.zeros(size, dtype=np.int64), np.zeros(size, dtype=np.bool_)
+    powers = np.array([known[unit] or 0 for unit in listed], dtype=np.int64)
+    return powers, np.array([known[unit] is not None for unit in listed], dtype=np.bool_)
+
+
+def _shifted(number: Floats, power: NDArray[np.int64]) -> Floats:
+    return number * _TENS[np.maximum(power, 0)] / _TENS[np.maximum(-power, 0)]
+
+
+def _refuse_currencies(
+    declared: Bools, golden: tuple[Columns, Columns], a: Columns, units: Units, golden_units: Units
+) -> None:
+    """Clears the rows whose currency is another one than the golden one's."""
+    named = [golden_units, *(text for column in (*golden, a) for text in column.raw if isinstance(text, str))]
+    named += [units] if units is None or isinstance(units, str) else list(units)
+    if not _ANOTHER.search(" ".join(map(str, named)).casefold()):
+        return
+    for row in np.flatnonzero(declared).tolist():
+        texts = [str(column.raw[row]) for column in golden]
+        unit, golden_unit = (x if x is None or isinstance(x, str) else x[row] for x in (units, golden_units))
+        declared[row] = not another_currency([*texts, golden_unit or ""], [str(a.raw[row]), unit or ""])
+
+
+_ANOTHER = re.compile("[£€¥￥₹]|[b-z]{2}")  # no other currency than $ without one of these
+_TENS = np.array([10.0**power for power in range(max(POWERS.values()) - min(POWERS.values()) + 1)])
 
 
 def _printed(forms: Columns, a: Columns) -> Bools:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_HALF_EVEN, Context, Decimal, InvalidOperation
 from typing import Any, Literal
 
-from karat.numeric.values import POWERS, Value, fold, parse_value, spelled, unit_power
+from karat.numeric.values import POWERS, Value, currencies, fold, parse_value, spelled, unit_power
 
 __all__ = [
     "MATCHES",
@@ -31,7 +31,12 @@ MATCHES = (
 )
 RIGHT_RULES = ("numerical", "soft", "unit_agnostic", "sign_agnostic", "general", "exact", "declared")
 """The matches that may decide whether a turn is right; the same yes or no is right by each of them."""
-RULES = "karat-numeric/1"  # the version of these rules: numbers of two versions are never compared silently
+RULES = "karat-numeric/2"
+"""The version of these rules: numbers of two versions are never compared silently.
+
+Version 1 did not know the golden unit: a declared unit scaled every answer, so `1577`, unit million, was not 1577.
+"""
+
 Side = Literal["expected", "actual", "both"]
 
 # A tie in decimal arithmetic must be inside an inclusive bound and outside a strict one, although float64 may miss it
@@ -52,23 +57,31 @@ class Matches:
     general: bool  # numerical, the same boolean, the same text, or the bare number of a side written with %
     exact: bool  # equal after rounding to 5 decimals, or the same boolean: the official execution rule
     scale_and_sign: bool  # unit_agnostic on the absolute values
-    declared: bool  # numerical or the same boolean, after applying the unit that the agent declared
+    declared: bool  # numerical or the same boolean, in the unit that the agent gave and in that of the golden answer
     printed: bool  # rounds, half to even, to the golden number as printed; or the same boolean
     right: bool  # numerical or the same boolean: what counts in conversation accuracy, diagnosis and cost
     unreadable: Side | None  # which side could not be read; None: both could
 
 
 def match(
-    expected: object, actual: object, *, declared_unit: str | None = None, printed: object | None = None
+    expected: object,
+    actual: object,
+    *,
+    declared_unit: str | None = None,
+    golden_unit: str | None = None,
+    printed: object | None = None,
 ) -> Matches:
     """How an answer compares with the golden one, both read by `parse_value`.
 
-    `declared_unit` is the unit that the agent gave separately from its answer. With `percent` (also
-    `%`, percentage, percentage points), the answer is right if a hundredth of it matches or, if the
-    golden answer was printed without %, if it matches itself; thousand, million … and basis points
-    scale the answer; any other unit has scale 1. An answer with its own unit, `12%` or `3 million`,
-    is not scaled again. `printed` is the golden answer as printed, if `expected` is another form of
-    it; the default is `expected`, numbers in their shortest spelling (257.0 has no decimals).
+    `declared_unit` is the unit that the agent gave separately from its answer, unless the answer has
+    its own, such as `12%` or `3 million`; `golden_unit` is the unit that the dataset states for the
+    golden number. With it, the answer is compared in that unit: for 1577, unit million, `1577
+    million`, `1.577 billion` and `1577` are right, `1.577 million` is not. Without it, the answer is
+    right as it stands or scaled by its unit; `percent` (also `%`, percentage, percentage points)
+    likewise, but as it stands only if the golden answer was printed without %. A currency other than
+    the golden one is wrong; any other unit has scale 1. `printed` is the golden answer as printed, if
+    `expected` is another form of it; the default is `expected`, numbers in their shortest spelling
+    (257.0 has no decimals).
 
     Bounds are those of exact decimal arithmetic: 0.5 against 0.505 is within 1 %, 0 against 0.001
     is not less than 0.001 apart. Booleans match only booleans, never a number. `unreadable` names a
@@ -77,6 +90,8 @@ def match(
     >>> found = match(0.14136, "14.1", declared_unit="percent")
     >>> found.numerical, found.unit_agnostic, found.declared
     (False, True, True)
+    >>> match(1577, "1.577", declared_unit="billion", golden_unit="million").declared
+    True
     >>> match("3.97%", 3.97).general, match(5, "five").unreadable
     (True, 'actual')
     """
@@ -112,7 +127,7 @@ def match(
         general=right or _bare(e, a) or same_text(expected, actual),
         exact=round(x, 5) == round(y, 5) or same,
         scale_and_sign=without_sign or scaled(abs(x), abs(y)),
-        declared=_declared(e, a, declared_unit, p) or same,
+        declared=same or _declared(e, a, p, declared_unit=declared_unit, golden_unit=golden_unit),
         printed=prints_as(form, p, a),
         right=right,
         unreadable=None,
@@ -194,14 +209,33 @@ def _bare(e: Value, a: Value) -> bool:
     return abs(x) < math.inf and bool(near(x, y))
 
 
-def _declared(e: Value, a: Value, unit: str | None, p: Value | None) -> bool:
-    power = None if a.percent or a.unit else unit_power(unit)
-    if power is None:
-        return bool(near(e.number, a.number))
-    if power != POWERS["percent"]:
-        return bool(near(e.number, a.number * 10.0**power if power > 0 else a.number / 10.0**-power))
-    bare = p is None or not p.percent
-    return bool(near(e.number, a.number / 100) or (bare and near(e.number, a.number)))
+def _declared(e: Value, a: Value, p: Value | None, *, declared_unit: str | None, golden_unit: str | None) -> bool:
+    texts = [e.text, golden_unit or "", p.text if p is not None else ""]
+    if another_currency(texts, [a.text, declared_unit or ""]):
+        return False
+    own = "percent" if a.percent else a.unit
+    power = unit_power(declared_unit) if own is None else POWERS[own]
+    plain = a.number if own is None else shifted(a.number, -POWERS[own])
+    scaled_number = a.number if own is not None else shifted(a.number, power or 0)
+    percent_printed = p is not None and p.percent  # then the golden number is a share
+    golden_power = None if e.percent or e.unit or percent_printed else unit_power(golden_unit)
+    if golden_power is None:
+        as_it_stands = not (percent_printed and power == POWERS["percent"])
+        return bool(near(e.number, scaled_number) or (as_it_stands and near(e.number, plain)))
+    in_golden_unit = shifted(plain, (power or 0) - golden_power)
+    return bool(near(e.number, in_golden_unit) or (power is None and near(e.number, plain)))
+
+
+def shifted(number: Any, power: int) -> Any:
+    """The number times a power of ten."""
+    return number * 10.0**power if power >= 0 else number / 10.0**-power
+
+
+def another_currency(golden: Iterable[str], answer: Iterable[str]) -> bool:
+    """Whether both name a currency, and cannot mean the same one."""
+    wanted = frozenset().union(*map(currencies, golden))
+    given = frozenset().union(*map(currencies, answer)) if wanted else wanted
+    return bool(wanted and given and wanted.isdisjoint(given))
 
 
 def null_answers(golden: Sequence[object], conversations: Sequence[Hashable]) -> dict[str, list[float | bool | None]]:

@@ -14,6 +14,7 @@ from typing import NamedTuple
 __all__ = [
     "Literal",
     "Value",
+    "currencies",
     "decimals",
     "fold",
     "parse_value",
@@ -30,7 +31,7 @@ class Value(NamedTuple):
 
     number: float  # finite, scale and sign applied (10% is 0.1, 2 million is 2e6); NaN for yes and no
     percent: bool = False  # written with %, percent or percentage points: `number` is divided by 100
-    unit: str | None = None  # thousand, million, billion, trillion or basis points, already applied
+    unit: str | None = None  # thousand, lakh, million, crore, billion, trillion or basis points, already applied
     boolean: bool | None = None  # yes and true, no and false; None: a number
     text: str = ""  # as given; for a number its shortest spelling
 
@@ -39,7 +40,7 @@ class Spelled(NamedTuple):
     """The parts of a number as written."""
 
     digits: str  # ASCII, with sign and exponent, without commas, for `float` and `Decimal`
-    unit: str | None  # percent, thousand, million, billion, trillion or basis points
+    unit: str | None  # percent, thousand, lakh, million, crore, billion, trillion or basis points
 
     @property
     def power(self) -> int:
@@ -66,8 +67,8 @@ def parse_value(x: object) -> Value | None:
       so `(5)` and `($ 12.3)` are negative, `(-5)` and `-(5)` cannot be read.
     * At most one currency sign, before or after the sign or the bracket, or at the very end.
       It does not affect the value.
-    * At most one unit, inside the bracket or after it, in any case: thousand(s), million(s),
-      billion(s), trillion(s), k, m, mm, bn; `%`, percent, percentage point(s); basis point(s), bp, bps.
+    * At most one unit, inside the bracket or after it, in any case: thousand(s), lakh(s), million(s),
+      crore(s), billion(s), trillion(s), k, m, mm, bn; `%`, percent, percentage point(s); basis point(s), bp, bps.
       `m` and `mm` are million. A basis point is 1/10,000, not a percent.
     * Any spaces may surround each of these parts, but not split the digits.
     * yes, no, true and false are booleans, in any case.
@@ -101,8 +102,11 @@ def parse_value(x: object) -> Value | None:
 
 _NUMPY_BOOLS = {"bool", "bool_"}  # by name, so that NumPy need not be imported
 BOOLEANS = {"yes": True, "true": True, "no": False, "false": False}
-POWERS = {"percent": -2, "basis points": -4, "thousand": 3, "million": 6, "billion": 9, "trillion": 12}
-UNITS = {word + plural: word for word in ("thousand", "million", "billion", "trillion") for plural in ("", "s")} | {
+POWERS = {
+    "percent": -2, "basis points": -4, "thousand": 3, "lakh": 5, "million": 6, "crore": 7, "billion": 9, "trillion": 12
+}  # fmt: skip
+_SCALES = ("thousand", "lakh", "million", "crore", "billion", "trillion")
+UNITS = {word + plural: word for word in _SCALES for plural in ("", "s")} | {
     "k": "thousand",
     "m": "million",
     "mm": "million",
@@ -170,14 +174,53 @@ def fold(text: str) -> str:
     return " ".join(text.casefold().split())
 
 
+@lru_cache(maxsize=1024)
 def unit_power(unit: str | None) -> int | None:
-    """The power of ten of a unit given separately from its number; None if it names no scale.
+    """The power of ten of a unit given separately from its number; None if it names no scale, or two.
 
-    Accepts the units of `parse_value`, in any case, and `percentage`; `raw`, `ratio` or `USD` have no scale.
+    Accepts the units of `parse_value`, in any case, also among other words; `raw`, `ratio` or `USD` have no scale.
+
+    >>> unit_power("$ million"), unit_power("thousands of dollars"), unit_power("USD"), unit_power("dollars per million")
+    (6, 3, None, None)
     """
-    word = fold(unit or "")
-    known = UNITS.get(word, "percent" if word == "percentage" else "")
-    return POWERS.get(known)
+    words = fold(unit or "").replace("percentage", "percent")
+    if words in UNITS:
+        return POWERS[UNITS[words]]
+    if _PER.search(words):
+        return None
+    scales = {UNITS[word] for word in _UNIT_IN_WORDS.findall(words)}
+    return POWERS[scales.pop()] if len(scales) == 1 else None
+
+
+_PER = re.compile(r"\bper (?!cent)|/")
+_UNIT_IN_WORDS = re.compile(
+    "|".join(rf"(?<![a-z]){re.escape(word)}(?![a-z])" for word in sorted(UNITS, key=len, reverse=True))
+)
+
+_CURRENCIES = {
+    **dict.fromkeys(("$", "dollar", "dollars"), ("USD", "CAD", "AUD", "NZD", "HKD", "SGD")),
+    **dict.fromkeys(("€", "euro", "euros"), ("EUR",)),
+    **dict.fromkeys(("£", "pound", "pounds"), ("GBP",)),
+    **dict.fromkeys(("¥", "￥"), ("JPY", "CNY")),
+    **dict.fromkeys(("yen",), ("JPY",)),
+    **dict.fromkeys(("₹", "rupee", "rupees"), ("INR",)),
+    **dict.fromkeys(("yuan", "rmb"), ("CNY",)),
+    **{code.lower(): (code,) for code in ("USD", "CAD", "AUD", "NZD", "HKD", "SGD", "EUR", "GBP", "JPY", "CNY", "INR")},
+    **{code.lower(): (code,) for code in ("CHF", "SEK", "NOK", "DKK", "KRW", "BRL", "MXN", "ZAR")},
+    "francs": ("CHF",),
+}
+_CURRENCY_WORD = re.compile("[$€£¥￥₹]|[a-z]+")
+
+
+@lru_cache(maxsize=8192)
+def currencies(text: str) -> frozenset[str]:
+    """The currencies that a text may name, as codes: `$` may be several. Empty: it names none.
+
+    >>> sorted(currencies("€ million")), currencies("million")
+    (['EUR'], frozenset())
+    """
+    named = (_CURRENCIES.get(word, ()) for word in _CURRENCY_WORD.findall(text.casefold()))
+    return frozenset(code for codes in named for code in codes)
 
 
 @lru_cache(maxsize=8192)

@@ -95,7 +95,7 @@ A = [[1, 1, 1, 0, 0, 0], [0, 0, 0, 0], [1, 0, 1, 0]]
 def test_a_rate_is_over_all_declared_turns_with_weights_and_clustered(summary):
     part = summary.conversation
     assert part is not None
-    assert (part.conversations, part.turns, part.weighted, part.rules) == (3, 7, True, ("karat-numeric/1",))
+    assert (part.conversations, part.turns, part.weighted, part.rules) == (3, 7, True, ("karat-numeric/2",))
     found = part.conditions[0].accuracies[0]
     rate, se, naive = clustered([[float(v) for v in one] for one in A], [1, 3, 1])
     assert (found.name, found.metric, found.n, found.total) == ("numerical_accuracy", "numerical", 14, 5)

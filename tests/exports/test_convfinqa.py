@@ -351,7 +351,7 @@ def test_errors_are_every_turn_that_failed(files):
         ("1", "unreached"),
     ]
     assert found[0]["plan_steps"] == "2"
-    assert json.loads(found[0]["error_context"])["rules"] == "karat-numeric/1"
+    assert json.loads(found[0]["error_context"])["rules"] == "karat-numeric/2"
 
 
 def test_verdicts_of_the_file_are_no_validator_s(files):
@@ -384,7 +384,7 @@ def test_statistics_hold_the_numbers_of_the_summary(files, run):
     assert told["error_types"] == {"unreadable": 1}
     assert told["failures"] == {"agent: crash": 1}
     assert told["conditions"]["a"]["numerical_accuracy"] == told["numerical_accuracy"] == pytest.approx(2 / 5)
-    assert told["rules"] == ["karat-numeric/1"]
+    assert told["rules"] == ["karat-numeric/2"]
 
 
 def test_what_no_turn_has_is_there_and_null(tmp_path, journals):

@@ -49,7 +49,7 @@ def test_a_row_holds_every_match_and_where_the_answer_was_taken_from():
     }
     assert row.labels == {"diagnosis": "scale"}
     assert row.detail == {
-        "rules": "karat-numeric/1",
+        "rules": "karat-numeric/2",
         "expected": "0.14136",
         "actual": "14.1",
         "extractor": "json",

@@ -271,7 +271,7 @@ class Scorers(Options):
     extract: str | None = option(
         "--extract",
         metavar="HOW",
-        help="How the scorer numeric finds the number in an answer with other text: json (default), "
+        help="How the scorer numeric finds the number in an answer with other text: final (default), json, "
         "last_number or regex:PATTERN.",
     )
 

@@ -136,9 +136,9 @@ def scorer_keys(wanted: Scorers) -> dict[str, Any]:
         keys["scorers"] = [parsed("--scorer", text) for text in wanted.scorers]
     if wanted.extract is not None:
         how, _, pattern = wanted.extract.partition(":")
-        if how not in ("json", "last_number", "regex") or bool(pattern) != (how == "regex"):
+        if how not in ("final", "json", "last_number", "regex") or bool(pattern) != (how == "regex"):
             shown = excerpt(wanted.extract, 60)
-            raise BadOption("--extract", f"want json, last_number or regex:PATTERN, got '{shown}'")
+            raise BadOption("--extract", f"want final, json, last_number or regex:PATTERN, got '{shown}'")
         numeric = {"numeric": {"extract": how, **({"pattern": pattern} if pattern else {})}}
         keys["scorers"] = [numeric, *keys.get("scorers", [])]
     return keys

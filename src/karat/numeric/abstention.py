@@ -39,6 +39,6 @@ def abstains(text: str) -> bool:
     >>> abstains("N/A"), abstains("the report does not disclose 2014"), abstains("1.3 - 1.2")
     (True, True, False)
     """
-    folded = fold(text[:_LONGEST])
+    folded = fold(text[:_LONGEST].replace("_", " "))
     words = folded.strip(" .!<>[]()\"'`*_")
     return words in _NOTHING or words.startswith(_BEGINNINGS) or _ABSENT.search(folded) is not None

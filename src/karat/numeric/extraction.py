@@ -10,20 +10,22 @@ from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import Any, Literal, NamedTuple
 
-from karat.numeric.values import CURRENCY, UNIT, parse_value
+from karat.numeric.prose import answer_in_prose
+from karat.numeric.quantities import may_be_a_year, quantities
+from karat.numeric.values import parse_value
 
 __all__ = ["Extracted", "How", "Stated", "extract", "stated"]
 
-How = Literal["json", "last_number", "regex"]
+How = Literal["final", "json", "last_number", "regex"]
 
 
 class Extracted(NamedTuple):
     """What was taken out of a text."""
 
-    answer: str | None  # as written; None: the text has no answer, or null
+    answer: str | None  # as written, or spelled so that `parse_value` reads it; None: the text has none, or null
     unit: str | None  # if the agent gave one separately
     program: str | None  # its text; for a list or a plan, its JSON
-    how: str  # json, last_number or regex; whole: the text is a single value
+    how: str  # final, json, last_number or regex; whole: the text is a single value
     span: tuple[int, int] | None  # of the text: the JSON object, the number, or the expression's match
 
 
@@ -70,22 +72,22 @@ def stated(
     return Stated(extracted.answer, unit, program, extracted.how, extracted.span)
 
 
-def extract(text: str, how: How = "json", pattern: str | None = None) -> Extracted:
+def extract(text: str, how: How = "json", pattern: str | None = None, *, question: str = "") -> Extracted:
     """The answer in an agent's text, and the span of the text that it was taken from.
 
     * `json`: the object `{"answer": …, "unit": …, "program": …}` of the last fenced block that
       has one, else the last one in the text; keys in any case. Numbers stay as written (`0.10`),
       true is `true`, null is no answer; line breaks within strings are allowed. An object without
       `answer` is used only if there is no other, and gives no answer.
-    * `last_number`: the last number with its sign, currency, unit or %, as `parse_value` reads
-      it. A bracket is a minus only after a currency sign, because in prose it encloses a remark. A
-      hyphen after a letter, digit or bracket is not a sign. Numbers inside words, and digits with
-      wrong grouping, are skipped.
+    * `final`: the JSON object, if one has `answer`; else what the text gives as its answer in words:
+      `answer_in_prose`, which does not take numbers of the `question`. Two numbers that could both be
+      meant are no answer.
+    * `last_number`: the last number with its sign, currency, unit or %, as `quantities` finds it, but
+      no year in brackets.
     * `regex`: the last match of `pattern`; its groups `answer`, `unit`, `program`, or its first
       group, or the whole match.
 
-    If the text is a single value and nothing else, such as `14.1%` or `yes`, `json` and `last_number`
-    return it, with `how` = `whole`. No text raises, and time is linear in its length, except for the
+    If the text is a single value and nothing else, such as `14.1%` or `yes`, all but `regex` return it, with `how` = `whole`. No text raises, and time is linear in its length, except for the
     user's own pattern; an invalid or missing pattern raises ValueError.
 
     >>> extract('Thus ```json\\n{"answer": 14.10, "unit": "percent"}\\n```').answer
@@ -107,7 +109,12 @@ def extract(text: str, how: How = "json", pattern: str | None = None) -> Extract
     if parse_value(text) is not None:
         start = len(text) - len(text.lstrip())
         return Extracted(text.strip(), None, None, "whole", (start, len(text.rstrip())))
-    return _from_json(text) if how == "json" else _last_number(text)
+    match how:
+        case "json":
+            return _from_json(text)
+        case "last_number":
+            return _last_number(text)
+    return _final(text, question)
 
 
 @lru_cache(maxsize=64)
@@ -120,22 +127,28 @@ def _compiled(pattern: str | None) -> re.Pattern[str]:
         raise ValueError(f"pattern: {error}") from error
 
 
-_SIGN = r"(?<![\w)\]%.])[-+\u2212]"
-_DIGITS = r"""(?<!\w)(?<![0-9][.,])
-    (?: [1-9][0-9]{0,2}(?:,[0-9]{3})++(?:\.[0-9]++)? | [0-9]++(?:\.[0-9]++)? | \.[0-9]++ ) (?:e[-+]?[0-9]++)?
-    (?![.,]?[0-9])"""
-_NUMBER = re.compile(
-    rf"""{CURRENCY}[ ]?\([ ]?{CURRENCY}?[ ]?{_DIGITS}(?:[ ]?(?:{UNIT}))?[ ]?\)(?:[ ]?(?:{UNIT})(?!\w))?
-    | (?:(?:{_SIGN})?{CURRENCY}[ ]?[-+\u2212]?|{_SIGN})?{_DIGITS}(?:[ ]?(?:{UNIT})(?!\w)|(?!\w)|(?=x(?!\w)))""",
-    re.VERBOSE | re.IGNORECASE | re.ASCII,
-)
-
-
 def _last_number(text: str) -> Extracted:
-    for match in reversed(list(_NUMBER.finditer(text))):
-        if parse_value(match[0]) is not None:
-            return Extracted(match[0], None, None, "last_number", match.span())
+    for number in reversed(quantities(text)):
+        if not (number.remark and may_be_a_year(number)):
+            return Extracted(number.answer, None, None, "last_number", (number.start, number.end))
     return Extracted(None, None, None, "last_number", None)
+
+
+_ANSWERS = re.compile(r'"answer"\s*:', re.IGNORECASE)
+
+
+def _final(text: str, question: str) -> Extracted:
+    given = _from_json(text)
+    if given.span is not None and _ANSWERS.search(text, *given.span):
+        in_words = given.answer is not None and parse_value(given.answer) is None
+        inner = answer_in_prose(given.answer, question) if given.answer is not None and in_words else None
+        if inner is None:
+            return given
+        return given._replace(answer=inner.answer, unit=given.unit or inner.unit)
+    found = answer_in_prose(text, question)
+    if found is None:
+        return Extracted(None, None, None, "final", None)
+    return Extracted(found.answer, found.unit, None, "final", found.span)
 
 
 def _from_json(text: str) -> Extracted:

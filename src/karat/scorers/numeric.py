@@ -26,6 +26,7 @@ from karat.numeric import (
     would_be_right,
 )
 from karat.numeric.document import Document
+from karat.numeric.matches import same_text
 from karat.records import Answer, JsonObject, Metric, Sample, Turn
 from karat.scorers import Verdict
 from karat.scorers._child import Child
@@ -41,7 +42,7 @@ _MATCHES = {
     "sign_agnostic": "numerical, whatever the sign",
     "general": "numerical, the same yes or no, the same text, or the same number with % on one side",
     "exact": "equal to five decimals: the rule of the official scorer",
-    "declared": "numerical in the unit that the agent gave",
+    "declared": "numerical in the unit that the agent gave, compared in the golden unit",
     "printed": "rounds to the golden answer as printed",
     "scale_and_sign": "unit_agnostic, whatever the sign",
     "right": "numerical, or the same yes or no: the basis of every count of right turns",
@@ -84,7 +85,8 @@ class Numeric:
     """Golden numbers: nine matches per turn, the quality of the reasoning program, and a diagnosis for what is wrong.
 
     One row per declared turn: a turn without a reply is wrong too. A turn whose golden answer is text has no
-    values: judge it with `overlap` or a model. The answer is what the agent gives apart from its text (in a file of
+    values: judge it with `overlap` or a model. Where `dataset.unanswerable` is the golden answer, abstaining is right.
+    The answer is what the agent gives apart from its text (in a file of
     answers: its column), else what `extract` finds in the text. Metrics of the program exist if the turn has a
     golden program and the agent gave one that can be parsed; they cover the whole golden program, and under
     `detail.reasoning.step` only what no earlier turn had computed. `regex` runs in a separate process; if a reply
@@ -95,10 +97,10 @@ class Numeric:
         """How the answer is found in the agent's reply."""
 
         model_config = ConfigDict(extra="forbid")
-        extract: Literal["json", "last_number", "regex"] = Field(
-            default="json",
-            description='json: the last `{"answer": …, "unit": …, "program": …}` of the text; last_number: its last '
-            "number; regex: what `pattern` matches last",
+        extract: Literal["final", "json", "last_number", "regex"] = Field(
+            default="final",
+            description='final: the JSON object, else the answer that the text gives in words; json: the last `{"answer": '
+            '…, "unit": …, "program": …}` of the text; last_number: its last number; regex: what `pattern` matches last',
         )
         pattern: str | None = Field(
             default=None, description="for regex: its group `answer`, else the first group, else the whole match"
@@ -116,6 +118,7 @@ class Numeric:
                     raise ValueError(f"pattern: is not a regular expression: {error}") from error
             return self
 
+    fingerprint = RULES
     metrics = (
         *(Metric(name=name, low=0, high=1, kind="share", description=text) for name, text in _MATCHES.items()),
         *(
@@ -129,7 +132,7 @@ class Numeric:
         options = options or self.Options()
         self._last: tuple[str, Document] | None = None
         self._child: Child | None = None
-        self._take: Callable[[str], Extracted] = partial(extract, how=options.extract)
+        self._take: Callable[..., Extracted] = partial(extract, how=options.extract)
         if options.extract == "regex":
             self._child = Child(_PROGRAM, {"pattern": options.pattern}, seconds=options.timeout_seconds)
             self._take = self._by_pattern
@@ -150,9 +153,9 @@ class Numeric:
             if reply is None or (reply.stop_reason == NOT_RECORDED and not reply.text):
                 given = _UNREACHED
             else:
-                take = (
-                    self._take if parse_value(turn.golden) is not None else extract
-                )  # text: a JSON object, or as it is
+                take = partial(self._take, question=turn.question)
+                if parse_value(turn.golden) is None:  # text: a JSON object, or as it is
+                    take = extract
                 given = stated(reply.text, answer=reply.answer, unit=reply.unit, program=reply.program, take=take)
             facts = TurnFacts(
                 expected=turn.golden,
@@ -169,7 +172,8 @@ class Numeric:
             earlier.turns.append((turn.golden if facts.program is None else facts.program, turn.golden, given.answer))
         return verdicts
 
-    def _by_pattern(self, text: str) -> Extracted:
+    def _by_pattern(self, text: str, *, question: str) -> Extracted:
+        del question
         assert self._child is not None
         answer, unit, program, how, span = self._child.ask(text)
         return Extracted(answer, unit, program, how, tuple(span) if span is not None else None)
@@ -195,15 +199,30 @@ def _verdict(number: int, turn: Turn, given: Stated, facts: TurnFacts, earlier: 
         **({"program": given.program} if given.program else {}),
         **({"unreached": True} if given is _UNREACHED else {}),
     }
+    abstains = given is not _UNREACHED and facts.unanswered
+    if turn.detail.get("unanswerable"):
+        answered_nothing = given.span is None and not (given.answer or "").strip()
+        says_so = abstains or same_text(turn.golden, given.answer)
+        return _of_sentinel(number, detail, right=says_so and not answered_nothing)
     if parse_value(turn.golden) is None:  # none, or text: that is for a judge
         kept: JsonObject = {key: detail[key] for key in ("rules", "expected", "actual", "unreached") if key in detail}
         return Verdict(values={**dict.fromkeys((*_MATCHES, *_READINGS)), **operations}, turn=number, detail=kept)
-    matches = match(turn.golden, given.answer, declared_unit=given.unit, printed=turn.detail.get("printed"))
+    matches = match(
+        turn.golden,
+        given.answer,
+        declared_unit=given.unit,
+        golden_unit=turn.detail.get("unit"),
+        printed=turn.detail.get("printed"),
+    )
     values: dict[str, float | bool | None] = {name: getattr(matches, name) for name in _MATCHES}
     if turn.detail.get("printed") is None:
         values["printed"] = None
     values |= dict.fromkeys(_READINGS)
-    labels: dict[str, str] = {} if matches.unreadable is None else {"unreadable": matches.unreadable}
+    labels: dict[str, str] = {}
+    if abstains:
+        labels["abstention"] = "over_refusal"
+    elif matches.unreadable is not None and given is not _UNREACHED:
+        labels["unreadable"] = matches.unreadable
     if given.program is not None and facts.program is not None:
         reasoning = compare_programs(
             facts.program,
@@ -225,3 +244,11 @@ def _verdict(number: int, turn: Turn, given: Stated, facts: TurnFacts, earlier: 
         if would_be_right(facts, earlier.facts):
             detail["carried"] = True  # proved: right, had earlier turns been right
     return Verdict(values={**values, **operations}, turn=number, labels=labels, detail=detail)
+
+
+def _of_sentinel(number: int, detail: JsonObject, *, right: bool) -> Verdict:
+    """A turn whose golden answer is that it cannot be known."""
+    values: dict[str, float | bool | None] = {**dict.fromkeys(_MATCHES, right), "printed": None}
+    values |= dict.fromkeys((*_READINGS, *_OPERATIONS))
+    labels = {"abstention": "right" if right else "unsupported"}
+    return Verdict(values=values, turn=number, labels=labels, detail=detail)

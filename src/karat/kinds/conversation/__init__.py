@@ -59,6 +59,7 @@ class Conversation(Kind):
         right: Literal["numerical", "soft", "unit_agnostic", "sign_agnostic", "general", "exact", "declared"] = (
             "numerical"  # which match counts as right in reports; for yes or no every match requires the same word
         )
+        unanswerable: Key | None = None  # the golden answer that means "cannot be known": abstaining is right there
         history: Literal["own", "golden"] = (
             "own"  # whether later questions follow the agent's answers or the right ones
         )
@@ -110,7 +111,8 @@ class Conversation(Kind):
 
         if Conversation.own_scorer(dataset) is not None:
             return None
-        golden = (turn.golden for sample in dataset for turn in sample.turns)
+        turns = (turn for sample in dataset for turn in sample.turns)
+        golden = (turn.golden for turn in turns if not turn.detail.get("unanswerable"))
         text = any(answer is not None and parse_value(answer) is None for answer in golden)
         return {"type": "overlap"} if text else None
 
@@ -268,6 +270,7 @@ class Conversation(Kind):
 
     def _turns(self, draft: Draft, marks: Quarantine | None) -> tuple[Turn, ...]:
         from karat.numeric import parse_program
+        from karat.numeric.matches import same_text
 
         turns: list[Turn] = []
         for index, turn in enumerate(draft.turns):
@@ -280,13 +283,16 @@ class Conversation(Kind):
             }
             detail |= {"unit": turn.unit} if turn.unit is not None else {}
             detail |= turn.detail
+            golden = self._golden(turn)
+            if self._options.unanswerable is not None and same_text(golden, self._options.unanswerable):
+                detail["unanswerable"] = True
             if marks is not None:
                 of_it = marks.get(draft.id, {})
                 detail["quarantined"] = [*of_it.get(None, ()), *of_it.get(index, ())]
             asked = None
             if self._options.history == "golden" and turns:
                 asked = transcript([(earlier.question, earlier.golden or "") for earlier in turns], turn.question)
-            turns.append(Turn(question=turn.question, golden=self._golden(turn), detail=detail, asked=asked))
+            turns.append(Turn(question=turn.question, golden=golden, detail=detail, asked=asked))
         return tuple(turns)
 
     def _check_strata(self, path: Path, samples: Sequence[Sample]) -> None:

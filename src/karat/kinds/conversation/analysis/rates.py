@@ -32,6 +32,7 @@ from karat.kinds.conversation.analysis.turns import WITHIN, Flags, Floats, Ints,
 from karat.stats import ClusteredRatio, Sums, ratio_gap, ratio_interval
 
 __all__ = [
+    "abstentions",
     "Nulls",
     "accuracies",
     "conversation_accuracy",
@@ -352,7 +353,7 @@ def _example(part: Turns, slot: int) -> Example:
         conversation=base.ids[int(base.sample[place])],
         repetition=slot // base.size,
         turn=int(base.number[place]),
-        question=formats.excerpt(base.questions[place], _LONGEST),
+        question=formats.excerpt(base.turns[place].question, _LONGEST),
         expected=None if failed.expected is None else formats.excerpt(failed.expected, _LONGEST),
         actual=None if failed.actual is None else formats.excerpt(failed.actual, _LONGEST),
         evidence=formats.excerpt(failed.evidence, _LONGEST),
@@ -362,6 +363,11 @@ def _example(part: Turns, slot: int) -> Example:
 def unreadable(part: Turns) -> dict[str, int]:
     """Turns with a side that could not be read."""
     return dict(sorted(Counter(side for slot, side in part.unreadable.items() if part.scored[slot]).items()))
+
+
+def abstentions(part: Turns) -> dict[str, int]:
+    """Turns on which the agent did not answer, or should not have: right, over_refusal, unsupported."""
+    return dict(sorted(Counter(kind for slot, kind in part.abstentions.items() if part.scored[slot]).items()))
 
 
 def extraction(part: Turns) -> dict[str, int]:

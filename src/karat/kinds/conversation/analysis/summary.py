@@ -14,6 +14,7 @@ from karat.index import RunIndex
 from karat.kinds.conversation.analysis.model import ConversationResult, ConversationSummary, NullAnswerer
 from karat.kinds.conversation.analysis.rates import (
     Nulls,
+    abstentions,
     accuracies,
     conversation_accuracy,
     cost,
@@ -123,6 +124,7 @@ def _result(
         features=features(part, level=level),
         diagnoses=diagnosed(part),
         unreadable=unreadable(part),
+        abstentions=abstentions(part),
         extraction=extraction(part),
         unreadable_programs=int(part.counted[sorted(part.unreadable_programs)].sum()),
         propagation=propagation(part, level=level),

@@ -20,7 +20,7 @@ from karat.index import RunIndex
 from karat.journal import RunFolder
 from karat.numeric import MATCHES, extract, match, operations_attempted, parse_program, parse_value, right_by, stated
 from karat.numeric.matches import same_text
-from karat.records import Sample, Usage
+from karat.records import Sample, Turn, Usage
 
 __all__ = [
     "WITHIN",
@@ -63,14 +63,22 @@ class HeardReply(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 class Matcher(msgspec.Struct, frozen=True, kw_only=True):
     """Compares a reply with the golden answer as the scorer `numeric` does."""
 
-    extract: Literal["json", "last_number"]
+    extract: Literal["final", "json", "last_number"]
 
-    def values(self, golden: str | None, printed: str | None, reply: _AnyReply) -> dict[str, bool | None]:
-        """Match → whether it holds; None for all of them without a golden answer."""
-        if golden is None:
+    def values(self, turn: Turn, reply: _AnyReply) -> dict[str, bool | None]:
+        """Match → whether it holds; None for all of them without a golden number."""
+        if parse_value(turn.golden) is None:
             return dict.fromkeys(MATCHES)
-        extracted = stated(reply.text, answer=reply.answer, unit=reply.unit, take=partial(extract, how=self.extract))
-        matches = match(golden, extracted.answer, declared_unit=extracted.unit, printed=printed)
+        take = partial(extract, how=self.extract, question=turn.question)
+        given = stated(reply.text, answer=reply.answer, unit=reply.unit, take=take)
+        printed = turn.detail.get("printed")
+        matches = match(
+            turn.golden,
+            given.answer,
+            declared_unit=given.unit,
+            golden_unit=turn.detail.get("unit"),
+            printed=printed,
+        )
         values: dict[str, bool | None] = {name: getattr(matches, name) for name in MATCHES}
         return values if printed is not None else values | {"printed": None}
 
@@ -83,8 +91,10 @@ def matcher_of(run: RunFolder, scorer: str, scoring: str) -> Matcher | None:
     options: Mapping[str, object] = next(
         (info.options for info in run.scorers() if (info.name, info.scoring) == (scorer, scoring)), {}
     )
-    extract = options.get("extract", "json")
-    return Matcher(extract=extract) if extract == "json" or extract == "last_number" else None
+    match options.get("extract", "final"):
+        case "final" | "json" | "last_number" as how:
+            return Matcher(extract=how)
+    return None
 
 
 class _ReplyEvent(msgspec.Struct, gc=False):
@@ -118,8 +128,8 @@ class Declarations(msgspec.Struct):
     first: Ints  # of each sample: the place of its first turn
     sample: Ints  # of each turn: its sample
     number: Ints  # of each turn: from 0, within its sample
-    questions: list[str]
-    golden: list[str | None]  # None: there is none, or it is text
+    turns: list[Turn]
+    golden: list[str | None]  # None: there is none, or it is text; a declared sentinel is there
     printed: list[str | None]
     operations: Floats  # golden compute operations; NaN if no program is known
     texts: list[str | None]  # golden answers that are text
@@ -144,13 +154,17 @@ def declarations(index: RunIndex) -> Declarations:
         first=first,
         sample=np.repeat(np.arange(len(listed)), counts),
         number=np.arange(len(turns)) - np.repeat(first, counts),
-        questions=[turn.question for turn in turns],
-        golden=[turn.golden if parse_value(turn.golden) is not None else None for turn in turns],
-        texts=[turn.golden if parse_value(turn.golden) is None else None for turn in turns],
+        turns=turns,
+        golden=[turn.golden if _is_scored(turn) else None for turn in turns],
+        texts=[None if _is_scored(turn) else turn.golden for turn in turns],
         printed=[_text(turn.detail.get("printed")) for turn in turns],
         operations=np.array(operations, dtype=np.float64),
         quarantined=_quarantined(listed),
     )
+
+
+def _is_scored(turn: Turn) -> bool:
+    return bool(turn.detail.get("unanswerable")) or parse_value(turn.golden) is not None
 
 
 def _number(value: object) -> float:
@@ -191,6 +205,7 @@ class Turns(msgspec.Struct):
     failed_turns: dict[int, FailedTurn] = {}  # by slot
     same_texts: set[int] = msgspec.field(default_factory=set)  # slots whose answer is the golden text
     unreadable: dict[int, str] = {}  # slot → side
+    abstentions: dict[int, str] = {}  # slot → right, over_refusal or unsupported
     extractors: dict[int, str] = {}  # slot → how the answer was found in the reply
     unreadable_programs: set[int] = msgspec.field(default_factory=set)  # slots
     milliseconds: Floats = msgspec.field(default_factory=lambda: np.empty(0))
@@ -361,7 +376,7 @@ def _hear(part: Turns, slots: slice, replies: Sequence[HeardReply], matcher: Mat
     for slot, reply in zip(range(slots.start, slots.stop), replies, strict=False):
         place = slot % part.base.size
         part.scored[slot] = part.reached[slot] = True
-        for name, value in matcher.values(part.base.golden[place], part.base.printed[place], reply).items():
+        for name, value in matcher.values(part.base.turns[place], reply).items():
             column = part.values.setdefault(name, np.full(part.counted.size, np.nan))
             column[slot] = np.nan if value is None else value
     _meter(part, slots, replies)
@@ -395,6 +410,9 @@ def _note(part: Turns, slots: slice, score: _Score) -> str:
     part.failed_turns.pop(slot, None)
     part.unreadable.pop(slot, None)
     part.unreadable_programs.discard(slot)
+    part.abstentions.pop(slot, None)
+    if (abstention := score.labels.get("abstention")) is not None:
+        part.abstentions[slot] = abstention
     if (label := score.labels.get("diagnosis")) is not None:
         part.failed_turns[slot] = FailedTurn(
             trial=score.trial,

@@ -152,8 +152,8 @@ def _places(trial: TrialRecord, shown: Shown) -> Iterator[_Place]:
         reply = replies[number] if number < len(replies) else None
         score = scores.get(number)
         values: Mapping[str, Any] = score.values if score is not None else {}
-        if broken and reply is not None and shown.matcher is not None and parse_value(turn.golden) is not None:
-            values = shown.matcher.values(turn.golden, _text(turn.detail.get("printed")), reply)
+        if broken and reply is not None and shown.matcher is not None:
+            values = shown.matcher.values(turn, reply)
         yield _Place(trial, number, turn, reply, score, values, broken and number == len(replies), shown.right)
 
 

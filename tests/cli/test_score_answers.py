@@ -333,10 +333,54 @@ def test_extract_reads_the_number_in_an_answer_that_is_more_than_a_number(score,
 
 
 @pytest.mark.needs_kind("conversation")
-def test_without_extract_prose_stays_what_was_answered(score, here):
+def test_without_extract_prose_is_read_as_well(score, here):
     done = score(PROSE_ROWS, "--json")
-    assert sum(right(here, done.json["run"]).values()) == 1
-    assert done.json["summary"]["conversation"]["conditions"][0]["extraction"] == {"reply": 5}
+    assert right(here, done.json["run"]) == dict.fromkeys(RIGHT, True)
+    assert done.json["summary"]["conversation"]["conditions"][0]["extraction"] == {"final": 4, "reply": 1}
+    assert done.json["summary"]["notices"] == []
+
+
+@pytest.mark.needs_kind("conversation")
+def test_unreadable_answers_are_named_above_the_result_with_their_remedy(score):
+    done = score(PROSE_ROWS, "--extract", "json")
+    first = " ".join(done.out.split("\n\n")[0].split())
+    assert first.startswith(
+        "4 of 5 answers of answers could not be read as a number, and count as wrong: ask the agent"
+    )
+    assert "`karat score RUN --extract final`" in first
+
+
+@pytest.mark.needs_kind("conversation")
+def test_a_row_with_chat_messages_answers_its_turns_in_order(score, here):
+    said = ["The answer is 110.", [{"type": "text", "text": "100"}], "10%"]
+    messages = [{"role": role, "content": text} for text in said for role, text in (("user", "q"), ("assistant", text))]
+    done = score([{"id": "a.pdf-1", "messages": messages}], "--json")
+    assert done.code == 0, done.err
+    assert [now for (name, _), now in sorted(right(here, done.json["run"]).items()) if name == "a.pdf-1"] == [True] * 3
+
+
+@pytest.mark.needs_kind("conversation")
+def test_a_declared_sentinel_makes_abstaining_right(karat, here):
+    golden = [5, "NOT_AVAILABLE", "NOT_AVAILABLE", 7]
+    said = ["5", "The report does not disclose this.", "12", "unknown"]
+    rows = [{"conversation_id": "a", "turn_idx": at, "question": "q", "answer": x} for at, x in enumerate(golden)]
+    answers = [{"conversation_id": "a", "turn": at, "answer": text} for at, text in enumerate(said)]
+    for name, lines in (("d.jsonl", rows), ("said.jsonl", answers)):
+        (here / name).write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    experiment = {
+        "name": "s",
+        "dataset": {"kind": "conversation", "path": "d.jsonl", "unanswerable": "not_available"},
+        "agent": {"type": "replay", "path": "said.jsonl", "turns": {}},
+        "conditions": {"plain": {}},
+        "execution": {"num_repetitions": 1},
+    }
+    (here / "experiment.yaml").write_text(json.dumps(experiment), encoding="utf-8")
+    done = karat("run", "experiment.yaml", "--json")
+    assert done.code == 0, done.err
+    condition = done.json["summary"]["conversation"]["conditions"][0]
+    assert condition["abstentions"] == {"over_refusal": 1, "right": 1, "unsupported": 1}
+    rates = {rate["metric"]: rate["estimate"]["value"] for rate in condition["accuracies"]}
+    assert (rates["right"], condition["turns"]) == (0.5, 4)
 
 
 @pytest.mark.needs_kind("conversation")
@@ -352,7 +396,7 @@ def test_a_run_is_scored_again_with_another_extraction(score, here, karat):
 @pytest.mark.needs_kind("conversation")
 def test_an_unknown_extraction_is_refused(score, how):
     done = score(PROSE_ROWS, "--extract", how)
-    assert (done.code, "want json, last_number or regex:PATTERN" in done.err) == (2, True)
+    assert (done.code, "want final, json, last_number or regex:PATTERN" in done.err) == (2, True)
 
 
 @pytest.mark.needs_kind("conversation")

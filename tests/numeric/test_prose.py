@@ -196,6 +196,7 @@ def test_the_span_is_where_the_answer_is():
     text = "So the change is minus 5 million (2007)."
     found = extract(text, "final")
     assert (found.answer, found.how) == ("-5 million", "final")
+    assert found.span is not None
     assert text[slice(*found.span)] == "minus 5 million"
 
 
@@ -207,7 +208,26 @@ def test_a_small_models_answers_are_read_as_a_reader_does(shared_data):
     ]
 
 
-PIECES = ["5", " ", "(", ")", "=", "is ", "**", "\\boxed{", "}", "answer: ", "-", ".", "\n", ",", "2007", "%", "$", "or "]
+PIECES = [
+    "5",
+    " ",
+    "(",
+    ")",
+    "=",
+    "is ",
+    "**",
+    "\\boxed{",
+    "}",
+    "answer: ",
+    "-",
+    ".",
+    "\n",
+    ",",
+    "2007",
+    "%",
+    "$",
+    "or ",
+]
 
 
 @settings(deadline=None)
@@ -216,5 +236,6 @@ def test_no_text_raises_and_what_is_read_is_in_the_text(text):
     found = extract(text, "final")
     if found.answer is not None and found.how == "final":
         assert parse_value(found.answer) is not None
+        assert found.span is not None
         start, end = found.span
         assert text[start:end].strip()

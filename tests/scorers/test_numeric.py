@@ -271,3 +271,36 @@ def test_operations_are_the_golden_program_s_and_the_agent_s(program, attempted)
     asked = sample(turn("0.1", "subtract(110, 100), divide(#0, 100)"))
     (row,) = score(asked, Reply(text="", answer="0.1", program=program))
     assert (row.values["golden_operations"], row.values["agent_operations"]) == (2, attempted)
+
+
+@pytest.mark.parametrize(
+    ("golden", "said", "right", "labels"),
+    [
+        ("NOT_AVAILABLE", "I cannot determine this from the report.", True, {"abstention": "right"}),
+        ("NOT_AVAILABLE", "N/A", True, {"abstention": "right"}),
+        ("NOT_AVAILABLE", "NOT_AVAILABLE", True, {"abstention": "right"}),
+        ("NOT_AVAILABLE", "not available", True, {"abstention": "right"}),
+        ("NOT_AVAILABLE", '{"answer": null}', True, {"abstention": "right"}),
+        ("NOT_AVAILABLE", "The answer is 5.", False, {"abstention": "unsupported"}),
+        ("NOT_AVAILABLE", "5", False, {"abstention": "unsupported"}),
+        ("NOT_AVAILABLE", "", False, {"abstention": "unsupported"}),
+        ("5", "This is not disclosed.", False, {"abstention": "over_refusal", "diagnosis": "unanswered"}),
+        ("5", "It rose from 4 to 6.", False, {"unreadable": "actual", "diagnosis": "unreadable"}),
+    ],
+)
+def test_abstaining_is_right_where_the_golden_answer_is_that_it_cannot_be_known(golden, said, right, labels):
+    declared = {"unanswerable": True} if golden == "NOT_AVAILABLE" else {}
+    (row,) = score(sample(turn(golden, **declared)), said)
+    assert (row.values["right"], row.labels) == (right, labels)
+
+
+def test_prose_is_read_without_the_numbers_of_the_question_and_the_span_is_kept():
+    asked = Turn(question="what were dividends per share in 2007?", golden="0.96")
+    text = "The expected annual dividends per share in 2007 is 0.96."
+    (row,) = score(sample(asked), text)
+    assert (row.values["right"], row.detail["extractor"], row.detail["span"]) == (True, "final", [51, 55])
+
+
+def test_the_unit_of_the_dataset_is_the_one_that_counts():
+    (row,) = score(sample(turn("1577", unit="million")), '{"answer": 1.577, "unit": "billion"}')
+    assert (row.values["declared"], row.values["numerical"]) == (True, False)

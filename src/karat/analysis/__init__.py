@@ -33,6 +33,7 @@ from karat.analysis.model import (
 )
 from karat.analysis.parts import AnalysisInput, KindAnalysis, Part, kind_of
 from karat.analysis.stopping import stopping_of
+from karat.analysis.unreadable import unreadable_counts, unreadable_notices
 from karat.analysis.verdicts import (
     REHEARSED,
     cut_notices,
@@ -197,9 +198,16 @@ def _summary(run: RunFolder, scorings: Mapping[str, str], level: float, asked: _
         panel=figures.panel,
         stopping=stopping or UNSET,
         **_use(run, index, scorers, shown, figures.compared if kind.compared else (), level),
-        notices=(*_incomplete(run), *cut_notices(rows), *(text for part in parts.values() for text in part.notices())),
+        notices=(*_notices(run, index, shown, rows), *(text for part in parts.values() for text in part.notices())),
         parts=parts,
     )  # fmt: skip
+
+
+def _notices(
+    run: RunFolder, index: RunIndex, shown: Mapping[str, str], rows: Mapping[str, Account]
+) -> list[str]:
+    """What to know before reading the result, whatever the kind."""
+    return [*_incomplete(run), *unreadable_notices(unreadable_counts(index, shown)), *cut_notices(rows)]
 
 
 class _Use(TypedDict, total=False):

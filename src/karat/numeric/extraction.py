@@ -87,8 +87,9 @@ def extract(text: str, how: How = "json", pattern: str | None = None, *, questio
     * `regex`: the last match of `pattern`; its groups `answer`, `unit`, `program`, or its first
       group, or the whole match.
 
-    If the text is a single value and nothing else, such as `14.1%` or `yes`, all but `regex` return it, with `how` = `whole`. No text raises, and time is linear in its length, except for the
-    user's own pattern; an invalid or missing pattern raises ValueError.
+    If the text is a single value and nothing else, such as `14.1%` or `yes`, all but `regex` return it, with
+    `how` = `whole`. No text raises, and time is linear in its length, except for the user's own pattern; an
+    invalid or missing pattern raises ValueError.
 
     >>> extract('Thus ```json\\n{"answer": 14.10, "unit": "percent"}\\n```').answer
     '14.10'

@@ -295,8 +295,8 @@ def match_many(
     """One array per field of `Matches`, with the result of `match` for each pair.
 
     All are arrays of bool, except `unreadable`: objects, None or the side. `declared_unit` and
-    `golden_unit` are one unit for all pairs or one per pair; `printed` is None where `expected` is as printed. Arrays of numbers
-    are fastest. Raises ValueError if lengths differ or an array is not one-dimensional.
+    `golden_unit` are one unit for all pairs or one per pair; `printed` is None where `expected` is as
+    printed. Arrays of numbers are fastest. Raises ValueError if lengths differ or an array is not one-dimensional.
 
     >>> found = match_many([0.14136, 5, "yes"], ["14.1%", "N/A", True])
     >>> found["numerical"].tolist(), found["general"].tolist(), found["unreadable"].tolist()
@@ -325,9 +325,7 @@ def match_many(
     return arrays
 
 
-def _compare(
-    e: Columns, a: Columns, forms: Columns, *, units: Units, golden_units: Units
-) -> dict[str, NDArray[Any]]:
+def _compare(e: Columns, a: Columns, forms: Columns, *, units: Units, golden_units: Units) -> dict[str, NDArray[Any]]:
     numerical = near(e.number, a.number)
     x, y = abs(e.number), abs(a.number)
     without_sign = near(x, y)
@@ -408,7 +406,7 @@ def _powers(units: Units, size: int) -> tuple[NDArray[np.int64], Bools]:
 
 
 def _shifted(number: Floats, power: NDArray[np.int64]) -> Floats:
-    return number * _TENS[np.maximum(power, 0)] / _TENS[np.maximum(-power, 0)]
+    return cast("Floats", number * _TENS[np.maximum(power, 0)] / _TENS[np.maximum(-power, 0)])
 
 
 def _refuse_currencies(

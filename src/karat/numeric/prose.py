@@ -75,8 +75,8 @@ _FILLER = re.compile(
 _CHOICE_BEHIND = re.compile(r"[\s\x1f)]*(?:or|and|to|through|-|/|,\s*or|,\s*and|[*x+\u00f7^])[\s\x1f]*$", re.IGNORECASE)
 _OPERATOR_BEHIND = re.compile(r"[\s\x1f)]*[-+*/x\u00f7^][\s\x1f(]*[$(0-9]", re.IGNORECASE)
 _CORRECTED = re.compile(
-    r"\b(?:wait|actually|correct(?:ion|ed|ing)|sorry|apolog\w+|mistake|re-?check\w*|instead|however|hold on|hmm+|oops)\b"
-    r"|[.!?]\s+No\b",
+    r"\b(?:wait|actually|correct(?:ion|ed|ing)|sorry|apolog\w+|mistake|re-?check\w*|instead|however|hold on|hmm+"
+    r"|oops)\b|[.!?]\s+No\b",
     re.IGNORECASE,
 )
 _YES_OR_NO = re.compile(r"[\s\x1f\"'`_]*(yes|no|true|false)\b(?=[\s\x1f\"'`_]*(?:[.,;:!\n)\-]|\Z))", re.IGNORECASE)
@@ -88,7 +88,9 @@ _ASKS_YES_OR_NO = re.compile(
 _CONCLUDES = re.compile(
     r"^[\s\x1f]*(?:so|therefore|thus|hence|in conclusion|consequently)?[,\s\x1f]*(yes|no)[\s\x1f.!]*$", re.IGNORECASE
 )
-_ABBREVIATION = r"(?<!\bapprox)(?<!\bvs)(?<!\bInc)(?<!\bCo)(?<!\bCorp)(?<!\bNo)(?<!\bU\.S)(?<!\bi\.e)(?<!\be\.g)(?<!\bca)"
+_ABBREVIATION = (
+    r"(?<!\bapprox)(?<!\bvs)(?<!\bInc)(?<!\bCo)(?<!\bCorp)(?<!\bNo)(?<!\bU\.S)(?<!\bi\.e)(?<!\be\.g)(?<!\bca)"
+)
 _SENTENCE_END = re.compile(rf"[\s\x1f]*\n[\s\x1f]*|{_ABBREVIATION}[.!?][\"'\x1f)\]$]*(?=\s|\Z)")
 _GOES_ON = re.compile(
     r"""[\s\x1f]*(?:(?:this|that|it|these|so|therefore|thus|hence|note|please|let|hope|i\shope|thanks?|if\syou|feel\sfree
@@ -107,10 +109,10 @@ _COMPARES = re.compile(
     re.IGNORECASE,
 )
 _JOINS = re.compile(r"\b(?:and|or|but|while|whereas|respectively)\b|[;&]", re.IGNORECASE)
-_MONTH = re.compile(
-    r"\b(?:jan|feb|mar|apr|may|june?|july?|aug|sep|sept|oct|nov|dec)[a-z]*\.?[ ,]*$", re.IGNORECASE
-)
-_NUMBERED = re.compile(r"(?:\A|(?<=\n))[ \x1f]*(?:\(?[0-9]+[.)]|(?:step|part|note|table|page|item|q) [0-9]+[.:)]?)", re.I)
+_MONTH = re.compile(r"\b(?:jan|feb|mar|apr|may|june?|july?|aug|sep|sept|oct|nov|dec)[a-z]*\.?[ ,]*$", re.IGNORECASE)
+_LABELLED = re.compile(r"\b(?:step|part|note|table|page|item|section|figure)[ ]\Z", re.IGNORECASE)
+_LINE_START = re.compile(r"(?:\A|(?<=\n))[ \x1f]*\(?\Z")
+_ITEM_GOES_ON = re.compile(r"[.)][ \x1f]+\S")
 
 
 class _Reading:
@@ -168,7 +170,7 @@ class _Reading:
                 at = start + conclusion.start(1)
                 return True, ProseAnswer(conclusion[1], (at, start + conclusion.end(1)))
             if not inside:
-                if _GOES_ON.match(sentence) and not (start, end) == sentences[0]:
+                if _GOES_ON.match(sentence) and (start, end) != sentences[0]:
                     continue
                 return self._by_equals(end)
             refused = any(abstains(self.prose[a:b]) for a, b in sentences if b <= start)
@@ -258,14 +260,15 @@ class _Reading:
             and not (quantity.bare and self._names_a_day_or_item(quantity))
         ]
         values = [quantity for quantity in inside if not quantity.remark]
-        years = [quantity for quantity in values or inside if not may_be_a_year(quantity) or self._is_value(quantity)]
-        return years
+        return [quantity for quantity in values or inside if not may_be_a_year(quantity) or self._is_value(quantity)]
 
     def _names_a_day_or_item(self, quantity: Quantity) -> bool:
-        item = _NUMBERED.search(self.prose, max(0, quantity.start - 9), quantity.end + 1)
-        if item is not None and item.start() <= quantity.start < item.end():
+        near = max(0, quantity.start - 12)
+        if _LABELLED.search(self.prose, near, quantity.start):
             return True
-        return quantity.number <= 31 and _MONTH.search(self.prose, max(0, quantity.start - 12), quantity.start) is not None
+        if _LINE_START.search(self.prose, near, quantity.start) and _ITEM_GOES_ON.match(self.prose, quantity.end):
+            return True
+        return quantity.number <= 31 and _MONTH.search(self.prose, near, quantity.start) is not None
 
     def _of_sentence(self, start: int, end: int) -> ProseAnswer | None:
         candidates = self._candidates(start, end)

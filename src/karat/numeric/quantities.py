@@ -28,7 +28,7 @@ _LIKE = {
     **dict.fromkeys("\u2010\u2011\u2013\u2212\ufe63\uff0d", "-"),
     **dict.fromkeys("\u00a0\u202f\u2009\u2007\u2008\u200a\u205f", " "),
     **dict.fromkeys("\u2019\u02bc", "'"),
-    **{"\uff05": "%", "\uff08": "(", "\uff09": ")", "\uff0e": ".", "\u00d7": "x"},
+    **dict(zip("\uff05\uff08\uff09\uff0e\u00d7", "%().x", strict=True)),
 }
 _SAME_LENGTH = str.maketrans(_LIKE)
 _LATEX_TEXT = re.compile(r"\\(?:text|textbf|textit|mathrm|mathbf|operatorname)\{([^{}]*)\}")
@@ -56,8 +56,11 @@ def plain_prose(text: str) -> str:
 _GAP = rf"[ {_MARK}]*+"
 _WORDS = UNITS | {
     **dict.fromkeys(("per cent", "pct", "pct."), "percent"),
-    **{"mn": "million", "mln": "million", "bln": "billion", "tn": "trillion"},
-    **{"lac": "lakh", "lacs": "lakh", "cr": "crore"},
+    **dict.fromkeys(("mn", "mln"), "million"),
+    **dict.fromkeys(("lac", "lacs"), "lakh"),
+    "bln": "billion",
+    "tn": "trillion",
+    "cr": "crore",
 }
 _UNIT = "|".join(sorted(map(re.escape, _WORDS), key=len, reverse=True))
 _NUMBER = re.compile(
@@ -81,7 +84,7 @@ _REACH = 32  # characters before the digits that may belong to the number
 _AFTER = re.compile(rf"{_GAP}\)(?:{_GAP}(?P<unit>{_UNIT})(?!\w))?", re.IGNORECASE | re.ASCII)
 _CURRENCY_BEHIND = re.compile(rf"{_GAP}{CURRENCY}(?!{_GAP}[0-9(])")
 COPULA = re.compile(
-    r"""(?: \b(?:is|was|were|are|be|been|equals?|equal\sto|totals?|totall?ed|amount(?:s|ed)?\sto|com(?:es|e)\sto|came\sto
+    r"""(?: \b(?:is|was|were|are|be|been|equals?|equal\sto|totals?|totall?ed|amount(?:s|ed)?\sto|(?:comes?|came)\sto
         |st(?:ands|ood)\sat|reach(?:es|ed)?|gives?|yields?|yielding|giving|mak(?:es|ing)|represents?|rounds?\sto
         |(?:increas|decreas|chang|declin|reduc)(?:ed?|es|ing)\sby|(?:grew|fell|rose|dropped|down|up)\sby)
         | [:=~\u2248] )

@@ -180,7 +180,12 @@ def unit_power(unit: str | None) -> int | None:
 
     Accepts the units of `parse_value`, in any case, also among other words; `raw`, `ratio` or `USD` have no scale.
 
-    >>> unit_power("$ million"), unit_power("thousands of dollars"), unit_power("USD"), unit_power("dollars per million")
+    >>> (
+    ...     unit_power("$ million"),
+    ...     unit_power("thousands of dollars"),
+    ...     unit_power("USD"),
+    ...     unit_power("dollars per million"),
+    ... )
     (6, 3, None, None)
     """
     words = fold(unit or "").replace("percentage", "percent")

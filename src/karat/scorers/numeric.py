@@ -99,8 +99,9 @@ class Numeric:
         model_config = ConfigDict(extra="forbid")
         extract: Literal["final", "json", "last_number", "regex"] = Field(
             default="final",
-            description='final: the JSON object, else the answer that the text gives in words; json: the last `{"answer": '
-            '…, "unit": …, "program": …}` of the text; last_number: its last number; regex: what `pattern` matches last',
+            description="final: the JSON object, else the answer that the text gives in words; json: the last "
+            '`{"answer": …, "unit": …, "program": …}` of the text; last_number: its last number; '
+            "regex: what `pattern` matches last",
         )
         pattern: str | None = Field(
             default=None, description="for regex: its group `answer`, else the first group, else the whole match"
@@ -153,9 +154,8 @@ class Numeric:
             if reply is None or (reply.stop_reason == NOT_RECORDED and not reply.text):
                 given = _UNREACHED
             else:
-                take = partial(self._take, question=turn.question)
-                if parse_value(turn.golden) is None:  # text: a JSON object, or as it is
-                    take = extract
+                # Text: a JSON object, or as it is
+                take = extract if parse_value(turn.golden) is None else partial(self._take, question=turn.question)
                 given = stated(reply.text, answer=reply.answer, unit=reply.unit, program=reply.program, take=take)
             facts = TurnFacts(
                 expected=turn.golden,

@@ -126,20 +126,21 @@ class RecordedTurns:
         for fault in table.sorted_faults():
             self.count += 1
             self.faults.append(TurnFault(kind="bad_row", place=fault.place, message=fault.message))
-        self.columns = _columns(path, columns, (row for _, row in table.rows))
+        rows = [(number, turn) for number, row in table.rows for turn in _turns_of(row, first=columns.first_turn)]
+        self.columns = _columns(path, columns, (row for _, row in rows))
         if "condition" not in self.columns and columns.condition is None:
             places = [self.columns[name] for name in ("conversation_id", "id", "turn") if name in self.columns]
             found = condition_columns(
-                [row for _, row in table.rows], lambda row: key_of(row, places), used=self.columns.values()
+                [row for _, row in rows], lambda row: key_of(row, places), used=self.columns.values()
             )
             self.columns |= {"condition": found[0]} if found else {}
-        self._counts_up = _counts_up(self.columns, (row for _, row in table.rows))
+        self._counts_up = _counts_up(self.columns, (row for _, row in rows))
         self._repetitions = Repetitions()
-        for _, row in table.rows:
+        for _, row in rows:
             with suppress(ValueError):  # a fault of the row, below
                 self._repetitions.add(self._conversation(row), self._condition(row), self._repetition(row))
         self._met: Counter[tuple[str, str | None, int]] = Counter()
-        for number, row in table.rows:
+        for number, row in rows:
             self._add(f"{table.unit} {number}", row)
 
     def find(self, sample: str, turn: int, condition: str, repetition: int) -> Key | None:
@@ -243,6 +244,29 @@ def _tatqa_prediction(name: str, value: Any) -> dict[str, Any] | None:
         case [list() | str() | int() | float() as answer, str() as scale]:
             return {"id": name, "answer": json.dumps({"answer": answer, "scale": scale}, ensure_ascii=False)}
     return None
+
+
+def _turns_of(row: Mapping[str, Any], *, first: int) -> Iterator[Mapping[str, Any]]:
+    """The row; for one that holds a conversation as chat messages, a row for each of the assistant's."""
+    messages = row.get("messages")
+    if not isinstance(messages, list) or not all(isinstance(message, dict) for message in messages):
+        yield row
+        return
+    others = {column: value for column, value in row.items() if column != "messages"}
+    question, turn = None, first
+    for message in messages:
+        if message.get("role") == "user":
+            question = _said(message.get("content"))
+        elif message.get("role") == "assistant":
+            yield {**others, "turn": turn, "question": question, "answer": _said(message.get("content"))}
+            turn += 1
+
+
+def _said(content: Any) -> Any:
+    """The text of a message, whose content may be a list of parts."""
+    if not isinstance(content, list):
+        return content
+    return "".join(str(part.get("text") or "") for part in content if isinstance(part, dict))
 
 
 def conversation_of(key: Key) -> str:

@@ -678,6 +678,13 @@ def _file_verdicts(condition: ConversationResult) -> list[Row]:
     return rows
 
 
+_ABSTENTIONS = {
+    "right": "rightly not answered",
+    "over_refusal": "not answered although there is an answer",
+    "unsupported": "answered although it cannot be known",
+}
+
+
 def _unreadable(part: ConversationSummary) -> Iterator[Note]:
     unreadable = [
         f"{condition.condition}: {', '.join(sides)}"
@@ -692,6 +699,13 @@ def _unreadable(part: ConversationSummary) -> Iterator[Note]:
     ]
     if unreadable:
         yield Note(texts=tuple(unreadable), tone="quiet", title="Could not be read as a number")
+    abstained = [
+        f"{condition.condition}: {', '.join(f'{formats.count(n)} {_ABSTENTIONS[kind]}' for kind, n in counts.items())}"
+        for condition in part.conditions
+        if (counts := condition.abstentions)
+    ]
+    if abstained:
+        yield Note(texts=tuple(abstained), tone="quiet", title="Turns without an answer, or that have none")
 
 
 def _right_answers(part: ConversationSummary) -> Iterator[Block]:

@@ -186,7 +186,9 @@ class ConversationResult(msgspec.Struct, frozen=True, kw_only=True):
     cost: Cost
     pace: Pace
     failures: dict[str, int]  # "class: kind" → conversations without an answer
-    extraction: dict[str, int] = {}  # final, json, last_number, regex, whole, reply (given apart), none → turns answered so
+    extraction: dict[
+        str, int
+    ] = {}  # final, json, last_number, regex, whole, reply (given apart), none → turns answered so
     quarantine: Quarantine | None = None  # None: no quarantine file was given
     abstentions: dict[str, int] = {}  # right (a golden sentinel), over_refusal, unsupported (answered all the same)
     verdicts: Verdicts | None = None  # None: the file has none

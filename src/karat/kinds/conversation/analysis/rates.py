@@ -32,8 +32,8 @@ from karat.kinds.conversation.analysis.turns import WITHIN, Flags, Floats, Ints,
 from karat.stats import ClusteredRatio, Sums, ratio_gap, ratio_interval
 
 __all__ = [
-    "abstentions",
     "Nulls",
+    "abstentions",
     "accuracies",
     "conversation_accuracy",
     "cost",

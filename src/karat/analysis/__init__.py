@@ -203,9 +203,7 @@ def _summary(run: RunFolder, scorings: Mapping[str, str], level: float, asked: _
     )  # fmt: skip
 
 
-def _notices(
-    run: RunFolder, index: RunIndex, shown: Mapping[str, str], rows: Mapping[str, Account]
-) -> list[str]:
+def _notices(run: RunFolder, index: RunIndex, shown: Mapping[str, str], rows: Mapping[str, Account]) -> list[str]:
     """What to know before reading the result, whatever the kind."""
     return [*_incomplete(run), *unreadable_notices(unreadable_counts(index, shown)), *cut_notices(rows)]
 

@@ -245,6 +245,9 @@ def test_reports_show_corrected_numbers_where_that_is_asked_for(karat, judged, s
     plain, corrected = karat("report", "latest").out, karat("report", "latest", "--corrected").out
     assert "as people would score" not in plain
     assert "docs − plain on completeness, as people would score: " in corrected
+    assert corrected.startswith("docs − plain on completeness, as people would score: ")
+    assert "docs is better than plain" in plain
+    assert "docs is better than plain" not in corrected
     assert "Means and differences as people would score all answers" in corrected
     assert "calibrated" not in karat("report", "latest", "--json").json
     assert karat("report", "latest", "--json", "--corrected").json["calibrated"]["by"] == ["ann"]

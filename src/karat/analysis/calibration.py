@@ -15,11 +15,12 @@ import numpy as np
 from karat import formats
 from karat.analysis.details import trials
 from karat.analysis.estimates import estimated, known
-from karat.analysis.model import MetricInfo, Summary
+from karat.analysis.model import Difference, MetricInfo, Summary
 from karat.analysis.numbers import Estimate
 from karat.analysis.panels import nearest_steps, steps_of
 from karat.analysis.parts import kind_of
 from karat.analysis.people import Calibrated, Corrected, Disagreement, MetricAgreement
+from karat.analysis.verdicts import NO_DIFFERENCE, verdict, winner
 from karat.errors import BadOption, did_you_mean
 from karat.journal import RunFolder
 from karat.journal.calibration import Calibrations, Draw, Scores, Stratum, read_calibrations
@@ -169,8 +170,40 @@ def calibrated(
 
 
 def with_corrected(run: RunFolder, summary: Summary) -> Summary:
-    """The summary with the result of `calibrated`, which also says what is raised."""
-    return msgspec.structs.replace(summary, calibrated=calibrated(run, summary))
+    """The summary with the result of `calibrated`, which also says what is raised.
+
+    The verdicts on differences that people's labels correct are those of the corrected ones.
+    """
+    people = calibrated(run, summary)
+    rows = {(row.metric, row.condition, row.against): row for row in people.corrected if row.against is not None}
+    infos = {info.key: info for info in summary.metrics}
+    differences = []
+    for pair in summary.differences:
+        row = rows.get((pair.metric, pair.b, pair.a)) or rows.get((pair.metric, pair.a, pair.b))
+        differences.append(pair if row is None else _as_people_would(pair, row, infos[pair.metric]))
+    changed = [pair for before, pair in zip(summary.differences, differences, strict=True) if pair is not before]
+    headline = _headline(changed[0]) if changed else summary.headline
+    return msgspec.structs.replace(summary, calibrated=people, differences=tuple(differences), headline=headline)
+
+
+def _headline(pair: Difference) -> str:
+    found = f"{pair.verdict} between {pair.b} and {pair.a}" if pair.verdict == NO_DIFFERENCE else pair.verdict
+    return f"{found} on {pair.metric}, as people would score"
+
+
+def _as_people_would(pair: Difference, row: Corrected, info: MetricInfo) -> Difference:
+    """The comparison with the verdict of the corrected difference: shown if its interval excludes 0."""
+    low, high, value = row.people.low, row.people.high, row.people.value or 0.0
+    shown = low is not None and high is not None and (low > 0 or high < 0)
+    value = value if row.condition == pair.b else -value
+    p = 0.0 if shown else 1.0
+    return msgspec.structs.replace(
+        pair,
+        winner=winner(info, pair.a, pair.b, value, p),
+        verdict=verdict(info, pair.a, pair.b, value, p),
+        reason="verdict as people would score",
+        again=None,
+    )
 
 
 def _draw(kept: Calibrations, name: str | None, run: str) -> Draw:

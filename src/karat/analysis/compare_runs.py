@@ -89,6 +89,7 @@ def _compared(
         headline=main_finding([pairing.difference for pairing in pairings], metrics, unit=unit),
         metrics=tuple(metrics),
         pairings=tuple(pairings),
+        pairs=math.comb(len(first.conditions), 2) if first.run == second.run else None,
         only_a=first.samples - len(rows_a) - changed,
         only_b=second.samples - len(rows_b) - changed,
         changed=changed,
@@ -242,8 +243,9 @@ def _tested(summary: Summary, metric: MetricInfo) -> bool:
 
 def _unlike(a: Summary, b: Summary, pairs: Sequence[tuple[str, str]]) -> dict[tuple[str, str], tuple[str, str]]:
     """Labels that distinguish two conditions of the same name."""
+    runs = _files(a, b) or (a.run, b.run)
     return {
-        (left, right): (left, right) if left != right else (f"{left} ({a.run})", f"{right} ({b.run})")
+        (left, right): (left, right) if left != right else (f"{left} ({runs[0]})", f"{right} ({runs[1]})")
         for left, right in pairs
     }
 
@@ -282,11 +284,19 @@ def _flips(found: Compared, change: Floats, gain: Floats) -> tuple[Flip, ...]:
 def _labels(a: Summary, b: Summary, first: str | None, second: str | None) -> tuple[str, str]:
     if a.run == b.run:
         return first or a.conditions[0], second or b.conditions[0]
-    names = (a.name, b.name) if a.name != b.name else (f"{a.name} {a.run}", f"{b.name} {b.run}")
+    names = (a.name, b.name)
+    if a.name == b.name:
+        names = _files(a, b) or (f"{a.name} {a.run}", f"{b.name} {b.run}")
     left, right = (
         f"{name}:{condition}" if condition else name for name, condition in zip(names, (first, second), strict=True)
     )
     return left, right
+
+
+def _files(a: Summary, b: Summary) -> tuple[str, str] | None:
+    """The files that two imported runs were read from; None if these do not tell them apart."""
+    first, second = a.provenance.source.get("file"), b.provenance.source.get("file")
+    return None if first is None or second is None or first == second else (first, second)
 
 
 def _side(summary: Summary, label: str, condition: str | None) -> Side:
@@ -316,12 +326,6 @@ def _warnings(
         for metric in metrics
         if theirs[metric.key].scoring != metric.scoring
     ]
-    pairs = math.comb(len(a.conditions), 2)
-    if a.run == b.run and pairs > 1:
-        caveats.append(
-            f"the run has {formats.plural(pairs, 'pair')} of conditions, and this is one: "
-            "`karat report RUN --pairs all` adjusts p-values for all of them"
-        )
     for summary in dict.fromkeys([a.run, b.run]):
         status = a.status if summary == a.run else b.status
         if status != "done":

@@ -63,6 +63,7 @@ class Comparison(PartHolder, frozen=True, kw_only=True):
     unit: str = "question"  # the paired unit: question, conversation or participant
     conditions: tuple[tuple[str, str], ...] = ()  # pairs: a condition of the first, one of the second
     server_problems: tuple[ServerProblem, ...] = ()  # sides whose MCP calls failed, or that made none
+    pairs: int | None = None  # of conditions, in the run that both sides are of; None: two runs
     right: str | None = None  # for conversations: the match that makes a turn right
 
     @property
@@ -70,6 +71,16 @@ class Comparison(PartHolder, frozen=True, kw_only=True):
         """How its p-values are headed: adjusted only if there are several."""
         tests = sum(pairing.difference.p_adjusted is not None for pairing in self.pairings)
         return "p (Holm)" if tests > 1 else "p"
+
+    @property
+    def one_of_pairs(self) -> str:
+        """How many pairs the run has, if this is one of several; empty if it is not."""
+        if self.pairs is None or self.pairs < 2:
+            return ""
+        return (
+            f"the run has {formats.count(self.pairs)} pairs of conditions, and this is one: "
+            "`karat report RUN --pairs all` adjusts p-values for all of them"
+        )
 
     def percent(self, pairing: Pairing) -> bool:
         """Whether a pairing's metric is a share, which people read in percent."""
@@ -143,6 +154,7 @@ def _text(result: Comparison) -> str:
         lines += ["", "; ".join(text for text in counts if text)]
     if any(is_point(pairing.difference.estimate) for pairing in result.pairings):
         lines += ["", POINT_LEGEND]
+    lines += ["", result.one_of_pairs] if result.one_of_pairs else []
     lines += [f"warning: {text}" for text in result.warnings]
     return "\n".join(formats.clean(line) for line in lines) + "\n"
 

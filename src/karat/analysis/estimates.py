@@ -32,6 +32,8 @@ from karat.stats.results import Interval, PairedDifference
 
 __all__ = ["difference", "differences", "estimated", "holds", "known", "results", "tested_p"]
 
+_NOISE = 1e-12  # relative to the scale: only rounding
+
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
@@ -115,20 +117,26 @@ def _turn_bounds(info: MetricInfo, turns: TurnSums, index: int, there: Flags) ->
 
 
 def estimated(interval: Interval | PairedDifference, least: float | None, most: float | None) -> Estimate:
-    """The estimate with its interval cut to the range `least` to `most`, which a t interval ignores."""
-    low, high = known(interval.low), known(interval.high)
+    """The estimate with its interval cut to the range `least` to `most`, which a t interval ignores.
+
+    Numbers below rounding are 0. One question has no interval: nothing shows how much questions vary.
+    """
+    value, low, high = (known(number) for number in (interval.value, interval.low, interval.high))
+    span = max((abs(end) for end in (least, most, value, low, high) if end is not None), default=0.0)
+    value, low, high = (0.0 if end is not None and abs(end) <= _NOISE * span else end for end in (value, low, high))
     inside_low = max(low, least) if low is not None and least is not None else low
     inside_high = min(high, most) if high is not None and most is not None else high
     cut = (inside_low, inside_high) != (low, high)
+    alone = interval.n == 1 and low is not None
     return Estimate(
-        value=known(interval.value),
-        low=inside_low,
-        high=inside_high,
+        value=value,
+        low=None if alone else inside_low,
+        high=None if alone else inside_high,
         se=known(interval.se),
         n=interval.n,
         level=interval.level,
         method=f"{interval.method}, cut at the end of the scale" if cut else interval.method,
-        reason=interval.reason,
+        reason="one question: its spread cannot be known" if alone else interval.reason,
     )
 
 
@@ -185,11 +193,14 @@ def _reliability(info: MetricInfo, values: Floats, there: Flags, *, level: float
         )  # fmt: skip
     slack = 1e-9  # a mean over judges may miss the threshold only by rounding
     reached = values <= threshold + slack if info.direction == "lower" else values >= threshold - slack
+    alone = int(complete.sum()) == 1
     wins = int(reached[complete].all(axis=1).sum())
     interval = proportion_interval(wins, int(complete.sum()), level=level)
     return Reliability(
-        value=interval.value, low=interval.low, high=interval.high, k=k, threshold=threshold, questions=interval.n,
+        value=interval.value, low=None if alone else interval.low, high=None if alone else interval.high,
+        k=k, threshold=threshold, questions=interval.n,
         incomplete=incomplete, level=level, method=interval.method,
+        reason="one question: its spread cannot be known" if alone else None,
     )  # fmt: skip
 
 

@@ -19,8 +19,8 @@ _TARGETS = {
 
 
 def corrected_lines(report: Calibrated) -> Iterator[str]:
-    """Where the judge is biased, and each difference as people would score it."""
-    for row in report.corrected:
+    """Each difference as people would score it, then where the judge is biased."""
+    for row in sorted(report.corrected, key=lambda row: row.against is None):
         low, high = (row.bias.low, row.bias.high) if row.against is None else (row.people.low, row.people.high)
         shown = low is not None and high is not None and (low > 0 or high < 0)
         unit = " points" if row.percent else ""

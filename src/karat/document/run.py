@@ -9,6 +9,7 @@ import msgspec
 from karat import formats, kinds
 from karat.analysis import Summary
 from karat.analysis.planning import probable_flips
+from karat.analysis.verdicts import server_warnings
 from karat.blocks import Block, Chart, Fold, KindBlocks, Note, Section, Table, limited
 from karat.document import failing, scores, spending, use, variation
 from karat.document.charts import gaps, spread, with_names_apart
@@ -67,14 +68,13 @@ def document(
         Section(id="origin", title="How to repeat it", blocks=(*origin(summary, files), *kind.origin)),
     ]  # fmt: skip
     taken: set[str] = set()
-    people = summary.calibrated
-    corrected, notes = ((), ()) if people is msgspec.UNSET else (tuple(corrected_lines(people)), people.notes)
+    notes = () if summary.calibrated is msgspec.UNSET else summary.calibrated.notes
     return Document(
         name=summary.name,
         run=summary.run,
         status=summary.status,
         created=summary.created,
-        verdicts=(*verdicts(summary), *corrected),
+        verdicts=verdict_lines(summary),
         facts=tuple(facts(summary, kind)),
         warnings=(*summary.warnings, *notes),
         sections=tuple(
@@ -83,6 +83,23 @@ def document(
             if section.blocks
         ),
     )
+
+
+def verdict_lines(summary: Summary) -> tuple[str, ...]:
+    """The verdicts; where people's labels correct a difference, the corrected one takes its place."""
+    people = summary.calibrated
+    if people is msgspec.UNSET:
+        return verdicts(summary)
+    corrected = {frozenset((row.metric, row.condition, row.against)) for row in people.corrected if row.against}
+    lines = tuple(corrected_lines(people))
+    if not corrected:
+        return (*verdicts(summary), *lines)
+    others = tuple(
+        pair for pair in summary.differences
+        if pair.winner is not None and frozenset((pair.metric, pair.b, pair.a)) not in corrected
+    )  # fmt: skip
+    rest = verdicts(msgspec.structs.replace(summary, differences=others)) if others else ()
+    return (*server_warnings(summary.server_problems if not others else ()), *lines, *rest)
 
 
 def facts(summary: Summary, kind: KindBlocks) -> Iterator[tuple[str, str]]:

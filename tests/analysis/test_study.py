@@ -47,6 +47,11 @@ def copies(tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
     return put_through(folder, studies, several(copy_of(studies, *NAMES)))
 
 
+@pytest.fixture(scope="module")
+def summary(copies: RunFolder) -> Summary:
+    return summarize(copies)
+
+
 def small(folder: Path, say: Say | None = None, *, spoil: int = 0, by: str = "", **more: Any) -> RunFolder:
     """A run over one small study; `spoil`: every so many participants say something else."""
     studies = folder / "studies"
@@ -61,8 +66,7 @@ def small(folder: Path, say: Say | None = None, *, spoil: int = 0, by: str = "",
 
 
 @pytest.mark.slow
-def test_the_human_copies_of_all_studies_agree_with_people_in_every_finding(copies: RunFolder) -> None:
-    summary = summarize(copies)
+def test_the_human_copies_of_all_studies_agree_with_people_in_every_finding(summary: Summary) -> None:
     found = only(summary)
     assert [one.study for one in found.studies] == NAMES
     for finding in found.findings:
@@ -87,8 +91,8 @@ def test_the_human_copies_of_all_studies_agree_with_people_in_every_finding(copi
 
 
 @pytest.mark.slow
-def test_levels_are_plain_means_of_what_is_below_them(copies: RunFolder) -> None:
-    found = only(summarize(copies))
+def test_levels_are_plain_means_of_what_is_below_them(summary: Summary) -> None:
+    found = only(summary)
 
     def mean(values: Any) -> float:
         known = [one for one in values if one is not None]
@@ -97,7 +101,7 @@ def test_levels_are_plain_means_of_what_is_below_them(copies: RunFolder) -> None
     for study in found.studies:
         assert study.score.pas.value == pytest.approx(mean(one.pas.value for one in study.findings))
     by_domain: dict[str, list[float | None]] = {}
-    part = study_of(summarize(copies))
+    part = study_of(summary)
     for study in found.studies:
         info = part.info(study.study)
         assert info is not None
@@ -112,16 +116,14 @@ def test_levels_are_plain_means_of_what_is_below_them(copies: RunFolder) -> None
 
 
 @pytest.mark.slow
-def test_the_same_run_gives_the_same_numbers_and_survives_json(copies: RunFolder) -> None:
-    first, second = summarize(copies), summarize(copies)
-    assert msgspec.json.encode(first) == msgspec.json.encode(second)
-    assert from_json(msgspec.json.encode(first), Summary) == first
+def test_the_same_run_gives_the_same_numbers_and_survives_json(copies: RunFolder, summary: Summary) -> None:
+    assert msgspec.json.encode(summarize(copies)) == msgspec.json.encode(summary)
+    assert from_json(msgspec.json.encode(summary), Summary) == summary
 
 
 @pytest.mark.slow
-def test_who_was_drawn_again_is_said_with_the_tests_whose_rows_are_of_too_few(copies: RunFolder) -> None:
+def test_who_was_drawn_again_is_said_with_the_tests_whose_rows_are_of_too_few(summary: Summary) -> None:
     """Second players of the trust game are in eighteen arms by what they were sent."""
-    summary = summarize(copies)
     assert study_of(summary).drawn == "participants, groups and the statistics of 5 tests"
     assert only(summary).benchmark.pas.method.endswith(
         "over participants and groups; 5 of 71 tests by their statistics"
@@ -431,11 +433,11 @@ def test_the_run_keeps_its_study_whatever_becomes_of_the_folder(tmp_path: Path) 
 
 
 @pytest.mark.slow
-def test_persons_of_a_list_are_not_kept_but_their_columns_are(copies: RunFolder) -> None:
+def test_persons_of_a_list_are_not_kept_but_their_columns_are(copies: RunFolder, summary: Summary) -> None:
     copy = next(one for one in copies.info.studies if one.study == "alcohol_norms")
     assert copy.columns == {"gender": "text"}
     assert copy.folder is None
-    found = next(one for one in only(summarize(copies)).studies if one.study == "alcohol_norms")
+    found = next(one for one in only(summary).studies if one.study == "alcohol_norms")
     assert found.score.pas.value is not None
 
 

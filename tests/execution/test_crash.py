@@ -15,8 +15,8 @@ CRASH = Path(__file__).resolve().parents[2] / "benchmarks" / "crash.py"
     "size",
     [
         pytest.param(["--rounds", "1", "--trials", "40", "--turns", "2"], id="small"),
-        pytest.param(["--rounds", "3", "--trials", "300"], id="trials", marks=pytest.mark.slow),
-        pytest.param(["--rounds", "3", "--trials", "120", "--turns", "4"], id="turns", marks=pytest.mark.slow),
+        pytest.param(["--rounds", "2", "--trials", "300"], id="trials", marks=pytest.mark.slow),
+        pytest.param(["--rounds", "2", "--trials", "120", "--turns", "4"], id="turns", marks=pytest.mark.slow),
     ],
 )
 def test_after_kill_9_a_resumed_run_has_every_trial_once_and_asked_nothing_twice(size: list[str]) -> None:

@@ -91,7 +91,7 @@ def wanted(seed: int, group: int) -> dict[int, tuple[str | None, list[str]]]:
 
 @pytest.mark.slow
 @given(seed=st.integers(0, 2**20), resumes=st.booleans(), cuts=st.lists(st.floats(0, 1), max_size=3))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=10, deadline=None)
 def test_prompts_and_costs_whatever_happens(seed: int, resumes: bool, cuts: list[float]) -> None:
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)

@@ -34,8 +34,7 @@ def processes(mark: str) -> list[str]:
     ("questions", "mcp"),
     [
         pytest.param(2, None, id="few"),
-        pytest.param(40, None, id="plain", marks=pytest.mark.slow),
-        pytest.param(40, {"record": "tapes"}, id="recorded", marks=pytest.mark.slow),
+        pytest.param(12, {"record": "tapes"}, id="recorded", marks=pytest.mark.slow),
     ],
 )
 def test_trials_with_their_own_servers_leave_no_process_and_no_descriptor(

@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import dataclasses
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from karat.kinds.study.format import StudyFile
+from karat.kinds.study.places import shipped_studies
 from karat.kinds.study.reading import read_study
 from karat.replication.evidence import Side
 
-__all__ = ["MATERIALS", "STUDY", "read", "stated", "write"]
+__all__ = ["MATERIALS", "STUDY", "read", "shipped", "stated", "write"]
+
+
+@cache
+def shipped(name: str, *, sql: bool = True) -> StudyFile:
+    """One of the studies that come with karat, read once; no test changes it."""
+    return read_study(shipped_studies()[name], sql=sql)
+
 
 STUDY = """\
 study: small

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 import yaml
 from tests.kinds import study_oracle as oracle
+from tests.kinds.studies import shipped
 
 from karat.errors import BadDataset
 from karat.kinds.study.copy import answer_copy, statistic_copies
@@ -90,7 +91,7 @@ def test_the_readme_says_whose_words_these_are_and_what_was_left_out(name: str):
 
 @every_study
 def test_every_prompt_ends_with_a_line_for_each_answer(name: str):
-    study = read_study(oracle.SHIPPED / name, sql=False)
+    study = shipped(name, sql=False)
     for arm in study.arms:
         for shown in shown_to(study, [arm], {}, seed="0"):
             last = shown.text.splitlines()[-len(shown.fields) :]
@@ -123,7 +124,7 @@ def _allowed(field: dict[str, Any], value: Any) -> bool:
 @every_study
 def test_answer_copies_give_the_published_result(name: str):
     """Through parser, `derive` and statistics as an agent's answers go."""
-    study = read_study(oracle.SHIPPED / name)
+    study = shipped(name)
     tests = to_study_tests(study, answer_copy(study))
     assert [test.coverage for test in tests] == [1.0] * len(tests)
     agreement = score_tests(tests)
@@ -134,7 +135,7 @@ def test_answer_copies_give_the_published_result(name: str):
 
 @every_study
 def test_participants_who_say_nothing_are_not_scored(name: str):
-    study = read_study(oracle.SHIPPED / name)
+    study = shipped(name)
     silent = [replace(one, values={}) for one in answer_copy(study)]
     agreement = score_tests(to_study_tests(study, silent))
     assert [score.test.coverage for score in agreement.tests] == [0.0] * len(agreement.tests)
@@ -144,7 +145,7 @@ def test_participants_who_say_nothing_are_not_scored(name: str):
 @every_study
 def test_answers_in_lines_are_read_as_they_were_given(name: str):
     """The form that prompts ask for, with a sentence before it."""
-    study = read_study(oracle.SHIPPED / name, sql=False)
+    study = shipped(name, sql=False)
     for row in oracle.copied(name):
         said = "\n".join(f"{field}: {value}" for field, value in row["answers"].items())
         read = read_answers(f"I have thought about this for a while.\n\n{said}", study.arms[row["arm"]].answered)
@@ -153,7 +154,7 @@ def test_answers_in_lines_are_read_as_they_were_given(name: str):
 
 @every_study
 def test_statistic_copies_give_exactly_the_published_result(name: str):
-    tests = statistic_copies(read_study(oracle.SHIPPED / name, sql=False))
+    tests = statistic_copies(shipped(name, sql=False))
     ranked = [test for test in tests if test.kind in {"spearman", "mannwhitney"}]
     exact = [test for test in tests if test not in ranked]
     assert not ranked or apart(score_tests(ranked), RANKED) == []
@@ -166,7 +167,7 @@ def test_statistic_copies_give_exactly_the_published_result(name: str):
 @every_study
 def test_both_sides_agree_with_an_independent_reading(name: str):
     """SciPy and a reader of a few lines find the same statistics in file and answers as karat does."""
-    study, plain = read_study(oracle.SHIPPED / name, sql=False), oracle.study(name)
+    study, plain = shipped(name, sql=False), oracle.study(name)
     names, data = oracle.derived(plain, oracle.copied(name))
     columns = {column: [row[at] for row in data] for at, column in enumerate(names)}
     for (_, test), (_, written) in zip(study.tests, oracle.tests(plain), strict=True):

@@ -18,7 +18,6 @@ from karat.kinds.study.copy import answer_copy
 from karat.kinds.study.experiments import Response, data_of, to_study_tests
 from karat.kinds.study.format import StudyFile, Test
 from karat.kinds.study.places import shipped_studies
-from karat.kinds.study.reading import read_study
 from karat.kinds.study.sides import agent_side
 from karat.replication import (
     TestRows,
@@ -32,7 +31,7 @@ from karat.replication import (
     score_uncertainty,
 )
 
-from .studies import read
+from .studies import read, shipped
 
 SHIPPED = shipped_studies()
 TINY = """\
@@ -122,7 +121,7 @@ def the_weights(responses: Sequence[Response], seed: int, count: int) -> np.ndar
 @pytest.mark.parametrize("holes", [False, True])
 @pytest.mark.parametrize("name", SHIPPED)
 def test_every_replicate_is_what_a_loop_over_copied_rows_gives(name: str, holes: bool) -> None:
-    study = read_study(SHIPPED[name])
+    study = shipped(name)
     responses = answer_copy(study)
     responses = with_holes(responses, 3) if holes else responses
     run = a_run(study, responses, min_coverage=0.0)
@@ -176,7 +175,7 @@ def test_answers_that_are_all_the_same_still_vary_when_drawn_again(kind: str) ->
 
 @pytest.mark.parametrize("name", SHIPPED)
 def test_drawing_everybody_once_gives_the_scores_themselves(name: str) -> None:
-    study = read_study(SHIPPED[name])
+    study = shipped(name)
     run = a_run(study, with_holes(answer_copy(study), 4), min_coverage=0.0)
     units = units_of(run.responses)
     places, once = units.of_rows(run.data), np.ones((1, len(units.strata)))
@@ -260,7 +259,7 @@ def test_every_kind_is_what_the_agents_side_gives(what: str, n: int) -> None:
 
 
 def test_everybody_is_drawn_within_the_arms_they_were_asked_in() -> None:
-    study = read_study(SHIPPED["beauty_contest"])
+    study = shipped("beauty_contest")
     responses = answer_copy(study)
     units = units_of(responses)
     arms = {one.group: one.arm for one in responses}
@@ -296,7 +295,7 @@ def test_a_participant_of_several_arms_is_one_unit() -> None:
 
 
 def test_conditions_share_their_draw_and_identical_ones_differ_by_nothing(tmp_path: Path) -> None:
-    study = read_study(SHIPPED["framing"])
+    study = shipped("framing")
     responses = answer_copy(study)
     run = a_run(study, responses)
     one, two = study_draws(study, [run, run], rng=np.random.default_rng(2), replicates=50)
@@ -311,7 +310,7 @@ def test_conditions_share_their_draw_and_identical_ones_differ_by_nothing(tmp_pa
 
 
 def test_a_condition_without_some_participants_keeps_the_draw_of_the_others() -> None:
-    study = read_study(SHIPPED["alcohol_norms"])
+    study = shipped("alcohol_norms")
     every = answer_copy(study)
     fewer = every[5:]
     runs = [a_run(study, every), a_run(study, fewer)]
@@ -329,7 +328,7 @@ def test_a_condition_without_some_participants_keeps_the_draw_of_the_others() ->
 @pytest.mark.slow
 def test_a_paired_difference_is_narrower_than_one_drawn_apart() -> None:
     """An agent that answers as another one but for a few participants."""
-    study = read_study(SHIPPED["false_consensus"])
+    study = shipped("false_consensus")
     first = answer_copy(study)
     second = [
         replace(one, values={**one.values, **{k: v + 1 for k, v in one.values.items() if k.endswith("percent")}})
@@ -444,7 +443,7 @@ def test_every_copy_of_a_row_is_somebody_of_its_own() -> None:
 
 
 def test_one_seed_gives_one_result() -> None:
-    study = read_study(SHIPPED["trust"])
+    study = shipped("trust")
     run = a_run(study, answer_copy(study))
     one, two = (study_draws(study, [run], rng=np.random.default_rng(7), replicates=30)[0] for _ in range(2))
     np.testing.assert_array_equal(one.draws.log_bf, two.draws.log_bf)

@@ -16,7 +16,7 @@ from karat.cli.printed import aside
 from karat.cli.scoring import scorer_keys
 from karat.cli.values import parsed
 from karat.config import Experiment
-from karat.documents.answers import condition_columns, key_of, sample_columns, usual, usual_id
+from karat.documents.answers import ROLES, condition_columns, key_of, sample_columns, usual, usual_id
 from karat.documents.hub import shown
 from karat.errors import BadDataset, BadOption, Fault, did_you_mean
 from karat.formats import count, excerpt, plural, some_of
@@ -34,17 +34,6 @@ _Keys = dict[str, Any]
 _NEVER = 10**9
 """An answer that the file lacks is missing, however many are."""
 _IDS_NAMED = 5
-_USUAL = {
-    "question": ("question", "query", "prompt", "input", "user_query"),
-    "golden": (
-        *("golden", "golden_answer", "gold", "gold_answer", "expected", "expected_answer", "reference"),
-        *("reference_answer", "ground_truth", "correct_answer", "target"),
-    ),
-    "answer": (
-        *("answer", "response", "output", "prediction", "predicted", "predicted_answer", "model_answer"),
-        *("generated", "completion", "actual"),
-    ),
-}
 
 
 def score_answers(
@@ -267,7 +256,7 @@ def _column(role: str, column: str | None, *, file: Path, columns: Sequence[str]
         if column not in columns:
             raise BadOption(f"--{role}", f"{file} has no column '{column}'{did_you_mean(column, columns)}")
         return column
-    found = usual(_USUAL[role], [name for name in columns if name not in named])
+    found = usual(ROLES[role], [name for name in columns if name not in named])
     what = {"question": "the question", "golden": "the golden answer", "answer": "the answer to score"}[role]
     if not found:
         raise BadOption(

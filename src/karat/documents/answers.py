@@ -12,11 +12,12 @@ from typing import Any
 
 import msgspec
 
+from karat.errors import did_you_mean
 from karat.formats import excerpt, plural, some_of
 
 __all__ = [
-    "CONDITIONS", "Copies", "Repetitions", "condition_columns", "condition_of", "key_of", "repetition_value",
-    "sample_columns", "usual", "usual_id",
+    "CONDITIONS", "ROLES", "Copies", "Repetitions", "choices_left_out", "condition_columns", "condition_of",
+    "hint", "key_of", "repetition_value", "sample_columns", "usual", "usual_id",
 ]  # fmt: skip
 
 Row = Mapping[str, Any]
@@ -27,6 +28,23 @@ CONDITIONS = (
     *("engine", "generator", "provider"),
 )
 """Usual names of the column that says under which condition a row was answered."""
+ROLES = {
+    "question": ("question", "query", "prompt", "input", "user_query", "user_input"),
+    "golden": (
+        *("golden", "golden_answer", "gold", "gold_answer", "expected", "expected_answer", "expected_output"),
+        *("reference", "reference_answer", "ground_truth", "groundtruth", "correct_answer", "target", "ideal"),
+    ),
+    "answer": (
+        *("answer", "response", "output", "prediction", "predicted", "predicted_answer", "model_answer"),
+        *("generated", "completion", "actual", "actual_output"),
+    ),
+}
+"""What a column holds → its usual names."""
+_CHOICES = (
+    *("choices", "options", "answer_choices", "endings", "candidates"),
+    *(f"{word}{mark}{end}" for word in ("choice", "option") for mark in ("", "_") for end in "0123abcd"),
+)
+_LETTERS = ("A", "B")
 _ALWAYS = ("condition", "model", "model_name")  # also if no question has rows with two values
 _IDS = ("id", "question_id", "sample_id", "item_id", "case_id", "example_id", "task_id", "qid", "uid")
 _EMPTY = (None, "")
@@ -39,6 +57,28 @@ def usual(names: Iterable[str], columns: Iterable[str]) -> list[str]:
     for column in columns:
         folded.setdefault(column.strip().casefold().replace(" ", "_").replace("-", "_"), column)
     return [folded[name] for name in names if name in folded]
+
+
+def hint(role: str, column: str, columns: Collection[str]) -> str:
+    """The nearest name to a missing column, among those that cannot hold something else."""
+    others = {name for other, names in ROLES.items() if other != role for name in usual(names, columns)}
+    return did_you_mean(column, [name for name in columns if name not in others])
+
+
+def choices_left_out(row: Row, question: str) -> str | None:
+    """The column with choices that the row's question does not contain; None: there is none."""
+    asked = _text(row.get(question))
+    columns = usual(_CHOICES, row)
+    columns += [letter for letter in _LETTERS if set(_LETTERS) <= row.keys()]
+    for column in columns:
+        value = row[column]
+        if isinstance(value, dict):
+            value = value.get("text", list(value.values()))
+        parts = value if isinstance(value, list) else [value]
+        texts = [_text(part) for part in parts]
+        if any(text and text not in asked for text in texts):
+            return column
+    return None
 
 
 def key_of(row: Row, columns: Sequence[str]) -> tuple[str, ...]:

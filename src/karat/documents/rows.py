@@ -450,10 +450,17 @@ _ENDLESS = (math.inf, -math.inf)
 _YAML_LIST = re.compile(rb"(?:\xef\xbb\xbf)?(?:[ \t]*(?:#[^\n]*|---[ \t]*)?\r?\n)*[ \t]*(?:-[ \t\r\n]|\[)")
 
 
+_LIST_UNDER_A_KEY = re.compile(rb"^[\w-]+:[ \t]*\r?\n[ \t]*-[ \t]+[\w\"']+[^\n:]*:", re.MULTILINE)
+_STUDY_KEY = re.compile(rb"^(?:study|arms|findings|materials|participants):", re.MULTILINE)
+
+
 def holds_yaml_rows(path: Path) -> bool:
-    """Whether a YAML file is a list: rows of a dataset, not a study."""
+    """Whether a YAML file is a list, or an object with a list of objects: rows of a dataset, not a study."""
     with suppress(OSError, ValueError), open_regular(path) as file:
-        return _YAML_LIST.match(file.read(65536)) is not None
+        head = file.read(65536)
+        if _YAML_LIST.match(head) is not None:
+            return True
+        return _LIST_UNDER_A_KEY.search(head) is not None and _STUDY_KEY.search(head) is None
     return False
 
 

@@ -158,7 +158,10 @@ def tatqa(number: int, row: Mapping[str, Any]) -> tuple[list[Draft], list[str]]:
 def _tatqa_turn(asked: Value) -> DraftTurn:
     question, kind = asked.at("question").text(), asked.at("answer_type").choice(_ANSWER_TYPES)
     scale, answer = asked.at("scale").choice(_TATQA_SCALES), asked.at("answer").value
-    answers = answer if isinstance(answer, list) else [] if answer is None or answer == "" else [answer]
+    listed = answer if isinstance(answer, list) else [answer]
+    answers = [item for item in listed if item != ""]  # a published file has an empty span
+    if answer is None:
+        answers = []
     if any(plain_answer(item) is None or isinstance(item, bool) for item in answers):
         asked.at("answer").refuse("texts or a number")
         answers = []

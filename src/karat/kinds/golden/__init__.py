@@ -9,13 +9,14 @@ from typing import Annotated, Any, Literal
 import msgspec
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, Strict
 
-from karat.documents.answers import key_of
+from karat.documents.answers import ROLES, choices_left_out, hint, key_of, usual
 from karat.documents.hub import shown
 from karat.documents.rows import Rows, left_out, read_rows
-from karat.errors import BadDataset, Fault, did_you_mean
+from karat.errors import BadDataset, Fault
 from karat.kinds import Dataset, Kind, Linted, of, sample_digest
 from karat.kinds._samples import Packed, clustered, draw
 from karat.kinds.golden import forms
+from karat.kinds.golden.lint import MEANINGS, doubted, suspicions
 from karat.records import Sample, Turn
 
 __all__ = ["Golden"]
@@ -40,7 +41,7 @@ class Golden(Kind):
         model_config = ConfigDict(extra="forbid", frozen=True)
 
         question_key: Key = "question"  # the column with the question
-        answer_key: Key = "answer"  # the column with the golden answer
+        answer_key: Key | None = None  # the column with the golden answer; null: answer
         id_key: Key | None = None  # the column with the sample's id; null: the position in the file, from 0, as text
         split: Key | None = None  # the list in a JSON or YAML file, e.g. data; null: the only one
         sheet: Key | None = None  # the sheet of an Excel workbook; null: the only one
@@ -53,7 +54,7 @@ class Golden(Kind):
 
     def __init__(self, options: Options, *, needs_answers: bool = True) -> None:
         self._options, self._needs_answers = options, needs_answers
-        self._columns = {"question_key": options.question_key, "answer_key": options.answer_key}
+        self._columns = {"question_key": options.question_key, "answer_key": options.answer_key or "answer"}
         if options.id_key is not None:
             self._columns["id_key"] = options.id_key
 
@@ -76,15 +77,13 @@ class Golden(Kind):
         if self._options.cluster is not None:
             samples = clustered(samples, self._options.cluster, path=shown(path))
         drawn = draw(samples, self._options.sample_size, seed=self._options.seed, stratum=self._stratum())
-        warnings = () if skipped is None else (skipped,)
+        warnings = (*([] if skipped is None else [skipped]), *suspicions(samples))
         return Dataset(
             kind="golden", path=path, sha256=rows.sha256, samples=drawn, commit=rows.commit, warnings=warnings
         )
 
     def lint(self, path: Path) -> Linted:
         """Contradictions between samples. Raises BadDataset only if nothing can be read."""
-        from karat.kinds.golden.lint import MEANINGS, doubted
-
         rows, samples, faults = self._read(path)
         return Linted(
             kind="golden",
@@ -147,7 +146,7 @@ class Golden(Kind):
             ]
             place = position
             if self._options.repeated:
-                asked = key_of(row, [self._options.question_key, self._options.answer_key])
+                asked = key_of(row, [self._columns["question_key"], self._columns["answer_key"]])
                 place = numbers.setdefault(asked, len(numbers))
             yield number, None if wrong or absent else self._sample(place, row), wrong
 
@@ -155,13 +154,34 @@ class Golden(Kind):
         """Columns that no row has: one fault each, not one per row."""
         present = {column for _, row in rows.rows for column in row}
         needed = {key: name for key, name in self._columns.items() if key != "answer_key" or self._needs_answers}
-        return self._absent(rows, needed, present) if rows.count else []
+        if not rows.count:
+            return []
+        return [*self._absent(rows, needed, present), *self._two_golden(present), *self._without_choices(rows)]
+
+    def _two_golden(self, present: Collection[str]) -> Iterator[Fault]:
+        """A fault if another column than `answer` could be the golden answer, and no option names one."""
+        others = usual(ROLES["golden"], present)
+        if self._options.answer_key is None and self._needs_answers and "answer" in present and others:
+            message = f"'answer' and '{others[0]}' could both be the golden answer: write `answer_key: answer` "
+            message += f"or `answer_key: {others[0]}` below `dataset`"
+            yield Fault(place="dataset.answer_key", message=message)
+
+    def _without_choices(self, rows: Rows) -> Iterator[Fault]:
+        """A fault if choices are beside the question. Recorded answers are not asked again (`repeated`)."""
+        question = self._columns["question_key"]
+        found = (choices_left_out(row, question) for _, row in rows.rows if not self._options.repeated)
+        column = next((column for column in found if column is not None), None)
+        if column is not None:
+            message = f"the choices in '{column}' are not part of '{question}', so they would not be asked: "
+            message += f"write them into '{question}'"
+            yield Fault(place="dataset.question_key", message=message)
 
     def _absent(self, rows: Rows, columns: Mapping[str, str], present: Collection[str]) -> list[Fault]:
         wanted = {**columns, **{f"stratify.{at}": name for at, name in enumerate(self._options.stratify)}}
         return [
             Fault(
-                place=f"dataset.{key}", message=f"no {rows.unit} has the key '{column}'{did_you_mean(column, present)}"
+                place=f"dataset.{key}",
+                message=f"no {rows.unit} has the key '{column}'{hint(_ROLES.get(key, key), column, present)}",
             )
             for key, column in wanted.items()
             if column not in present
@@ -172,7 +192,7 @@ class Golden(Kind):
         if column not in row:
             if key == "answer_key" and not self._needs_answers:
                 return []
-            near = did_you_mean(column, row)
+            near = hint(_ROLES.get(key, key), column, row)
             return [f"has no '{column}'{near}"]
         value = row[column]
         if key == "answer_key" and not self._needs_answers and not value:
@@ -223,6 +243,7 @@ def _other_kind(path: Path) -> str | None:
     return kind if kind != "golden" else None
 
 
+_ROLES = {"question_key": "question", "answer_key": "golden"}
 _USUAL = {"question_key": "question", "answer_key": "answer"}
 _FOUND = {
     list: "a list; {it} is one text: join the parts, or keep the one that counts",

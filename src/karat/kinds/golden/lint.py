@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from typing import Any
 
+from karat.formats import excerpt, plural, some_of
 from karat.kinds import Doubted
 from karat.numeric import parse_value
 from karat.records import Sample
 
-__all__ = ["MEANINGS", "doubted"]
+__all__ = ["MEANINGS", "doubted", "suspicions"]
 
 MEANINGS = {
     "contradicts": "an earlier sample asks the same and has another golden answer",
     "same_question": "an earlier sample asks the same, and has the same golden answer",
     "same_answer": "other questions have the same long golden answer",
+    "no_answer_equals": "no answer is likely to equal the golden text: it holds working, a rule or a list",
     "answer_is_question": "the golden answer repeats the question",
 }
 
@@ -27,7 +32,7 @@ def doubted(samples: Iterable[Sample]) -> list[Doubted]:
     """Repeated questions, and answers that contradict each other, echo their question, or occur everywhere."""
     listed = list(samples)
     reasons: dict[int, list[tuple[str, dict[str, Any]]]] = {}
-    for reason, place, evidence in (*_repeated(listed), *_echoes(listed), *_everywhere(listed)):
+    for reason, place, evidence in (*_repeated(listed), *_unequalled(listed), *_echoes(listed), *_everywhere(listed)):
         reasons.setdefault(place, []).append((reason, evidence))
     return [
         Doubted(
@@ -38,6 +43,53 @@ def doubted(samples: Iterable[Sample]) -> list[Doubted]:
         )
         for place, of_sample in sorted(reasons.items())
     ]
+
+
+def suspicions(samples: Iterable[Sample]) -> list[str]:
+    """What `karat check` says of the samples: repeated questions, and golden texts that no answer can equal."""
+    repeated: list[str] = []
+    seen: dict[tuple[str, str | None], str] = {}
+    unequalled: list[str] = []
+    reason = None
+    for sample in samples:
+        first = seen.setdefault((_folded(sample.turns[0].question), sample.materials), sample.id)
+        if first != sample.id:
+            repeated.append(f"'{excerpt(first, 24)}' and '{excerpt(sample.id, 24)}'")
+        wrong = why_unequalled(sample.turns[0].golden or "")
+        if wrong is not None:
+            reason = reason or wrong
+            unequalled.append(f"'{excerpt(sample.id, 24)}'")
+    sentences = []
+    if repeated:
+        sentences.append(f"{plural(len(repeated), 'question')} asked twice, so not independent: {some_of(repeated)}")
+    if unequalled:
+        sentences.append(
+            f"no answer can equal {plural(len(unequalled), 'golden text')} ({some_of(unequalled)}): {reason}"
+        )
+    return sentences
+
+
+_RULE = re.compile(
+    r"(?:not-)?(?:equals|i?contains(?:-any|-all|-json)?|i?starts-with|regex|is-(?:json|sql|xml)|javascript|similar"
+    r"|llm-rubric|factuality|answer-relevance|levenshtein|rouge-n|webhook)(?:\([^)]*\))?:"
+)
+_WORKING = re.compile(r"\n\s*####\s*\S")
+
+
+def why_unequalled(golden: str) -> str | None:
+    """Why no answer is likely to equal a golden text; None: nothing is known against it."""
+    text = golden.strip()
+    if _WORKING.search(text):
+        return "it holds its working before '####'; keep only what follows"
+    if text.startswith("####"):
+        return "it begins with '####'; keep only what follows"
+    if _RULE.match(text):
+        return f"it is a rule of promptfoo ('{excerpt(text, 24)}'); keep the text, and name the scorer"
+    if text.startswith("[") and text.endswith("]"):
+        with suppress(ValueError):
+            if isinstance(json.loads(text), list):
+                return "it is a list as one text; keep one answer, and give the others to `equals` as `any_of`"
+    return None
 
 
 _Finding = tuple[str, int, dict[str, Any]]
@@ -54,6 +106,13 @@ def _repeated(samples: Sequence[Sample]) -> Iterable[_Finding]:
         reason = "same_question" if _same(*answers) else "contradicts"
         evidence = {"id": samples[earlier].id, "there": answers[0][:200], "answer": answers[1][:200]}
         yield reason, place, evidence
+
+
+def _unequalled(samples: Sequence[Sample]) -> Iterable[_Finding]:
+    for place, sample in enumerate(samples):
+        wrong = why_unequalled(sample.turns[0].golden or "")
+        if wrong is not None:
+            yield "no_answer_equals", place, {"answer": (sample.turns[0].golden or "")[:200], "why": wrong}
 
 
 def _echoes(samples: Sequence[Sample]) -> Iterable[_Finding]:

@@ -27,7 +27,7 @@ exit code of the command that it ends.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -75,10 +75,13 @@ class Fault:
         )
 
 
-def did_you_mean(word: str, known: Iterable[str], *, listing: bool = True) -> str:
-    """A hint with the nearest known name, or (with `listing`) with the whole list where it is short."""
+def did_you_mean(word: str, known: Iterable[str], *, listing: bool = True, other_roles: Collection[str] = ()) -> str:
+    """A hint with the nearest known name, or (with `listing`) with the whole list where it is short.
+
+    `other_roles`: known names that cannot be meant.
+    """
     names = sorted(known)
-    near = difflib.get_close_matches(word, names, n=1, cutoff=0.6)
+    near = difflib.get_close_matches(word, [name for name in names if name not in other_roles], n=1, cutoff=0.6)
     if near:
         return f" (did you mean '{near[0]}'?)"
     if listing and 0 < len(names) <= 12:

@@ -60,9 +60,10 @@ def usual(names: Iterable[str], columns: Iterable[str]) -> list[str]:
 
 
 def hint(role: str, column: str, columns: Collection[str]) -> str:
-    """The nearest name to a missing column, among those that cannot hold something else."""
-    others = {name for other, names in ROLES.items() if other != role for name in usual(names, columns)}
-    return did_you_mean(column, [name for name in columns if name not in others])
+    """The nearest name to a missing column, among those that do not hold something else. `role`: of `ROLES`, or new."""
+    own = usual(ROLES.get(role, ()), columns)
+    others = {name for names in ROLES.values() for name in usual(names, columns)} if role in ROLES else set()
+    return did_you_mean(column, columns, other_roles=others - {*own})
 
 
 def choices_left_out(row: Row, question: str) -> str | None:

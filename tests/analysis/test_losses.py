@@ -14,8 +14,9 @@ from tests.analysis import journals
 from karat.analysis import compare, summarize
 from karat.analysis.leaderboard import leaderboard
 from karat.analysis.model import MetricInfo, Summary
+from karat.analysis.stopping import StoppingRule
 from karat.analysis.units import Units, difference
-from karat.journal import RunFolder
+from karat.journal import Horizon, RunFolder
 from karat.records import Metric
 
 RIGHT = Metric(name="right", low=0, high=1, kind="share")
@@ -146,3 +147,18 @@ def test_equal_agents_win_in_at_most_five_percent_of_runs_however_they_lose_answ
         wins += found.test.p < 0.05 and held
     assert naive > 240
     assert wins <= 0.064 * 300
+
+
+def test_a_run_does_not_stop_early_on_a_lead_that_losses_may_explain() -> None:
+    horizon = Horizon(
+        questions=100, order="", seed=0, repetitions=1, pairs=(("a", "b"),), metric="right", scorer="s", scoring="x",
+        alpha=0.05,
+    )  # fmt: skip
+    draw = np.random.default_rng(2)
+    right = draw.random(100) < 0.5
+    means = np.column_stack([right, np.where(right, 1.0, np.nan)]).astype(float)  # b loses every wrong answer
+    means[:, 0] = draw.permutation(means[:, 0])
+    means[:10, 1] = np.where(np.isnan(means[:10, 1]), 1.0, means[:10, 1])
+    worst = np.column_stack([means[:, 0], np.nan_to_num(means[:, 1])])
+    assert StoppingRule(horizon, RIGHT, ["a", "b"]).look(means, 100)
+    assert not StoppingRule(horizon, RIGHT, ["a", "b"]).look(means, 100, worst=worst)

@@ -181,7 +181,8 @@ def main_finding(differences: Sequence[Difference], metrics: Sequence[MetricInfo
         offline = " (offline scores)" if only_ahead[0].offline else ""
         return "; ".join(ahead_sentence(row) for row in only_ahead[:_MOST_ALSO]) + offline
     if not shown:
-        return _nothing_shown([row for row in differences if row.verdict != NOT_MEASURED] or differences, shares, unit)
+        measured = [row for row in differences if row.verdict != NOT_MEASURED] or differences
+        return _out_of_reach(measured, metrics, unit) or _nothing_shown(measured, shares, unit)
     first = max((row for row in shown if row.metric == shown[0].metric), key=lambda row: abs(row.estimate.value or 0.0))
     offline = " (offline scores)" if first.offline else ""
     besides = "".join(f"; {ahead_sentence(row)}" for row in only_ahead[:_MOST_ALSO])
@@ -267,27 +268,31 @@ def _nothing_shown(differences: Sequence[Difference], shares: Container[str], un
     if len(differences) == 1:
         tested = f"{over}, p {_p(first.p_adjusted)}" if first.p_adjusted is not None else f"{over}, not testable"
         return f"No difference shown between {first.a} and {first.b} on {first.metric}: {by} over {tested}{offline}"
-    tests = [row for row in differences if row.p_adjusted is not None]
-    units = max((row.clusters or row.n_pairs for row in tests), default=0)
-    if tests and least_p(len(tests), units) >= ALPHA:
-        return _out_of_reach(tests, units, shares, unit)
     return (
         f"No difference shown in any of {formats.plural(len(differences), 'comparison')}; "
         f"{first.b} against {first.a} on {first.metric}: {by} over {over}{offline}"
     )
 
 
-def _out_of_reach(tests: Sequence[Difference], units: int, shares: Container[str], unit: str) -> str:
-    """So few questions cannot show a difference among so many comparisons; the largest one that there is."""
-    moving = next((row.metric for row in tests if row.estimate.value), tests[0].metric)
-    largest = max((row for row in tests if row.metric == moving), key=lambda row: abs(row.estimate.value or 0.0))
+def _out_of_reach(differences: Sequence[Difference], metrics: Sequence[MetricInfo], unit: str) -> str:
+    """So few questions cannot show a difference among so many comparisons, and the largest one; empty if they can."""
+    tests = [row for row in differences if row.p_adjusted is not None and row.estimate.value is not None]
+    units = max((row.clusters or row.n_pairs for row in tests), default=0)
+    if len(tests) < 2 or least_p(len(tests), units) < ALPHA:
+        return ""
+    infos = {info.key: info for info in metrics}
+    largest = max(tests, key=lambda row: abs(row.estimate.value or 0.0) / _span(infos[row.metric]))
     estimate, count = largest.estimate, formats.plural(units, unit if largest.clusters is None else "cluster")
-    by = _by(estimate.value, estimate.low, estimate.high, percent=largest.metric in shares)
-    least = _p(least_p(len(tests), units))
+    by = _by(estimate.value, estimate.low, estimate.high, percent=infos[largest.metric].percent)
     return (
         f"{count} cannot show a difference among {formats.plural(len(tests), 'comparison')} (by sign flips at best "
-        f"p {least}); the largest: {largest.b} against {largest.a} on {largest.metric}, {by}"
+        f"p {_p(least_p(len(tests), units))}); the largest: {largest.b} against {largest.a} on {largest.metric}, {by}"
     )
+
+
+def _span(info: MetricInfo) -> float:
+    """The width of a metric's scale; 1 if it has none."""
+    return 1.0 if info.low is None or info.high is None else (info.high - info.low) or 1.0
 
 
 def _alone(results: Sequence[Result], metric: MetricInfo, unit: str) -> str:

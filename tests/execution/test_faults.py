@@ -22,10 +22,10 @@ spec.loader.exec_module(checks)
 
 FAULTS = (
     "SIGINT twice", "full disk", "full temporary folder", "read-only folder", "clock going back",
-    "shards killed and merged", "judge: garbage", "command agent: flood", "python agent: os_exit",
-    "mcp tools/call: crash",
+    "shards killed and merged", "judge: garbage", "command agent: flood", "python agent: base",
+    "python agent: os_exit", "http agent: reset", "chat agent: status 429", "mcp tools/call: crash",
 )  # fmt: skip
-"""One of each class of faults but those with tests of their own: test_crash.py, test_ends.py, test_ray.py."""
+"""One of each class of faults but those with tests of their own: test_crash, test_ends, test_ray, cli/test_terminal."""
 
 
 @pytest.mark.slow

@@ -148,3 +148,9 @@ def test_the_file_is_recognized_and_others_are_not(tmp_path: Path) -> None:
     with pytest.raises(BadDataset, match=r"holds no results of promptfoo \(want results\.results\)"):
         imported("promptfoo", tmp_path, other)
     assert plugins.find("importers", "promptfoo").__doc__
+
+
+def test_a_file_whose_keys_are_sorted_is_recognized(tmp_path: Path) -> None:
+    path = tmp_path / "sorted.json"
+    path.write_text(json.dumps(json.loads((FILES / "promptfoo" / "v3.json").read_bytes()), sort_keys=True))
+    assert format_of(path) == "promptfoo"

@@ -302,3 +302,9 @@ def test_files_that_hold_part_of_what_was_begun_make_an_unfinished_run(tmp_path:
     assert "the run is not complete" in " ".join(
         karat.summarize(written(tmp_path / "p", trial(), finished=False, planned=(1, 2))[0]).warnings
     )
+
+
+def test_a_file_that_is_named_twice_is_one_run(tmp_path: Path) -> None:
+    path = tmp_path / "eval.csv"
+    path.write_text("id,score.ok\nq1,1\n")
+    assert len(list(import_results("csv", [path, path], tmp_path / "runs"))) == 1

@@ -107,7 +107,8 @@ def import_results(
     if faults:
         raise BadExperiment("--set", faults)
     importer: ResultImporter = plugins.build(plugin, checked)
-    files = [file for path in paths for file in _files(importer, path, format_name)]
+    found = [file for path in paths for file in _files(importer, path, format_name)]
+    files = list({file.resolve(): file for file in found}.values())  # a file that is named twice is read once
     asked = {key: str(value) for key, value in checked.items()}
     asked |= {"cluster": cluster} if cluster is not None else {}
     beside: Callable[[Path], Sequence[Path]] = getattr(importer, "beside", lambda _: ())

@@ -27,6 +27,7 @@ from karat.sums import exact_sum
 __all__ = ["Promptfoo"]
 
 _HEAD = re.compile(rb'\s*\{\s*(?:"evalId"\s*:[^,{]*,\s*)?"results"\s*:\s*\{\s*"version"\s*:\s*\d')
+_KEYS = (b'"results"', b'"promptIdx"', b'"gradingResult"', b'"testCase"')  # of a file whose keys are sorted
 _GOLDEN = ("equals", "factuality", "similar")
 _BY_RULE = re.compile(
     r"(?:not-)?(?:i?contains.*|i?equals|starts-with|is-.*|regex|levenshtein|rouge.*|bleu|gleu|meteor|cost|latency"
@@ -42,7 +43,7 @@ class Promptfoo:
 
     @staticmethod
     def recognizes(path: Path, head: bytes) -> bool:
-        return _HEAD.match(head) is not None
+        return _HEAD.match(head) is not None or (head.lstrip()[:1] == b"{" and all(key in head for key in _KEYS))
 
     def runs(self, paths: Sequence[Path], findings: Findings) -> Iterable[ImportedRun]:
         """One run. With several files, the name of the file precedes that of the condition."""

@@ -63,6 +63,7 @@ def test_whatever_else_is_asked_for_again(value: object) -> None:
 
 
 TEXT = json.dumps(output())
+DRAFT = json.dumps(output(completeness={"reasoning": "a draft", "score": 1}))
 
 
 @pytest.mark.parametrize(
@@ -75,6 +76,9 @@ TEXT = json.dumps(output())
         pytest.param(f"{TEXT} A lone {{ brace.", id="a lone brace behind it"),
         pytest.param(f'{TEXT}\n{TEXT}', id="twice the same"),
         pytest.param(f'{{"note": "no scores"}} {TEXT}', id="another object before it"),
+        pytest.param(f"Perhaps {DRAFT}\n</think>\n{TEXT}", id="thoughts before it, without an opening tag"),
+        pytest.param(json.dumps(output(completeness={"reasoning": "says </think>", "score": 4})), id="a tag in it"),
+        pytest.param(TEXT.replace('": "', '": "one\ntwo\t'), id="raw control characters in its texts"),
         pytest.param(json.dumps(output(completeness={"reasoning": 'says {"score": 1} }', "score": 4})), id="in it"),
     ],
 )  # fmt: skip

@@ -304,3 +304,10 @@ def test_prose_is_read_without_the_numbers_of_the_question_and_the_span_is_kept(
 def test_the_unit_of_the_dataset_is_the_one_that_counts():
     (row,) = score(sample(turn("1577", unit="million")), '{"answer": 1.577, "unit": "billion"}')
     assert (row.values["declared"], row.values["numerical"]) == (True, False)
+
+
+def test_thoughts_before_a_lone_closing_tag_are_no_part_of_the_answer():
+    text = "It may be 7 or 8.\n</think>\n\nThe answer is 5."
+    (row,) = score(sample(turn("5")), text)
+    start, end = row.detail["span"]
+    assert (row.values["right"], text[start:end]) == (True, "5")

@@ -21,6 +21,7 @@ from karat.errors import BadOption, LimitReached, TrialFault
 from karat.mcp import Tool, Tools
 from karat.models import Meter, close_model, fault_of, metered, open_model, parse_model, price, settings_of
 from karat.records import Condition, Reply, Sample, ToolCall, Turn, Usage
+from karat.thoughts import spoken
 
 if TYPE_CHECKING:
     from pydantic_ai.messages import ModelMessage, ModelResponse, ToolCallPart, ToolReturnPart
@@ -264,8 +265,13 @@ class _Progress:
         last = self.responses[-1]
         texts = [response.text for response in self.responses] if whole else [last.text]
         thoughts = [response.thinking for response in self.responses]
+        said = "\n\n".join(text for text in texts if text)
+        answer = spoken(said)
+        if answer != said and answer.strip():  # the server left the thoughts in the text
+            thoughts.append(said.removesuffix(answer))
+            said = answer.strip()
         return Reply(
-            text="\n\n".join(text for text in texts if text),
+            text=said,
             reasoning="\n\n".join(thought for thought in thoughts if thought) or None,
             tool_calls=tuple(call for call in self.calls if call is not None),
             usage=meter.usage,

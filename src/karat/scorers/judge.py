@@ -32,6 +32,7 @@ from karat.models import (
 from karat.records import Answer, JsonObject, Metric, Sample, Usage
 from karat.rubrics import ExtraField, Rubric
 from karat.scorers import Row, ScorerSetting, Verdict, golden_turns
+from karat.thoughts import spoken
 
 if TYPE_CHECKING:
     from pydantic_ai.messages import ModelResponse
@@ -523,6 +524,8 @@ def read_object(text: str, rubric: Rubric) -> dict[str, object]:
     """The one JSON object in a text that names a metric. Raises Unusable if there is none, or two that differ."""
     if len(text) > _MOST_CHARACTERS:
         raise Unusable("the output is far too long; give the JSON object alone")
+    if not text.lstrip().startswith(("{", "```")):  # a tag within the object may be quoted from the answer
+        text = spoken(text)
     names = {metric.name for metric in rubric.metrics}
     candidates: list[JsonObject] = []
     for value in _objects(text):
@@ -565,7 +568,7 @@ def _objects(text: str) -> Iterator[dict[str, object]]:
         if not end:
             return
         try:
-            value = json.loads(text[start:end], object_pairs_hook=_once, parse_constant=_refused)
+            value = json.loads(text[start:end], object_pairs_hook=_once, parse_constant=_refused, strict=False)
         except (ValueError, RecursionError):
             continue
         yield value

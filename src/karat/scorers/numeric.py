@@ -30,6 +30,7 @@ from karat.numeric.matches import same_text
 from karat.records import Answer, JsonObject, Metric, Sample, Turn
 from karat.scorers import Verdict
 from karat.scorers._child import Child
+from karat.thoughts import spoken
 
 __all__ = ["Numeric"]
 
@@ -156,7 +157,8 @@ class Numeric:
             else:
                 # Text: a JSON object, or as it is
                 take = extract if parse_value(turn.golden) is None else partial(self._take, question=turn.question)
-                given = stated(reply.text, answer=reply.answer, unit=reply.unit, program=reply.program, take=take)
+                said = spoken(reply.text).rjust(len(reply.text))  # spans are of the whole text
+                given = stated(said, answer=reply.answer, unit=reply.unit, program=reply.program, take=take)
             facts = TurnFacts(
                 expected=turn.golden,
                 actual=given.answer,

@@ -28,41 +28,14 @@ from karat.kinds.study.values import (
     unfilled,
     value_of,
 )
+from karat.thoughts import spoken
 
 __all__ = ["KINDS", "Read", "read_answers"]
 
-_THOUGHTS = r"(?:think|thinking|thought|thoughts|reasoning|scratchpad)"
-_OPENS = re.compile(
-    rf"<(?:\w{{1,20}}:)?{_THOUGHTS}(?:\s[^<>\n]{{0,80}})?>|\[{_THOUGHTS}\]|◁think▷|<\|channel\|>\s{{0,4}}analysis\b",
-    re.IGNORECASE,
-)
-_CLOSES = re.compile(
-    rf"</(?:\w{{1,20}}:)?{_THOUGHTS}\s{{0,4}}>|\[/{_THOUGHTS}\]|◁/think▷"
-    r"|<\|channel\|>\s{0,4}final\s{0,4}<\|message\|>",
-    re.IGNORECASE,
-)
 _BOXED = re.compile(r"\$?\\boxed\s?\{\s*(?:\\text(?:bf)?\s?\{)?([^{}\n]{1,200})\}\s?\}?\s?\$?")
 _DENIED = re.compile(r"(?:\b(?:not|never|nor)\b|n['’]t\b)[^\n.,;:!?]*$", re.IGNORECASE)  # `not \boxed{A}`
 _TAGGED = re.compile(r"<(\w{1,40})>([^<>]{1,400})</\1>")
 _MOST = 50  # marks that are examined: the last ones
-
-
-def spoken(text: str) -> str:
-    """The text after a model's thoughts. Some servers include them, with or without the opening tag.
-
-    Thoughts that do not end mean a reply that was cut off before an answer.
-
-    >>> spoken("<think>choice: B?</think>\\nchoice: A"), spoken("<think>Hmm, choice: B")
-    ('\\nchoice: A', '')
-    """
-    parts: list[str] = []
-    at, thinks = 0, False  # a closing mark without an opening one also ends thoughts
-    for mark in sorted([*_OPENS.finditer(text), *_CLOSES.finditer(text)], key=re.Match.start):
-        opens = _OPENS.fullmatch(mark[0]) is not None
-        if opens and not thinks:
-            parts.append(text[at : mark.start()])
-        at, thinks = mark.end(), opens
-    return "".join(parts if thinks else [*parts, text[at:]])
 
 
 def marked_answers(text: str, names: Collection[str]) -> list[tuple[str, str]]:

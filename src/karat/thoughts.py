@@ -1,0 +1,36 @@
+"""A model's thoughts, which some servers leave in its text."""
+
+from __future__ import annotations
+
+import re
+
+__all__ = ["spoken"]
+
+_THOUGHTS = r"(?:think|thinking|thought|thoughts|reasoning|scratchpad)"
+_OPENS = re.compile(
+    rf"<(?:\w{{1,20}}:)?{_THOUGHTS}(?:\s[^<>\n]{{0,80}})?>|\[{_THOUGHTS}\]|◁think▷|<\|channel\|>\s{{0,4}}analysis\b",
+    re.IGNORECASE,
+)
+_CLOSES = re.compile(
+    rf"</(?:\w{{1,20}}:)?{_THOUGHTS}\s{{0,4}}>|\[/{_THOUGHTS}\]|◁/think▷"
+    r"|<\|channel\|>\s{0,4}final\s{0,4}<\|message\|>",
+    re.IGNORECASE,
+)
+
+
+def spoken(text: str) -> str:
+    """The text after a model's thoughts. Some servers include them, with or without the opening tag.
+
+    Thoughts that do not end mean a reply that was cut off before an answer.
+
+    >>> spoken("<think>choice: B?</think>\\nchoice: A"), spoken("<think>Hmm, choice: B")
+    ('\\nchoice: A', '')
+    """
+    parts: list[str] = []
+    at, thinks = 0, False  # a closing mark without an opening one also ends thoughts
+    for mark in sorted([*_OPENS.finditer(text), *_CLOSES.finditer(text)], key=re.Match.start):
+        opens = _OPENS.fullmatch(mark[0]) is not None
+        if opens and not thinks:
+            parts.append(text[at : mark.start()])
+        at, thinks = mark.end(), opens
+    return "".join(parts if thinks else [*parts, text[at:]])

@@ -40,7 +40,7 @@ FAMILIES = {
     ),
     "importers": (
         "Importers",
-        "Results of other tools become runs, and study folders (humanstudy) drafts: `karat import NAME PATH…`.",
+        "Results of other tools become runs: `karat import NAME PATH…`.",
     ),
     "exports": ("Reports", "The forms of a result: `karat report RUN --to NAME`."),
     "scorers": (

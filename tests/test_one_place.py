@@ -117,29 +117,39 @@ TOYS = {
 
         from __future__ import annotations
 
-        from collections.abc import Sequence
+        from collections.abc import Iterable, Sequence
         from pathlib import Path
 
         from pydantic import BaseModel, ConfigDict
 
-        from karat.importers import Draft
+        from karat.importers import Findings, ImportedRun, ImportedTrial
+        from karat.records import Reply
 
         __all__ = ["Toy"]
 
 
         class Toy:
-            """Drafts a dataset that says a name."""
+            """Reads one answer per line."""
 
             class Options(BaseModel):
                 model_config = ConfigDict(extra="forbid")
 
-                name: str = "toy draft"  # what is said
+                name: str = "toy run"  # what the run is called
 
             def __init__(self, options: Options) -> None:
                 self._name = options.name
 
-            def drafts(self, path: Path) -> Sequence[Draft]:
-                return [Draft(name="toy", files={"toy.txt": self._name}, counts={"lines": 1})]
+            @staticmethod
+            def recognizes(path: Path, head: bytes) -> bool:
+                return False
+
+            def runs(self, paths: Sequence[Path], findings: Findings) -> Iterable[ImportedRun]:
+                lines = [line for path in paths for line in path.read_text().splitlines()]
+                trials = [
+                    ImportedTrial(sample=line, question=line, condition="toy", repetition=0, reply=Reply(text=line))
+                    for line in lines
+                ]
+                yield ImportedRun(name=self._name, tool="toy", trials=trials)
     ''',
     "exports": '''
         """One line."""
@@ -246,7 +256,7 @@ def test_it_is_documented(house):
         "agents": "* `loudness` (whole number, default `1`) – how many exclamation marks follow",
         "scorers": "* `factor` (number, default `1.0`) – what each of them counts",
         "kinds": '* `ending` (text, default `"?"`) – what is added to each line',
-        "importers": '* `name` (text, default `"toy draft"`) – what is said',
+        "importers": '* `name` (text, default `"toy run"`) – what the run is called',
         "exports": '* `greeting` (text, default `"toy report"`) – what the line begins with',
     }
     for family, row in explained.items():
@@ -272,8 +282,9 @@ def test_it_runs_and_reports(house, workplace):
 def test_it_imports(house, workplace):
     done = python(house, workplace, "-m", "karat", "import", "toy", "lines.txt", "--set", "name=mine")
     assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines()[:2] == ["draft  lines  open", "toy        1     0"]
-    assert (workplace / "toy" / "toy.txt").read_text(encoding="utf-8") == "mine"
+    (made,) = (workplace / "results").glob("mine-*")
+    assert done.stdout.splitlines()[0].endswith("2 answers; 2 samples × 1 condition × 1 repetition")
+    assert json.loads((made / "run.json").read_text(encoding="utf-8"))["name"] == "mine"
     wrong = python(house, workplace, "-m", "karat", "import", "toy", "lines.txt", "--set", "nam=mine")
     assert wrong.returncode == 2
     assert "did you mean 'name'?" in wrong.stderr

@@ -55,7 +55,7 @@ class Description(msgspec.Struct, frozen=True, kw_only=True):
 _OLD_GROUPS = {"kinds": "karat.datasets", "exports": "karat.reports"}
 """Families whose entry points other distributions may still announce under an older group."""
 
-_BROUGHT_BY_KINDS = {"exports", "importers"}
+_BROUGHT_BY_KINDS = {"exports"}
 
 _ALIASES = {"agents": {"claude_code_sdk": "claude", "search-baseline": "floor"}}
 """Family → another name (k-eval's; the one in lists) → the name of the file, which is what runs record."""

@@ -64,14 +64,12 @@ def test_options_that_make_no_sense_are_refused(here):
     for words, message in (
         (["csv", "r.csv", "--map", "score.x"], "want TARGET=COLUMN"),
         (["csv", "r.csv", "--map", "id=id", "--map", "id=topic"], "names a target twice"),
-        (["csv", "r.csv", "--force"], "importing results never writes over anything"),
         (["csv", "none.csv"], "cannot be read"),
         (["csv", "wide.csv", *MAPPED], "line 2: has 3 cells, the header has 2"),
         (["csv", "."], "holds no file of the format csv"),
         (["nothing", "r.csv"], "no importer is called 'nothing'"),
         (["lm-evl", "r.csv"], "did you mean 'lm-eval'?"),
         (["csv", "r.csv", "--set", "mapp={}"], "mapp"),
-        (["humanstudy", "r.csv", "r.csv"], "one folder at a time"),
     ):
         done = CliRunner().invoke(cli, ["import", *words])
         assert done.exit_code != 0

@@ -221,7 +221,7 @@ GIVEN: dict[str, tuple[str, tuple[str, ...]]] = {
         ("check", "experiment.yaml", "--set", "judge={type: judge, model: 'openai:x', rubric: own.yaml}"),
     ),
     "study tests": ("tests.csv", ("score", "tests.csv", "--kind", "study-tests")),
-    "import": ("folder/ground_truth.json", ("import", "humanstudy", "folder", "--out", "made")),
+    "import": ("run.json", ("import", "deepeval", "run.json", "--out", "made")),
 }
 """What names a file on the command line, or in the experiment file → that file, and the command."""
 

@@ -132,10 +132,9 @@ def test_a_dataset_kind_names_every_fault_and_raises_nothing_else(name: str, con
 
 
 JUNK = [b"", b"\xff\xfe\x00", b"[]", b"null", b"{}", b'{"a": [{}]}', b"[" * 10_000]
-OF_RESULTS = [name for name in plugins.names("importers") if hasattr(plugins.find("importers", name), "recognizes")]
 
 
-@pytest.mark.parametrize("name", OF_RESULTS)
+@pytest.mark.parametrize("name", plugins.names("importers"))
 @pytest.mark.parametrize("content", JUNK)
 def test_an_importer_of_results_reads_a_file_or_refuses_it(name: str, content: bytes, tmp_path: Path) -> None:
     path = tmp_path / "results.json"
@@ -146,26 +145,6 @@ def test_an_importer_of_results_reads_a_file_or_refuses_it(name: str, content: b
         for run in importer.runs([path], Findings()):
             assert list(run.trials) == []
     assert list(tmp_path.iterdir()) == [path]
-
-
-@pytest.mark.parametrize("name", sorted(set(plugins.names("importers")) - set(OF_RESULTS)))
-@pytest.mark.parametrize("content", JUNK)
-def test_an_importer_drafts_what_it_can_read_or_refuses_with_every_fault(
-    name: str, content: bytes, tmp_path: Path
-) -> None:
-    """Of a folder whose every file is junk: drafts are plain names and texts, and nothing is written."""
-    for file in ("metadata.json", "ground_truth.json", "materials/one.json"):
-        path = tmp_path / "material" / file
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content)
-    before = sorted(tmp_path.rglob("*"))
-    importer = plugins.build(plugins.find("importers", name), {})
-    with suppress(BadDataset):
-        for draft in importer.drafts(tmp_path / "material"):
-            assert Path(draft.name).name == draft.name
-            assert all(Path(file).parts[0] not in ("/", "..") for file in draft.files)
-            assert all(one.place and one.question and one.source for one in draft.open)
-    assert sorted(tmp_path.rglob("*")) == before
 
 
 @pytest.fixture(scope="module")

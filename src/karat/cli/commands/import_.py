@@ -1,4 +1,4 @@
-"""`karat import`: turns other tools' results into runs, and other people's studies into drafts of datasets."""
+"""`karat import`: turns other tools' results into runs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import click
 from karat.cli import options
 from karat.cli.ending import Exit
 from karat.cli.output import Output, typed
-from karat.errors import BadOption
 
 __all__ = ["command"]
 
@@ -21,10 +20,10 @@ __all__ = ["command"]
     "--out",
     type=click.Path(path_type=Path, file_okay=False),
     metavar="DIR",
-    help="Where to make run folders; default: results. For humanstudy: the folder for the draft (for several: the "
-    "folder that holds theirs); default: the draft's name, in the current folder.",
+    default="results",
+    show_default=True,
+    help="Where to make run folders.",
 )
-@click.option("--force", is_flag=True, help="humanstudy: overwrite existing files.")
 @click.option(
     "--map",
     "columns",
@@ -45,11 +44,10 @@ __all__ = ["command"]
     help="The column with what questions share, such as their document: questions of one are not independent.",
 )
 @options.output()
-def command(  # noqa: PLR0913 - an argument for each option
+def command(
     kind: str,
     paths: tuple[Path, ...],
-    out: Path | None,
-    force: bool,
+    out: Path,
     columns: tuple[str, ...],
     settings: tuple[str, ...],
     cluster: str | None,
@@ -60,28 +58,10 @@ def command(  # noqa: PLR0913 - an argument for each option
     FORMAT is one of `karat list importers`: inspect, csv, …. PATH is a file of results or a folder of them; files
     that can be compared become conditions of one run. Whatever a file does not record stays missing; whatever cannot
     be read is counted.
-
-    With humanstudy, PATH is a study folder of HumanStudy-Bench, or a folder of several. Each becomes a
-    draft: study.yaml, its materials, README.md and DECISIONS.md. Numbers are checked against each
-    other and nothing is guessed; `karat check` names what is still open.
     """
-    from karat.cli import importing
+    from karat.cli.importing import import_results
 
-    if importing.is_of_results(kind):
-        if force:
-            raise BadOption("--force", "is for drafts of studies; importing results never writes over anything")
-        made = importing.import_results(
-            kind, paths, results=out or Path("results"), columns=columns, settings=settings, cluster=cluster
-        )
-        output.result(str(made), made)
-        output.say("", "Next:", *(f"  {typed('report', run.folder)}" for run in made.runs[:3]))
-        return Exit.DONE
-    if cluster is not None:
-        raise BadOption("--cluster", "is for results of other tools, not for drafts")
-    if len(paths) > 1 or columns:
-        raise BadOption(*(("PATH", "one folder at a time, for drafts") if len(paths) > 1 else ("--map", "is for csv")))
-    imported = importing.import_(kind, paths[0], out=out, force=force, settings=settings)
-    output.result(str(imported), imported)
-    if len(imported.drafts) == 1:
-        output.say("", "Next:", f"  {typed('check', imported.drafts[0].folder)}")
+    made = import_results(kind, paths, results=out, columns=columns, settings=settings, cluster=cluster)
+    output.result(str(made), made)
+    output.say("", "Next:", *(f"  {typed('report', run.folder)}" for run in made.runs[:3]))
     return Exit.DONE

@@ -1,1 +1,0 @@
-"""Reads studies that people already have."""

@@ -156,7 +156,7 @@ def closer_to_people(pairs: Sequence[Pair]) -> list[Verdict]:
     above chance. `different`: only other participants would confirm it.
 
     >>> gap = Estimate(value=0.3, low=0.2, high=0.4, se=0.05, n=6, level=0.95, method="", reason=None)
-    >>> floor = (0.5, 0.55, 0.6)
+    >>> floor = (0.5, 0.52, 0.55, 0.58, 0.6)
     >>> closer_to_people([Pair(difference=gap, above=(False, True), floor=floor)])
     ['closer']
     >>> closer_to_people([Pair(difference=gap, above=(False, False), floor=floor)])

@@ -25,7 +25,9 @@ _NOT_MEANT = re.compile(  # before the statement: someone else's, denied, or und
     r"\b(?:not|never|nor|cannot|refuse|against|avoid|if|suppose|supposing|assuming|unless|whether|when|worst|worse"
     r"|wrong|bad|incorrect|least|last|second|first|other|others|another|different|most people|most|some|people|friend"
     r"|he|she|they|his|her|their|someone|anyone|everyone|example|format|form|must|should|could|might|may|can|either"
-    r"|between|either)\b|n['’]t\b|['’]s\s+(?:answer|choice|decision|pick)\b",
+    r"|between)\b"
+    r"|(?<!\bI )(?<!\bwould )\b(?:says?|said|thinks?|believes?|argues?|claims?|recommends?|told)\b"
+    r"|n['’]t\b|['’]s\s+(?:answer|choice|decision|pick)\b",
     re.IGNORECASE,
 )
 _HESITATES = re.compile(
@@ -76,7 +78,8 @@ def _opening(text: str, labels: Sequence[str]) -> str | None:
         return None
     behind = text[match.end() :]
     answers_a_question = match["label"] == "A" and match["mark"] == ":"  # `Q: … A: …`
-    if answers_a_question or _HESITATES.search(behind):
+    counts = match["label"].casefold() in {"first", "second", "third", "fourth", "last"}  # `First, it is rare`
+    if answers_a_question or counts or _HESITATES.search(behind):
         return None
     return _spelled(match["label"], labels)
 

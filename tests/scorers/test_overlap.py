@@ -335,3 +335,28 @@ def test_no_text_makes_it_slow(text):
     """Quadratic work on any of these takes minutes, and the suite's time limit ends it."""
     for pair, answer in ((TIMEOUT, text), (("q", text), "60 seconds"), ((f"Is {text} so?", f"Yes. {text}"), text)):
         assert set(levels(pair, answer)) <= {1, 2, 3, 4, 5, None}
+
+
+@pytest.mark.parametrize(
+    ("golden", "text", "same"),
+    [
+        ("v2.0.10", "v2.0.1", False),
+        ("v2.0.10", "It is v2.0.10.", True),
+        ("Python 3.10", "Python 3.1", False),
+        ("3.10", "Use 3.10.", True),
+        ("02134", "2134", False),
+        ("007", "7", False),
+        ("It costs $3.50", "It costs $3.5", True),
+        ("3.50 %", "3.5 %", True),
+        ("1.0", "1", True),
+        ("0.50", "0.5", True),
+        ("at 09:30", "at 9:30", True),
+        ("on 2026-05-03", "on 2026-5-3", True),
+        ("py3.10", "py3.1", False),
+    ],
+)
+def test_versions_codes_and_leading_zeros_are_texts(golden, text, same):
+    sample = Sample(id="a", position=0, digest="", turns=(Turn(question="Which?", golden=golden),))
+    answer = Answer(trial="t", sample="a", condition="c", repetition=0, replies=(Reply(text=text),))
+    verdict = Overlap().score(sample, answer)
+    assert (verdict.values["factual_adherence"] == 5) is same

@@ -41,8 +41,9 @@ _SPELLED = {word: str(value) for value, word in enumerate(_NUMBER_WORDS.split(),
 # Every repeat is bounded, so no text makes matching slow. Scripts without spaces, and emoji: each character is
 # a token.
 _NUMBER = r"\d{1,40}(?:[.,]\d{1,40}){0,12}"
+_VERSION = r"[^\W\d_]\w{0,79}(?:\.\d{1,40}){1,12}"  # v2.0.10, py3.10
 _TOKEN = re.compile(
-    rf"(?:(?<![\w)\]])[-−])?{_NUMBER}|[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\u2600-\u27bf\U0001f300-\U0001faff]"
+    rf"{_VERSION}|(?:(?<![\w)\]])[-−])?{_NUMBER}|[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\u2600-\u27bf\U0001f300-\U0001faff]"
     r"|[^\W\d_\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]\w{0,79}(?:['’]\w{1,10})?"
 )
 _SENTENCE_END = re.compile(r"[.!?;](?=\s)|[\n。!?]")
@@ -70,7 +71,7 @@ class Overlap:
         max_claims: int = Field(default=20, ge=0, le=1000, description="unverified claims kept of one answer")
 
     offline = True
-    fingerprint = "4"  # version of these rules: it separates new scores from old ones
+    fingerprint = "5"  # version of these rules: it separates new scores from old ones
     metrics = tuple(Metric(name=name, low=1, high=5, direction="higher", kind="ordinal") for name in METRICS)
 
     def __init__(self, options: Options | None = None) -> None:
@@ -175,8 +176,27 @@ def _sentences(text: str) -> Iterator[str]:
 
 def _tokens(text: str) -> list[str]:
     """Words in lower case, numbers by value; for a text without either, its characters."""
-    tokens = [_normal(match[0]) for match in _TOKEN.finditer(text)]
+    tokens = [match[0] if _is_code(text, match) else _normal(match[0]) for match in _TOKEN.finditer(text)]
     return [token for token in tokens if token not in _FUNCTION_WORDS] or tokens or [*text.casefold().replace(" ", "")]
+
+
+_DATE_OR_TIME = ("/", "-", ":")
+_MONEY_BEFORE = ("$", "€", "£", "¥")
+_AMOUNT_AFTER = re.compile(r"\s?(?:[%$€£¥]|percent|dollar|euro|pound|cent|usd|eur|gbp)", re.IGNORECASE)
+_TRAILING_ZERO = re.compile(r"[1-9]\d?\.[1-9]0")
+
+
+def _is_code(text: str, match: re.Match[str]) -> bool:
+    """Whether a number is written as a code or a version, which has no value: 007 is not 7, and 3.10 is not 3.1.
+
+    Not in a date or a time (09:30), and not an amount ($3.10, 3.10 %).
+    """
+    token, before, after = match[0], text[: match.start()].rstrip(), text[match.end() :]
+    if token[0] == "0" and token[1:].isdecimal() and token.strip("0"):
+        return not before.endswith(_DATE_OR_TIME) and not after.startswith(_DATE_OR_TIME)
+    if _TRAILING_ZERO.fullmatch(token):
+        return not before.endswith(_MONEY_BEFORE) and _AMOUNT_AFTER.match(after) is None
+    return False
 
 
 def _normal(token: str) -> str:

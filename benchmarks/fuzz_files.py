@@ -14,7 +14,7 @@ the others; merge logs of several machines with `cat`. The figures of `--json` a
 
 Readers that share no code with karat's decide what is right: Python's `json` without duplicate keys and NaN, a reader
 of CSV and one of YAML nodes (fuzz_common.py); for run folders, counts and means computed again from the remaining lines
-(fuzz_runs.py); for compressed journals, zstd. Without a second reader (Parquet, Excel, most of a study), an accepted
+(fuzz_runs.py). Without a second reader (Parquet, Excel, most of a study), an accepted
 file counts as "unverified". So do logs of other tools, whose scores are only looked up among the numbers of the files;
 and run folders of the first format, whose lines have no checksum, and lines with a new matching checksum, where no
 reader can see a changed number.
@@ -65,7 +65,7 @@ from fuzz_common import (  # beside this file
     yaml_of_both,
 )
 from fuzz_results import answer, answers, log, logs, sheet, sheets
-from fuzz_runs import RUNS, compressed, crafted, index, indexes, report_of, run_folder, runs, segments
+from fuzz_runs import RUNS, crafted, index, indexes, report_of, run_folder, runs
 from mutations import SMALL, mutated, resealed
 
 LIMIT = 2  # seconds of processor time for one case
@@ -349,7 +349,6 @@ KINDS = {
     "log": Kind(logs, log, 2),
     "sheet": Kind(sheets, sheet, 1),
     "run": Kind(runs, run_folder, 3),
-    "compressed": Kind(segments, compressed, 1),
     "crafted": Kind(lambda: runs(("journal.jsonl",)), crafted, 1),
     "index": Kind(indexes, index, 1),
 }

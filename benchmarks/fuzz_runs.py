@@ -9,7 +9,6 @@ import json
 import math
 import os
 import shutil
-import struct
 import tempfile
 import time
 from collections import defaultdict
@@ -20,10 +19,9 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from backports import zstd  # like karat's reader, but without its table of frames
 from fuzz_common import CORPUS, Seed, Wrong, damaged_lines, difference, run
 
-__all__ = ["RUNS", "compressed", "crafted", "index", "indexes", "report_of", "run_folder", "runs", "segments"]
+__all__ = ["RUNS", "crafted", "index", "indexes", "report_of", "run_folder", "runs"]
 
 FILES = ("run.json", "journal.jsonl", "samples.jsonl", "experiment.yaml")
 RUNS = (
@@ -146,69 +144,6 @@ def crafted(seed: Seed, data: bytes) -> str:
     code, _ = run("report", "run", "--to", "json", names=["run"])
     run("report", "run", "--to", "html", names=["run"])
     return "error" if code else "unverified"
-
-
-# --- compressed journals ---------------------------------------------------------------------------------------------
-
-
-def segments() -> Iterator[Seed]:
-    """Compressed journals as karat writes them, and with frames of 4 kB; each also with mutated lines in valid frames.
-
-    A seed's `about`: the run, and whether the lines are mutated before they are compressed.
-    """
-    for name in RUNS[:-1]:
-        journal = (CORPUS / name / "journal.jsonl").read_bytes()
-        yield Seed(f"{name}.zst", packed(journal, 2**20), (name, None))
-        yield Seed(f"{name}.frames.zst", packed(journal, 4096), (name, None))
-        yield Seed(f"{name}.lines", journal, (name, 4096))
-
-
-def packed(data: bytes, frame: int) -> bytes:
-    """Zstd's seekable format: frames, and a skippable one with their sizes (github.com/facebook/zstd, contrib)."""
-    options = {zstd.CompressionParameter.compression_level: 6, zstd.CompressionParameter.checksum_flag: 1}
-    plain = [data[at : at + frame] for at in range(0, len(data), frame)]
-    frames = [zstd.compress(part, options=options) for part in plain]
-    table = b"".join(struct.pack("<II", len(one), len(part)) for one, part in zip(frames, plain, strict=True))
-    table += struct.pack("<IBI", len(frames), 0, 0x8F92EAB1)
-    return b"".join(frames) + struct.pack("<II", 0x184D2A5E, len(table)) + table
-
-
-def compressed(seed: Seed, data: bytes) -> str:
-    """`karat report` and `karat verify` of a compressed journal: as for what zstd decompresses, or an error."""
-    name, frame = seed.about
-    plain, content = (data, packed(data, frame)) if frame else (unpacked(data), data)
-    code, report, verified = read_as("journal.jsonl.zst", content, name)
-    if plain is None:
-        if code == 0 or verified == 0:
-            raise Wrong("wrong", f"zstd cannot read the journal; report ends with {code}, verify with {verified}")
-        return "error"
-    shutil.rmtree("run")
-    wanted = read_as("journal.jsonl", plain, name)
-    if (code, verified) == (2, 2) and not frame:
-        return "error"  # its table of frames: karat refuses what zstd takes
-    torn = not plain.endswith(b"\n")  # only a run that has ended is compressed
-    if (code, report) != wanted[:2] or (verified != wanted[2] and not (torn and verified == 2)):
-        raise Wrong("wrong", f"exits {code}, {verified}; of the plain journal {wanted[0]}, {wanted[2]}")
-    if code == 0 and report != report_of(name):
-        compare_with_lines(report, plain)
-    return "error" if code or verified else "right"
-
-
-def read_as(file: str, data: bytes, name: str) -> tuple[int, Any, int]:
-    """Exit code of `karat report` and its report, and the exit code of `karat verify`."""
-    shutil.copytree(CORPUS / name, "run", ignore=shutil.ignore_patterns("journal.jsonl"))
-    Path("run", file).write_bytes(data)
-    code, out = run("report", "run", "--to", "json", names=["run"])
-    verified, _ = run("verify", "run", "--json", names=["run"])
-    return code, None if code else json.loads(out), verified
-
-
-def unpacked(data: bytes) -> bytes | None:
-    """All frames decompressed by zstd, without their table; None if it refuses them."""
-    try:
-        return zstd.decompress(data)
-    except (zstd.ZstdError, EOFError):
-        return None
 
 
 # --- the index in the cache ------------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@
 
 What a trial costs karat is measured: the driver's processor time by `ray_driver.py` and the index by `index_size.py`,
 if their figures are in `benchmarks/measured/`, else the defaults of `Costs`; the bytes of a trial are measured here, on
-the journal of `segments.py`. What a trial costs its agent is an assumption, `AGENTS`: change it to your own.
+the journal of `long_journal.py`. What a trial costs its agent is an assumption, `AGENTS`: change it to your own.
 """
 
 from __future__ import annotations
@@ -19,11 +19,10 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import segments  # beside this file
-from _results import MEASURED
+from _results import MEASURED  # beside this file
+from long_journal import write
 
 from karat.journal import RunFolder
-from karat.journal.compressed import compress_journal
 
 SIZES = (10**6, 10**8, 10**9)
 CORES = 32  # of a machine
@@ -37,7 +36,6 @@ class Costs:
     driver_single: float = 1530.0  # µs of the driver's processor time if each answer arrives alone
     driver_batch: float = 103.0  # µs if answers arrive in batches: 50 trials per worker
     journal_bytes: float = 1172.0  # for an answer of 85 words and one judge's score
-    compressed_bytes: float = 342.0
     index_microseconds: float = 8.0  # of processor time, to build the index; one score of four metrics
     index_bytes: float = 286.0  # of memory, at the peak
 
@@ -92,15 +90,13 @@ def _rows(name: str) -> list[list[Any]]:
 
 
 def journal_bytes(*, samples: int) -> dict[str, float]:
-    """Bytes of the journal per trial, plain and compressed."""
+    """Bytes of the journal per trial."""
     with tempfile.TemporaryDirectory() as place:
         run = Path(place) / "run"
-        segments.write(run, samples)
+        write(run, samples)
         plain = RunFolder.open(run).journal.stat().st_size
         trials = sum(b'"event":"answer"' in line for line in RunFolder.open(run).lines())
-        compress_journal(run, checksums=False)
-        compressed = RunFolder.open(run).journal.stat().st_size
-    return {"journal_bytes": plain / trials, "compressed_bytes": compressed / trials}
+    return {"journal_bytes": plain / trials}
 
 
 def tables(costs: Costs, days: float) -> dict[str, str]:
@@ -126,7 +122,6 @@ def tables(costs: Costs, days: float) -> dict[str, str]:
         "shortest time with one driver": lambda trials: time(trials * costs.driver_batch / 1e6),
         "written per second": lambda trials: size(trials * costs.journal_bytes / seconds),
         "journal": lambda trials: size(trials * costs.journal_bytes),
-        "journal, compressed": lambda trials: size(trials * costs.compressed_bytes),
         "index: processor time": lambda trials: time(trials * costs.index_microseconds / 1e6),
         "index: memory": lambda trials: size(trials * costs.index_bytes),
         "95 % interval of a share, ± points": lambda trials: figure(100 * 1.96 * math.sqrt(0.25 / trials)),

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import math
-import shutil
 
 import pytest
 from tests.corpus.outputs import HERE, RUNS, expected, karat, numbers
 from tests.needed_kinds import installed
 
-LARGE, LARGEST = {"ten-studies", "framing-designs"}, "ten-studies"  # bootstraps of many tests
+LARGE = {"ten-studies", "framing-designs"}  # bootstraps of many tests
 
 
 def _marks(name: str) -> list[pytest.MarkDecorator]:
@@ -21,19 +20,6 @@ def _marks(name: str) -> list[pytest.MarkDecorator]:
 @pytest.mark.parametrize("name", [pytest.param(name, marks=_marks(name)) for name in RUNS])
 def test_every_number_of_an_old_run_is_the_same(name, tmp_path):
     assert_same_numbers(name, HERE / "runs" / name, tmp_path)
-
-
-@pytest.mark.parametrize("name", [pytest.param(name, marks=_marks(name)) for name in RUNS if name != LARGEST])
-@pytest.mark.quick(3)
-def test_every_number_of_a_compressed_run_is_the_same(name, tmp_path):
-    run, work = tmp_path / name, tmp_path / "work"
-    work.mkdir()
-    shutil.copytree(HERE / "runs" / name, run)
-    assert karat("compress", str(run))[0] == 0
-    assert (run / "journal.jsonl.zst").exists()
-    assert not (run / "journal.jsonl").exists()
-    assert_same_numbers(name, run, work)
-    assert karat("verify", str(run))[0] == 0
 
 
 def assert_same_numbers(name, run, work):

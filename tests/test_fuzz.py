@@ -55,9 +55,6 @@ def test_mutated_files_of_every_kind_are_refused_or_read_right(tmp_path):
     for kind in ("experiment", "conversation", "answers", "sheet", "run"):
         assert outcomes[kind]["error"] > 5
         assert outcomes[kind]["right"] > 5
-    (tmp_path / "few").mkdir()
-    few = fuzzed(tmp_path / "few" / "found.json", "--cases", "5000", "--kind", "compressed")  # seldom right, but quick
-    assert few["compressed"]["right"] > 0 < few["compressed"]["error"]
 
 
 @pytest.mark.parametrize("case", ["dataset:questions.csv#1402", "dataset:questions.xlsx#5"])

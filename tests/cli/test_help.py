@@ -20,7 +20,6 @@ COMMANDS = (
     "report",
     "plot",
     "merge",
-    "compress",
     "verify",
     "view",
     "compare",

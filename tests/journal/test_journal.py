@@ -34,6 +34,7 @@ from karat.journal import (
     slugged,
     with_checksum,
 )
+from karat.journal.verify import verify
 from karat.records import Answer, Reply, Sample, Score, ToolCall, Turn
 from karat.redact import Redactor
 
@@ -450,6 +451,18 @@ def test_a_journal_of_a_newer_format_or_of_another_run_is_refused(tmp_path: Path
     write(run.path, Head(format=FORMAT_VERSION, run="other"))
     with pytest.raises(BadRun, match="is of run other"):
         RunFolder.open(run.path)
+
+
+def test_a_run_whose_journal_an_older_karat_compressed_is_refused_and_not_read_as_empty(tmp_path: Path) -> None:
+    run = new_run(tmp_path)
+    (run.path / "journal.jsonl.zst").write_bytes(b"\x28\xb5\x2f\xfd")
+    with pytest.raises(BadRun, match="was written by a version of karat that could compress journals; `unzstd"):
+        RunFolder.open(run.path)
+    assert [damage.remedy for damage in verify(run.path).damages] == [
+        "`unzstd journal.jsonl.zst` in its folder makes it plain again"
+    ]
+    write(run.path, Head(format=FORMAT_VERSION, run=run.info.run))
+    assert RunFolder.open(run.path).status() == "crashed", "a journal beside it counts"
 
 
 def test_a_child_that_an_agent_forks_does_not_keep_the_run_locked(tmp_path: Path) -> None:

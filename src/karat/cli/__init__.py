@@ -30,7 +30,6 @@ _COMMANDS = (
     "report",
     "plot",
     "merge",
-    "compress",
     "verify",
     "view",
     "compare",

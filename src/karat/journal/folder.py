@@ -1,4 +1,4 @@
-"""The run folder: `experiment.yaml`, `run.json`, `samples.jsonl`, `journal.jsonl`, possibly compressed."""
+"""The run folder: `experiment.yaml`, `run.json`, `samples.jsonl`, `journal.jsonl`."""
 
 from __future__ import annotations
 
@@ -45,6 +45,7 @@ LARGEST_INFO = 8 * 2**20
 
 Status = Literal["running", "done", "interrupted", "crashed", "max_failures", "budget", "no_workers"]
 _JOURNAL, _COMPRESSED = "journal.jsonl", "journal.jsonl.zst"
+_OLD = "was written by a version of karat that could compress journals"
 RUN_FILES = (_JOURNAL, _COMPRESSED, "run.json")
 """Files that stand for their run where a run is named."""
 _STUDY_FILE = re.compile(r"[a-z0-9-]{1,80}\.yaml", re.ASCII)
@@ -186,13 +187,12 @@ class RunFolder:
 
     @property
     def journal(self) -> Path:
-        """The file of the journal: `journal.jsonl`, or `journal.jsonl.zst` if only that exists."""
-        plain, compressed = self.path / _JOURNAL, self.path / _COMPRESSED
-        return compressed if compressed.exists() and not plain.exists() else plain
+        """The file of the journal."""
+        return self.path / _JOURNAL
 
     @property
     def journal_size(self) -> int:
-        """Bytes of the journal's lines, compressed or not; 0 if there is none."""
+        """Bytes of the journal's lines; 0 if there is none."""
         with self.open_journal() or io.BytesIO() as file:
             return file.seek(0, os.SEEK_END)
 
@@ -232,17 +232,11 @@ class RunFolder:
         return self.info.format >= CHECKSUMS_SINCE
 
     def open_journal(self) -> io.BufferedReader | None:
-        """The journal's lines, open for reading, compressed or not; None if there are none. Raises BadRun."""
-        if (file := self.open_file(_JOURNAL)) is not None:
-            return file
-        from karat.journal.compressed import open_compressed  # milliseconds, for zstd
-
-        try:
-            return open_compressed(self.path)
-        except FileNotFoundError:
-            return self.open_file(_JOURNAL)  # it may have just been expanded
-        except OSError as error:
-            raise _unreadable(self.path, _COMPRESSED, error) from error
+        """The journal's lines, open for reading; None if there are none. Raises BadRun."""
+        file = self.open_file(_JOURNAL)
+        if file is None and (self.path / _COMPRESSED).exists():
+            raise BadRun(str(self.path), f"{_OLD}; `unzstd {_COMPRESSED}` in its folder makes it plain again")
+        return file
 
     def open_file(self, name: str, *, at_most: int | None = None) -> io.BufferedReader | None:
         """A file of the folder, open for reading; None if there is none.

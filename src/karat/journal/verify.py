@@ -182,7 +182,8 @@ class _Found:
         try:
             file = run.open_journal() if name == run.journal.name else run.open_file(name)
         except BadRun as error:
-            self._add(name, None, error.problem, "replace it by the run's own file")
+            reason, _, remedy = error.problem.partition("; ")
+            self._add(name, None, reason, remedy or "replace it by the run's own file")
             return
         if file is None:
             return
@@ -207,9 +208,6 @@ class _Found:
                         damaged[number] = str(error)
             except LineDamaged as error:  # too long: nothing after it can be read
                 damaged[error.number] = error.reason
-            except BadRun as error:  # compressed, and damaged
-                self._add(name, None, error.problem.partition("; ")[0], "restore it from a copy")
-                return
             self.lines += max([number, *damaged])
             self._name(file, name, damaged)
             if name == "journal.jsonl" and not _ends_with_newline(file):

@@ -60,10 +60,6 @@ class Journal:
         self._lock.acquire()
         with ExitStack() as undo:
             undo.callback(self._lock.release)
-            if self.path.with_name("journal.jsonl.zst").exists():
-                from karat.journal.compressed import expand_journal
-
-                expand_journal(self.path.parent)
             self._fd = open_own(self.path)
             undo.callback(os.close, self._fd)
             path = str(self.path)

@@ -232,7 +232,7 @@ def _require_plain(run: Path) -> None:
             raise BadRun(str(run), f"{name} is a link or not a regular file, so it is not opened")
 
 
-_FILES = ("run.json", "samples.jsonl", "journal.jsonl", "journal.jsonl.zst", "journal.lock")
+_FILES = ("run.json", "samples.jsonl", "journal.jsonl", "journal.lock")
 
 
 def _read(file: Path) -> RunInfo | str:

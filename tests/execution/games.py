@@ -68,6 +68,8 @@ def study(groups: int, tasks: int) -> dict[str, Any]:
     human = {"mean": 30.0, "sd": 10.0, "n": groups * MEMBERS * ROUNDS if groups else 2, "t": 6.0}
     test = {"id": "T1", "kind": "ttest_one", "measure": measure, "against": 20.0, "expect": "greater", "human": human}
     test["n_reason"] = "made up"
+    if groups:  # everyone answers once a round
+        test["by"] = "participant"
     return {
         "study": "game", "title": "A game", "source": "Nobody (1999)", "domain": "strategic",
         "participants": {"per_arm": "human", "profile": {"name": ["Ada", "Bo", "Cy"], "age": [18, 60]}},

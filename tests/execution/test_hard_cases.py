@@ -43,7 +43,7 @@ def execution(**settings: Any) -> dict[str, Any]:
         "Reply(text='x', tool_calls=({'no': 'call'},))",
         "{'text': 'x', 'tool_calls': [{'tool': 't', 'input': {'a': object()}}]}",
         "Reply(text='x', tool_calls=(ToolCall(tool='t', input={'a': {1, (2,)}.__iter__()}),))",
-        "3",
+        "[3]",
     ],
 )
 def test_a_reply_that_is_none_is_a_fault_of_the_agent_and_the_run_goes_on(

@@ -49,7 +49,9 @@ TRUST: dict[str, Any] = {
             },
         }
     },
-    "derive": "SELECT r.*, s.sent AS got FROM responses r JOIN responses s USING (group_id, round) "
+    # A row is a pair and a round, not a person.
+    "derive": "SELECT r.* EXCLUDE (participant), s.sent AS got "
+    "FROM responses r JOIN responses s USING (group_id, round) "
     "WHERE r.returned IS NOT NULL AND s.sent IS NOT NULL",
     "findings": [
         {
@@ -165,7 +167,9 @@ EARNED = {"sender": "10 - {{ sender.sent }} + {{ receiver.returned }}",
 def with_payoffs(formulas: dict[str, str] = EARNED, **rounds: Any) -> dict[str, Any]:
     """The game with what each earned shown to the sender of the next round, and a test of what receivers earned."""
     study = changed(payoffs=formulas, **rounds)
-    study["derive"] = study["derive"].replace("SELECT r.*,", "SELECT r.* EXCLUDE (returned), r.payoff AS returned,")
+    study["derive"] = study["derive"].replace(
+        "EXCLUDE (participant)", "EXCLUDE (participant, returned), r.payoff AS returned"
+    )
     return study
 
 

@@ -295,7 +295,10 @@ def _labels(a: Summary, b: Summary, first: str | None, second: str | None) -> tu
 
 def _files(a: Summary, b: Summary) -> tuple[str, str] | None:
     """The files that two imported runs were read from; None if these do not tell them apart."""
-    first, second = a.provenance.source.get("file"), b.provenance.source.get("file")
+    sources = a.provenance.source, b.provenance.source
+    if not all("format" in source for source in sources):  # answers that karat replayed: the runs have names
+        return None
+    first, second = (source.get("file") for source in sources)
     return None if first is None or second is None or first == second else (first, second)
 
 

@@ -22,6 +22,8 @@ _REMEDY = (
 
 def unreadable_counts(index: RunIndex, shown: Mapping[str, str]) -> dict[str, tuple[int, int]]:
     """Condition → answers that a scorer labels as unreadable, and all that it scored."""
+    if not shown:
+        return {}
     import numpy as np
 
     size = len(index.conditions)

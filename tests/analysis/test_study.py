@@ -124,7 +124,7 @@ def test_the_same_run_gives_the_same_numbers_and_survives_json(copies: RunFolder
 @pytest.mark.slow
 def test_who_was_drawn_again_is_said_with_the_tests_whose_rows_are_of_too_few(summary: Summary) -> None:
     """Second players of the trust game are in eighteen arms by what they were sent."""
-    assert study_of(summary).drawn == "participants, groups and the statistics of 5 tests"
+    assert study_of(summary).drawn == "participants, groups and the statistics of 10 tests"
     assert only(summary).benchmark.pas.method.endswith(
         "over participants and groups; 5 of 71 tests by their statistics"
     )

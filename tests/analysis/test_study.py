@@ -126,7 +126,7 @@ def test_who_was_drawn_again_is_said_with_the_tests_whose_rows_are_of_too_few(su
     """Second players of the trust game are in eighteen arms by what they were sent."""
     assert study_of(summary).drawn == "participants, groups and the statistics of 10 tests"
     assert only(summary).benchmark.pas.method.endswith(
-        "over participants and groups; 5 of 71 tests by their statistics"
+        "over participants and groups; 10 of 71 tests by their statistics"
     )
 
 

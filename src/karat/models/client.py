@@ -213,7 +213,7 @@ async def _restate_error(response: httpx2.Response) -> None:
     body = await response.aread()
     if not _ERROR.search(body):
         return
-    with suppress(ValueError):
+    with suppress(ValueError, RecursionError):
         reported = json.loads(body)
         if isinstance(reported, dict) and not any(reported.get(key) for key in _ANSWER_KEYS):
             response.status_code = _stated_status(reported.get("error"))

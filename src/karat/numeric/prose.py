@@ -126,7 +126,7 @@ class _Reading:
         self._asked = {(quantity.number, quantity.bare) for quantity in quantities(question)}
 
     def boxed(self) -> Found:
-        """The last box, with a unit that stands behind it."""
+        """The last box, with the unit that follows it."""
         boxes = list(_BOX.finditer(self.text))
         if not boxes:
             return False, None

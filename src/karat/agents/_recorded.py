@@ -20,6 +20,7 @@ from karat.documents.answers import Copies, Repetitions, condition_of, key_of, r
 from karat.documents.rows import json_object, left_out, read_rows
 from karat.errors import AgentFault, BadDataset, Fault
 from karat.files import open_regular
+from karat.formats import some_of
 from karat.journal import RunFolder, checksum_fault
 
 __all__ = ["Columns", "Key", "OffsetRows", "TableRows"]
@@ -71,10 +72,12 @@ class _Keys:
         columns = self._columns
         for name in columns.answers:
             if name not in row:
-                raise ValueError(f"has no '{name}' (set answer_key to one of: {', '.join(row)})")
+                raise ValueError(f"has no '{name}' (set answer_key to one of: {some_of([*row], most=12)})")
         for name in columns.id:
             if name not in row:
-                raise ValueError(f"has no '{name}' (set id_key to one of: {', '.join(row)}; or null to count rows)")
+                raise ValueError(
+                    f"has no '{name}' (set id_key to one of: {some_of([*row], most=12)}; or null to count rows)"
+                )
         sample, condition = self._sample(row, number), condition_of(row, columns.condition)
         value = repetition_value(row.get(columns.repetition), columns.repetition)
         if columns.of_karat and isinstance(value, int):

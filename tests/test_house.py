@@ -116,18 +116,37 @@ def _is_broad(caught: ast.expr | None) -> bool:
 
 
 @pytest.mark.parametrize("path", modules(), ids=place)
-def test_a_module_says_what_it_is_for_and_what_is_public(path):
-    module = parsed(path)
-    assert ast.get_docstring(module), "no docstring"
-    if path.name == "__main__.py":
+def test_a_module_says_what_it_is_for(path):
+    assert ast.get_docstring(parsed(path)), "no docstring"
+
+
+def declared(module: ast.Module) -> set[str] | None:
+    """The names in a module's `__all__`; None without one."""
+    for node in module.body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
+            return set(ast.literal_eval(node.value))
+    return None
+
+
+@pytest.mark.parametrize("path", modules(), ids=place)
+def test_only_packages_plug_ins_and_re_exports_have_an_all(path):
+    names = declared(parsed(path))
+    if path.name == "__init__.py" or path == PACKAGE / "errors.py" or names is None:
         return
-    defined = {
-        node.name
-        for node in module.body
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)) and not node.name.startswith("_")
+    plug_in = path.parent.name in {"agents", "exports", "importers", "rubrics", "scorers"}
+    imported = {
+        alias.asname or alias.name
+        for node in ast.walk(parsed(path))
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
     }
-    if defined and not path.name.startswith("_"):
-        assert any(isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__" for node in module.body)
+    assert plug_in or names & imported
+
+
+@pytest.mark.parametrize("family", ["agents", "exports", "importers", "scorers"])
+def test_a_plug_in_declares_one_class(family):
+    for path in (PACKAGE / family).glob("[a-z]*.py"):
+        assert len(declared(parsed(path)) or ()) >= 1, place(path)
 
 
 def test_the_public_names_are_few_and_resolve():

@@ -15,7 +15,11 @@ import pytest
 from karat.installation import DISTRIBUTION
 
 ROOT = Path(__file__).resolve().parent.parent
-ASK = "from karat.installation import *; print(install_extra_command('plots')); print(install_command('pandas'))"
+ASK = """
+from karat.installation import install_command, install_extra_command
+print(install_extra_command('plots'))
+print(install_command('pandas'))
+"""
 
 
 def commands(python: Path, folder: Path, **environment: str) -> list[str]:

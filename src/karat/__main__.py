@@ -6,8 +6,6 @@ import gc
 import sys
 from io import TextIOWrapper
 
-__all__ = ["main"]
-
 
 def main(arguments: list[str] | None = None) -> int:
     """Runs one command and returns its exit code."""

@@ -29,20 +29,6 @@ if TYPE_CHECKING:
     from karat.records import AllowCode
     from karat.tables import Rows
 
-__all__ = [
-    "arun",
-    "carry_out",
-    "compare",
-    "folders",
-    "gate",
-    "open",
-    "query",
-    "refuse_thresholds",
-    "relation",
-    "run",
-    "summarize",
-]
-
 RunLike = RunFolder | str | os.PathLike[str]
 """A run, its folder, or anything else that `open` accepts."""
 

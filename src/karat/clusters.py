@@ -7,8 +7,6 @@ from collections.abc import Mapping, Sequence
 
 from karat.formats import excerpt, plural
 
-__all__ = ["SharedValues", "cluster_name", "codes_of"]
-
 
 def cluster_name(value: object) -> str | None:
     """A value of a column as the name of a cluster; None for anything but a text, a whole number or a truth value."""

@@ -15,19 +15,6 @@ from functools import cache, cached_property
 from io import BufferedReader
 from pathlib import Path
 
-__all__ = [
-    "in_use",
-    "make_folder",
-    "new_file_mode",
-    "open_regular",
-    "remove_leftovers",
-    "remove_tree",
-    "sync_folder",
-    "temporary_folder",
-    "unlocked",
-    "write_durably",
-]
-
 _KINDS = {
     stat.S_IFIFO: "a FIFO",
     stat.S_IFSOCK: "a socket",

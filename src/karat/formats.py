@@ -12,35 +12,6 @@ import re
 import unicodedata
 from collections.abc import Sequence
 
-__all__ = [
-    "OUTPUT_FORMAT",
-    "POINT",
-    "UNKNOWN",
-    "brief",
-    "chance",
-    "clean",
-    "count",
-    "csv_cell",
-    "cut",
-    "dollars",
-    "duration",
-    "escaped",
-    "estimate",
-    "excerpt",
-    "interval",
-    "level",
-    "middle",
-    "number",
-    "p_value",
-    "plural",
-    "raw",
-    "share",
-    "signed",
-    "signed_interval",
-    "some_of",
-    "width",
-]
-
 OUTPUT_FORMAT = 1
 """The format of everything that `--json` prints, and of summaries. 1: 2026-11, the first."""
 

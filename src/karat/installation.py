@@ -9,8 +9,6 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 
-__all__ = ["DISTRIBUTION", "install_command", "install_extra_command", "shown_path"]
-
 # The name on package indexes. Another project owns `karat` there, so no hint may ever name that to pip.
 DISTRIBUTION = "karat-eval"
 

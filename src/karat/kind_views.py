@@ -18,22 +18,6 @@ from karat.journal import Attempt, Label, Labels, RunInfo
 from karat.numeric import right_by
 from karat.records import Answer, Failure, Reply, Sample, Score
 
-__all__ = [
-    "VERDICTS",
-    "Judgement",
-    "KindPage",
-    "ReviewTexts",
-    "Reviews",
-    "SampleList",
-    "SamplePage",
-    "TrialRecord",
-    "Views",
-    "address",
-    "is_judged",
-    "right_of",
-    "verdict_row",
-]
-
 VERDICTS = {"right": "right", "wrong": "wrong", "cannot_tell": "cannot tell"}
 """What a person can say of an answer against the golden one, as pages write it."""
 

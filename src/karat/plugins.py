@@ -27,20 +27,6 @@ from karat.errors import BadPlugin, Caught, Fault, KaratError, UnknownPlugin, de
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-__all__ = [
-    "Description",
-    "aliases",
-    "build",
-    "check_options",
-    "describe",
-    "file_name",
-    "find",
-    "installed",
-    "load",
-    "names",
-    "options_model",
-]
-
 
 class Description(msgspec.Struct, frozen=True, kw_only=True):
     """A plug-in as shown by `karat list`."""

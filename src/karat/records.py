@@ -17,44 +17,6 @@ import msgspec
 
 from karat.sums import exact_sum
 
-__all__ = [
-    "CUT",
-    "MODERN_PROTOCOL",
-    "NOT_ASKED",
-    "AgentSpec",
-    "Answer",
-    "Cassettes",
-    "Condition",
-    "Context",
-    "ContextPart",
-    "Elicit",
-    "Elicited",
-    "Failure",
-    "Gate",
-    "JsonObject",
-    "LedgerClass",
-    "McpServer",
-    "Metric",
-    "ProtocolVersion",
-    "Reply",
-    "Sample",
-    "Score",
-    "ScorerSpec",
-    "ServerAuth",
-    "ToolCall",
-    "Trial",
-    "Turn",
-    "Usage",
-    "Validation",
-    "WorkspaceChanges",
-    "absurd_dollars",
-    "absurd_reply",
-    "absurd_usage",
-    "checked",
-    "plain",
-    "recorded_seconds",
-]
-
 JsonObject = dict[str, Any]
 """A JSON object as it was decoded. Whoever takes a value from it checks what that is."""
 

@@ -10,8 +10,6 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 from urllib.parse import quote, quote_plus
 
-__all__ = ["SHORTEST_SECRET", "Redactor", "map_texts", "without_surrogates"]
-
 SHORTEST_SECRET = 8
 """Characters. A shorter value (`3`, `true`) would be masked in places where it is no secret."""
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-__all__ = ["exact_sum"]
-
 
 def exact_sum(values: Iterable[float]) -> float:
     """The sum, rounded once; ±inf or NaN where float arithmetic overflows to it.

@@ -14,8 +14,6 @@ from typing import Any
 
 from karat.errors import BadOption, did_you_mean
 
-__all__ = ["fill", "fill_body", "names"]
-
 _FIELD = re.compile(r"\{\{(.*?)\}\}", re.DOTALL)  # includes the blanks: two ways to match them would backtrack for long
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)*\Z")
 _LONGEST_NAMED, _MOST_NAMED = 200, 1000  # characters, names: limits of the search for a hint

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["spoken"]
-
 _THOUGHTS = r"(?:think|thinking|thought|thoughts|reasoning|scratchpad)"
 _OPENS = re.compile(
     rf"<(?:\w{{1,20}}:)?{_THOUGHTS}(?:\s[^<>\n]{{0,80}})?>|\[{_THOUGHTS}\]|◁think▷|<\|channel\|>\s{{0,4}}analysis\b",

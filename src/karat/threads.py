@@ -11,8 +11,6 @@ from typing import Any
 
 from karat.errors import AgentFault, described
 
-__all__ = ["MOST_THREADS", "Threads"]
-
 MOST_THREADS = 1000
 
 _Work = tuple[Callable[[], object], "asyncio.Future[Any]", asyncio.AbstractEventLoop]

@@ -14,16 +14,6 @@ import msgspec
 
 from karat.records import Sample
 
-__all__ = [
-    "CalledTool",
-    "Offered",
-    "called_tool",
-    "chosen_tools",
-    "expected_actions",
-    "expected_tools",
-    "names_in_cell",
-]
-
 _SKILL = "Skill"  # the tool that Claude Code loads a skill with
 _EXPECTING = ("used", "in_order", "arguments")  # options of the scorer `trajectory` that name tools to call
 

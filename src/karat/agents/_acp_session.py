@@ -19,8 +19,6 @@ from karat.files import open_regular
 from karat.mcp.observed import Observed
 from karat.records import JsonObject, Reply, ToolCall, Usage
 
-__all__ = ["LARGEST_MESSAGE", "Files", "KnownAgent", "Lines", "TurnUpdates", "known_agent", "reported_usage"]
-
 LARGEST_MESSAGE = 16 * 1024 * 1024
 """Bytes of one line from the agent, and of one file that it reads or writes by way of karat."""
 

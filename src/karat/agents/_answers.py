@@ -20,8 +20,6 @@ from karat.errors import AgentFault, Caught, LimitReached, TrialFault, described
 from karat.models.metering import total, usage_of
 from karat.records import JsonObject, Reply, ToolCall, Usage, plain
 
-__all__ = ["TEXT_KEYS", "empty_answer", "framework_reply", "reply_from"]
-
 TEXT_KEYS = ("text", "answer", "output", "response")
 _WANTED = (
     "a text, a number, a mapping with `text`, or, from a Python function, a karat.Reply or the result of "

@@ -14,8 +14,6 @@ from karat.errors import BadExperiment, Fault, unreadable
 from karat.files import open_regular
 from karat.records import Condition, ContextPart, JsonObject, McpServer
 
-__all__ = ["Given", "check_context", "given"]
-
 _PLUGIN = "skills"  # the generated plug-in: the model knows the skill `tables` as `skills:tables`
 _LARGEST = 1_000_000  # bytes of a manifest or SKILL.md
 _OF_A_PLUGIN = (".claude-plugin/plugin.json", "skills", "commands", "agents", "hooks", ".mcp.json")

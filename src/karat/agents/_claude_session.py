@@ -40,8 +40,6 @@ if TYPE_CHECKING:
         ToolUseBlock,
     )
 
-__all__ = ["Conversation", "Terms", "ToolNames", "TurnMessages"]
-
 _MCP = "mcp__"
 _ALIASES = {"Agent": "Task"}  # Claude Code lists the tool under one name and offers it to the model under the other
 _USUAL = ("Bash", "Edit", "Glob", "Grep", "NotebookEdit", "Read", "Task", "WebFetch", "WebSearch", "Write")

@@ -8,8 +8,6 @@ from pathlib import Path
 from karat.mcp import Toolbox, launch_command
 from karat.records import Condition, JsonObject, Reply, Sample, Trial, Turn
 
-__all__ = ["client_config", "prompt", "prompt_and_history", "trial_values"]
-
 
 def prompt(sample: Sample, turn: Turn, *, first: bool) -> str:
     """The question, preceded by the sample's materials if it is the first of its session."""

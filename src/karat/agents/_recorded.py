@@ -23,8 +23,6 @@ from karat.files import open_regular
 from karat.formats import some_of
 from karat.journal import RunFolder, checksum_fault
 
-__all__ = ["Columns", "Key", "OffsetRows", "TableRows"]
-
 Key = tuple[str, str | None, int]
 """Sample id; condition, or None for any; repetition from 0."""
 

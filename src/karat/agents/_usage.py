@@ -12,8 +12,6 @@ from typing import Any
 
 from karat.records import Usage
 
-__all__ = ["counts_of", "unread_counts", "usage_from"]
-
 _COUNTS = {
     "input_tokens": (
         "input_tokens", "prompt_tokens", "prompt_token_count", "input_token_count", "prompt_eval_count", "input",

@@ -13,8 +13,6 @@ import subprocess
 import sys
 import weakref
 
-__all__ = ["Watchdog", "main"]
-
 _WATCH, _RELEASE = b"+", b"-"
 _PID_BYTES = 4
 _PATIENCE_SECONDS = 2.0

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from karat.journal import RunFolder
     from karat.records import AllowCode
 
-__all__ = ["SummaryOptions", "cached_summary", "summarize_cached"]
-
 
 class SummaryOptions(TypedDict, total=False):
     """Options of `summarize`."""

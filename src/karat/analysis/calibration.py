@@ -37,8 +37,6 @@ from karat.stats import (
 )
 from karat.stats.labels import Target
 
-__all__ = ["calibrated", "draw_answers", "metrics_for_people", "with_corrected"]
-
 _SHOWN = 10  # disagreements, at most
 _REMEDY = (
     "draw some with `karat sample RUN --for-labels 50 --out sheet.csv`, have them scored, and give the sheet to "

@@ -28,8 +28,6 @@ from karat.stats import adjust
 if TYPE_CHECKING:
     from karat.records import AllowCode
 
-__all__ = ["compare"]
-
 FLIPS = 10  # questions listed, at most
 NOISE = 1e-12  # rounding errors: thirds do not subtract exactly
 

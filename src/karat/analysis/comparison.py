@@ -12,8 +12,6 @@ from karat.analysis.model import Difference, MetricInfo, Repeat, ServerProblem
 from karat.analysis.parts import PartHolder, builtins_of, installed
 from karat.analysis.verdicts import over_units
 
-__all__ = ["Comparison", "Flip", "Pairing", "Side"]
-
 
 class Side(msgspec.Struct, frozen=True, kw_only=True):
     """One side of a comparison."""

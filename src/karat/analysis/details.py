@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from karat.index import LineReader, RunIndex, ScoreRows
     from karat.journal import RunFolder
 
-__all__ = ["TrialRecord", "trials"]
-
 
 class TrialRecord(msgspec.Struct, frozen=True, kw_only=True):
     """Those records of one planned trial that count."""

@@ -30,8 +30,6 @@ from karat.stats import adjust, between_sd, pooled_sd, proportion_interval
 from karat.stats.ratios import Sums
 from karat.stats.results import Interval, PairedDifference
 
-__all__ = ["difference", "differences", "estimated", "holds", "known", "results", "tested_p"]
-
 _NOISE = 1e-12  # relative to the scale: only rounding
 
 Floats = NDArray[np.float64]

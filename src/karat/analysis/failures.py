@@ -8,8 +8,6 @@ from karat.analysis.ledger import JUDGE_GAP, Outcome, call_failures
 from karat.analysis.model import FailureKind
 from karat.index import FailureLine, RunIndex
 
-__all__ = ["failure_kinds"]
-
 _GAP = "answered, but the journal holds neither a score nor a failure; `karat score` asks again"
 _GAP_IN_FILES = "answered, but the imported files hold no score and say not why; `karat score` can score it"
 

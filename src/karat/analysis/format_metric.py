@@ -5,17 +5,6 @@ from __future__ import annotations
 from karat import formats
 from karat.analysis.numbers import Estimate
 
-__all__ = [
-    "POINT_LEGEND",
-    "between",
-    "estimated",
-    "interval_of",
-    "is_point",
-    "measured",
-    "share_estimate",
-    "signed_estimate",
-]
-
 POINT_LEGEND = f"{formats.POINT}: every question scored the same; the interval cannot be estimated."
 
 

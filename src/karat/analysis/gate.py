@@ -18,8 +18,6 @@ from karat.analysis.verdicts import server_warnings
 from karat.errors import BadOption
 from karat.stats import OneSided, adjust, clustered_mean, corrected_bounds, one_sided_bounds, too_few_clusters
 
-__all__ = ["Check", "Gate", "gate"]
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Verdict = Literal["passed", "failed", "undecided"]

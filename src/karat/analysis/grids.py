@@ -22,8 +22,6 @@ from karat.journal import RunFolder, ScorerInfo
 from karat.numeric import parse_value, right_by
 from karat.records import Metric
 
-__all__ = ["RATES", "Grid", "Layout", "TurnSums", "declared", "grids", "tested_by"]
-
 RATES = frozenset({
     "numerical", "soft", "unit_agnostic", "sign_agnostic", "general", "exact", "scale_and_sign", "declared", "right",
 })  # fmt: skip

@@ -11,8 +11,6 @@ from karat.analysis.model import Estimate, MetricInfo, Summary
 from karat.errors import BadOption, did_you_mean
 from karat.stats import Alarm, ChangePoint, change_point, cusum_alarm, whitened
 
-__all__ = ["History", "Point", "Series", "history"]
-
 
 class Point(msgspec.Struct, frozen=True, kw_only=True):
     """The metric in one run."""

@@ -19,8 +19,6 @@ from karat.files import open_regular
 from karat.journal import RunFolder
 from karat.journal.calibration import Calibrations, Draw, PersonScores
 
-__all__ = ["read_sheet", "scale_of", "write_sheet"]
-
 _TEXTS = ("question", "golden answer", "answer")
 _MOST_BYTES = 256 * 2**20
 _LONGEST = 32_000  # characters that fit in a spreadsheet cell

@@ -15,8 +15,6 @@ from karat.analysis.units import Units, difference, mean, shared, units_of
 from karat.errors import BadOption, did_you_mean
 from karat.stats import adjust
 
-__all__ = ["Entry", "Leaderboard", "leaderboard", "letters"]
-
 _MOST = 40  # conditions; 780 comparisons
 
 

@@ -24,8 +24,6 @@ from karat.analysis.model import (
 from karat.index import Calls, FailureGroup, RunIndex, Tally
 from karat.records import LedgerClass
 
-__all__ = ["JUDGE_GAP", "Outcome", "accounts", "call_failures", "ledger_rows", "outcome", "quantile", "server_problems"]
-
 CHARACTERS_A_TOKEN = 4
 """The usual rule of thumb for English. No provider reports what a single result cost, and tokenisers differ."""
 

@@ -16,8 +16,6 @@ from karat.analysis.units import question_means
 from karat.index import RunIndex
 from karat.records import Sample, Score
 
-__all__ = ["HOW_MANY", "lowest"]
-
 HOW_MANY = 5
 _LONGEST = 400  # columns of an excerpt
 

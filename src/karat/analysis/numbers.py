@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import msgspec
 
-__all__ = ["Estimate", "Quantity"]
-
 
 class Quantity(msgspec.Struct, frozen=True, kw_only=True):
     """A number, or the reason why there is none."""

@@ -13,8 +13,6 @@ from karat.analysis.grids import Grid
 from karat.analysis.model import JudgePair, MetricInfo
 from karat.analysis.numbers import Estimate
 
-__all__ = ["judge_pairs", "nearest_steps", "steps_of"]
-
 _MOST_STEPS = 100
 
 

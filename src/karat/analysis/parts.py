@@ -21,18 +21,6 @@ if TYPE_CHECKING:
     from karat.journal import RunFolder, ScorerInfo
     from karat.records import AllowCode
 
-__all__ = [
-    "AnalysisInput",
-    "ConditionScore",
-    "KindAnalysis",
-    "Part",
-    "PartHolder",
-    "builtins_of",
-    "from_json",
-    "installed",
-    "kind_of",
-]
-
 
 class ConditionScore(msgspec.Struct, frozen=True, kw_only=True):
     """One number of a whole condition that is not a mean over samples."""

@@ -8,8 +8,6 @@ import msgspec
 
 from karat.analysis.numbers import Estimate
 
-__all__ = ["Calibrated", "Corrected", "Disagreement", "MetricAgreement"]
-
 
 class Corrected(msgspec.Struct, frozen=True, kw_only=True):
     """The mean that people would give to all answers of `condition`; minus that of `against`, if given."""

@@ -16,19 +16,6 @@ from karat.errors import BadOption, did_you_mean
 from karat.stats import minimum_detectable_effect, power_ttest, questions_needed, same_verdict, special
 from karat.sums import exact_sum
 
-__all__ = [
-    "MARGIN",
-    "Design",
-    "Pilot",
-    "Plan",
-    "Sides",
-    "comparison_of",
-    "pilot_of",
-    "plan",
-    "probable_flips",
-    "would_repeat",
-]
-
 Sides = tuple[tuple[Summary, str], tuple[Summary, str]]  # the run and the condition of each side
 POWER = 0.8
 MARGIN = 0.2  # in standard deviations of question means

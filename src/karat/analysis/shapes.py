@@ -12,8 +12,6 @@ from karat.analysis.model import MetricInfo, Result, Summary
 from karat.errors import BadOption
 from karat.installation import install_command
 
-__all__ = ["frame", "rows", "text"]
-
 
 def rows(summary: Summary) -> list[dict[str, Any]]:
     """One row per condition and metric (per condition, if nothing was scored), raw numbers."""

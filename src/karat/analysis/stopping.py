@@ -27,18 +27,6 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-__all__ = [
-    "FIRST_LOOK",
-    "REPEATED",
-    "RunLooks",
-    "StoppingRule",
-    "adjusted_by",
-    "in_order",
-    "look_of",
-    "order_digest",
-    "stopping_of",
-]
-
 FIRST_LOOK = 20
 """Fewest questions with which the test decides anything."""
 

@@ -11,8 +11,6 @@ import msgspec
 from karat.errors import BadOption, did_you_mean
 from karat.records import Metric
 
-__all__ = ["TOTALS", "Bound", "Threshold", "metric_names", "parse_threshold", "resolve", "thresholds_of"]
-
 Bound = Literal["min", "max", "max_drop"]
 TOTALS = ("cost_usd", "failed")
 """Numbers of a run or condition known without error: dollars, and the share of planned trials without a score."""

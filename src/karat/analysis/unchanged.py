@@ -9,8 +9,6 @@ import msgspec
 from karat.index import read_index, trusted
 from karat.journal import RunFolder
 
-__all__ = ["unchanged_conditions"]
-
 Key = tuple[str, str]  # of a question: id and digest of its content
 Answers = dict[Key, list[bytes | None]]  # digests of the repetitions' answers; None: not answered
 

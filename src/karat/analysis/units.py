@@ -28,23 +28,6 @@ from karat.stats.ratios import Sums
 from karat.stats.results import Interval, PairedDifference
 from karat.stats.shares import share_of_means
 
-__all__ = [
-    "Compared",
-    "Units",
-    "by_cluster",
-    "clusters_of",
-    "columns_of",
-    "difference",
-    "losses_of",
-    "mean",
-    "question_means",
-    "shared",
-    "subtracted",
-    "units_of",
-    "units_of_grid",
-    "with_losses_worst",
-]
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]

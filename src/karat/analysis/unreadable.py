@@ -7,8 +7,6 @@ from collections.abc import Mapping
 from karat import formats
 from karat.index import RunIndex
 
-__all__ = ["OFTEN", "unreadable_counts", "unreadable_notices"]
-
 OFTEN = 0.05
 """From this share of unreadable answers on, the first line of a report says so."""
 

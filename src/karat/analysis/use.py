@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from karat.index import RunIndex
     from karat.journal import RunFolder, RunInfo, ScorerInfo
 
-__all__ = ["Expectation", "context_uses", "expectations", "is_reported", "offered", "score_by_use", "tool_uses"]
-
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 

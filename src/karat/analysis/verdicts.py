@@ -10,36 +10,6 @@ from karat import formats
 from karat.analysis.format_metric import between, estimated
 from karat.analysis.model import Account, ContextUse, Difference, FailureKind, Family, MetricInfo, Result, ServerProblem
 
-__all__ = [
-    "ALPHA",
-    "CONTEXT_KINDS",
-    "EQUIVALENT",
-    "NOT_MEASURED",
-    "NOT_TESTED",
-    "NO_DIFFERENCE",
-    "NO_VERDICT",
-    "ONLY_AHEAD",
-    "REHEARSED",
-    "UNLIKE",
-    "ahead",
-    "ahead_sentence",
-    "attempts_sentence",
-    "cut_notices",
-    "family_words",
-    "headline",
-    "least_p",
-    "loss_warnings",
-    "main_finding",
-    "nothing_scored",
-    "over_units",
-    "server_warnings",
-    "unmeasured",
-    "unnumbered",
-    "use_warnings",
-    "verdict",
-    "winner",
-]
-
 ALPHA = 0.05
 """A difference counts as shown if its p-value, adjusted over all comparisons shown, is below this."""
 

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from karat.execution import Outcome
     from karat.records import Sample
 
-__all__ = ["score_answers"]
-
 _Keys = dict[str, Any]
 
 _NEVER = 10**9

@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 
     Started = dict[str, ToolList | ServerFault]
 
-__all__ = ["Checked", "CheckedCondition", "CheckedScorer", "CheckedServer", "can_show", "check"]
-
 _TOOLS_SHOWN = 20
 _SCORER_SECONDS = 10.0  # limit for one call of a scorer; being slow is no fault
 _REMEDY = "Fix mcp_servers.{} (`karat check --no-start` does not start servers)."

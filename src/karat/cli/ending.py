@@ -19,8 +19,6 @@ from karat.errors import KaratError
 if TYPE_CHECKING:
     from karat.redact import Redactor
 
-__all__ = ["Ending", "Exit", "ReaderGone", "keep_hidden", "past_click"]
-
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 

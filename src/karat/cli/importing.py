@@ -12,8 +12,6 @@ from karat.cli.values import settings_of
 from karat.errors import BadOption
 from karat.formats import OUTPUT_FORMAT
 
-__all__ = ["ImportedResult", "ImportedResults", "import_results"]
-
 _WIDEST = 150  # columns of a line
 
 

@@ -21,8 +21,6 @@ from karat.kinds import Doubted
 if TYPE_CHECKING:
     from karat.cli.options import Linting
 
-__all__ = ["Lint", "dataset_options", "lint", "write_quarantine"]
-
 _SHOWN = 50  # turns or samples; --json and --quarantine have all
 _WIDEST = 76  # columns of a reason
 _LONGEST_ID = 48  # columns

@@ -14,8 +14,6 @@ from karat.config.prompts import presets
 from karat.errors import UnknownPlugin
 from karat.formats import OUTPUT_FORMAT
 
-__all__ = ["Listed", "Listing", "Option", "family", "plugin"]
-
 
 class Option(msgspec.Struct, frozen=True, kw_only=True):
     """One option of a plug-in."""

@@ -25,8 +25,6 @@ from karat.execution import RunStatus
 if TYPE_CHECKING:
     from karat.redact import Redactor
 
-__all__ = ["Painter", "can_paint", "following", "size_of"]
-
 _UP, _END_OF_LINE, _BELOW = "\x1b[{}A", "\x1b[K", "\x1b[J"
 _BAR, _NOTICE, _PLAIN = "\x1b[36m", "\x1b[33m", "\x1b[0m"
 

@@ -22,8 +22,6 @@ from karat.redact import Redactor
 if TYPE_CHECKING:
     from mcp.shared.auth import AuthorizationCodeResult
 
-__all__ = ["LoggedIn", "log_in"]
-
 _PATH = "/callback"
 _LARGEST = 16_384  # bytes of a browser's request
 

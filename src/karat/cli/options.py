@@ -17,35 +17,6 @@ if TYPE_CHECKING:
     from karat.execution import Selection
     from karat.records import AllowCode
 
-__all__ = [
-    "Answers",
-    "Asking",
-    "Chosen",
-    "Compared",
-    "File",
-    "Linting",
-    "Options",
-    "Reported",
-    "Scorers",
-    "Shown",
-    "Viewing",
-    "allow_code",
-    "argument",
-    "debug",
-    "experiment_file",
-    "gathered",
-    "option",
-    "out",
-    "output",
-    "rehearsed_results",
-    "results",
-    "run_argument",
-    "scoring",
-    "selection",
-    "shard_selection",
-    "show_help",
-]
-
 Command = Callable[..., Any]
 
 _DIR = click.Path(path_type=Path, file_okay=False)

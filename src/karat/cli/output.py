@@ -12,8 +12,6 @@ import click
 
 from karat.installation import shown_path
 
-__all__ = ["Output", "aligned", "program", "typed", "whisper"]
-
 
 class Output:
     """How much a command prints, and in which form."""

@@ -15,8 +15,6 @@ from karat.formats import OUTPUT_FORMAT
 if TYPE_CHECKING:
     from karat.blocks import Chart
 
-__all__ = ["FORMATS", "Drawn", "Plotted", "draw"]
-
 FORMATS = ("png", "svg", "json")
 
 

@@ -18,8 +18,6 @@ from typing import TextIO
 from karat import formats
 from karat.cli.output import whisper
 
-__all__ = ["aside", "printed"]
-
 _LONGEST_LINE = 65536  # bytes; a longer line is shown in parts
 
 

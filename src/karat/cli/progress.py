@@ -17,8 +17,6 @@ from karat.sums import exact_sum
 if TYPE_CHECKING:
     from karat.analysis.model import Estimate
 
-__all__ = ["ConditionCounts", "LastFailure", "Pace", "Progress", "ProgressReader", "RunningMean", "projected"]
-
 _ENOUGH = 3  # trials: with fewer, the rest cannot be estimated
 _SHARE_OF_TIME = 0.01  # spent on the means at most
 _FIRST_READINGS = 3  # not timed: they load the code that computes the means

@@ -10,8 +10,6 @@ from karat.analysis.format_metric import share_estimate
 from karat.cli.output import aligned
 from karat.cli.progress import Progress, RunningMean
 
-__all__ = ["bar", "block", "log_line"]
-
 _BAR_COLUMNS = 20
 _WIDE = 64  # columns needed to show a condition with all its counts
 _FAILURE_COLUMNS = 160  # in a log line

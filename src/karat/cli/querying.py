@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from karat.journal import RunFolder
     from karat.sql import Stream
 
-__all__ = ["answer", "list_tables", "take_tables"]
-
 _SHOWN = 1000  # rows on a screen
 _WIDEST = 60  # columns of a cell if the screen's width is unknown
 _NARROWEST = 6  # columns to which a cell may shrink; a row that is still too wide is cut at the edge

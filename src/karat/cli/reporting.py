@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from karat.analysis import Summary
     from karat.journal import RunFolder
 
-__all__ = ["Written", "check", "deliver", "next_steps", "render", "screen"]
-
 MANY_FILES = 10
 SCREENFULS = 500_000  # characters: too many to read on a terminal
 

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from karat.execution import Outcome
     from karat.records import AllowCode
 
-__all__ = ["Ended", "show_outcome"]
-
 
 class Ended(msgspec.Struct, frozen=True, kw_only=True):
     """`--json` of `run` and `score`."""

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from karat.analysis.model import Estimate, MetricInfo
     from karat.analysis.units import Units
 
-__all__ = ["RunningMeans"]
-
 LEVEL = 0.95
 
 

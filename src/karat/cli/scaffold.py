@@ -18,8 +18,6 @@ from karat.config.schema import schema_of, schema_text
 from karat.errors import BadOption, did_you_mean
 from karat.formats import OUTPUT_FORMAT
 
-__all__ = ["Scaffolded", "scaffold"]
-
 _SCHEMAS = {"experiment.yaml": "experiment", "study.yaml": "study"}
 """Files that an editor can check → the schema they follow."""
 

@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from karat.execution import Outcome
     from karat.journal import RunFolder, ScorerInfo
 
-__all__ = ["missing_scores", "score_run", "scorer_keys"]
-
 _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_]*(-[A-Za-z0-9_]+)*")
 _NOT_TEXT = {"true", "false", "yes", "no", "on", "off", "null", "y", "n"}  # unquoted, these are not text in YAML
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")

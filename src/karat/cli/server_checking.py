@@ -20,8 +20,6 @@ from karat.redact import Redactor
 from karat.server_checks.outcomes import ServerReport
 from karat.server_checks.running import check_server
 
-__all__ = ["CheckedServers", "check_servers"]
-
 _WORDS = {"failed": "failed", "warning": "warning", "passed": "passed", "not_applicable": "n/a"}
 _WIDEST = 100
 

@@ -7,8 +7,6 @@ from typing import Any
 
 from karat.errors import BadOption
 
-__all__ = ["parsed", "settings_of"]
-
 
 def parsed(option: str, text: str) -> Any:
     """The value of a YAML text. Raises BadOption for this option.

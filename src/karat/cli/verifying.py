@@ -11,8 +11,6 @@ from karat import formats
 from karat.formats import OUTPUT_FORMAT
 from karat.journal import Verified, verify
 
-__all__ = ["Checked", "check"]
-
 
 class Checked(msgspec.Struct, frozen=True, kw_only=True):
     """`--json` of `verify`."""

@@ -14,8 +14,6 @@ from karat.errors import BadRun
 from karat.formats import OUTPUT_FORMAT, clean
 from karat.viewer import Listening, serve
 
-__all__ = ["Served", "view"]
-
 
 class Served(msgspec.Struct, frozen=True, kw_only=True):
     """`--json` of `view`, printed once it listens."""

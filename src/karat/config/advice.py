@@ -15,8 +15,6 @@ from karat.errors import BadOption
 from karat.models import key_variable, parse_model
 from karat.records import Cassettes, Condition, McpServer
 
-__all__ = ["advise", "judge_advice", "keys_of", "models_of"]
-
 _FAMILIES = {"o": "gpt", "chatgpt": "gpt", "codex": "gpt", "gemma": "gemini", "codestral": "mistral"}
 """Names that do not begin as those of their relatives do."""
 

@@ -15,8 +15,6 @@ from karat.documents.validation import Problem, refusal, shown
 from karat.errors import unreadable
 from karat.records import ContextPart
 
-__all__ = ["CONTEXT_KEYS", "Folder", "InstructionsFile", "SkillFolder", "is_taken", "names_differ"]
-
 CONTEXT_KEYS = ("skills", "plugins", "instructions", "workspace", "tools")
 LARGEST_INSTRUCTIONS = 1_000_000
 """Bytes, as of a prompt's file."""

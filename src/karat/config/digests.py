@@ -16,8 +16,6 @@ from karat import plugins
 from karat.documents.nodes import printable
 from karat.records import Context, Elicit, Gate
 
-__all__ = ["agent_digest", "condition_digest", "server_digest"]
-
 # Timeouts of servers do not change answers.
 _PATIENCE = {"init_timeout_seconds", "call_timeout_seconds"}
 

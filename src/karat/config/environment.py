@@ -14,8 +14,6 @@ from karat.documents.nodes import Node, Place, dotted, fault_at, walk
 from karat.errors import Fault, did_you_mean, unreadable
 from karat.files import open_regular
 
-__all__ = ["expand", "fill", "is_variable", "read_env_file"]
-
 _REFERENCE = re.compile(r"\$(\$?)\{([^{}]*)\}")
 _MOST_BYTES = 1_000_000
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")

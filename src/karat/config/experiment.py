@@ -37,8 +37,6 @@ from karat.redact import Redactor
 if TYPE_CHECKING:
     from karat.kinds import Dataset
 
-__all__ = ["DatasetSpec", "Experiment", "load"]
-
 
 class DatasetSpec(msgspec.Struct, frozen=True, kw_only=True):
     """The file, and how to read it."""

@@ -48,22 +48,6 @@ from karat.mcp.elicitation import answers_from
 from karat.models import parse_model
 from karat.records import Elicit, ProtocolVersion
 
-__all__ = [
-    "Budget",
-    "ConditionModel",
-    "Execution",
-    "ExperimentFile",
-    "GateModel",
-    "McpTraffic",
-    "PriceModel",
-    "PromptFile",
-    "RemoteServer",
-    "Retry",
-    "StdioServer",
-    "Stop",
-    "Strictly",
-]
-
 
 def _no_bool(value: object) -> object:
     # `num_repetitions: yes` is True in YAML, and True equals 1 in Python.

@@ -14,8 +14,6 @@ from karat.errors import BadDataset, BadOption
 from karat.files import open_regular
 from karat.kinds import Preset, completed, installed
 
-__all__ = ["MOST_BYTES", "PromptText", "presets", "prompt_advice", "prompt_problems", "read_prompt"]
-
 MOST_BYTES = 1_000_000
 """Of a prompt's file. Longer ones are no prompts, and each trial sends them."""
 

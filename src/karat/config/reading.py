@@ -31,19 +31,6 @@ from karat.errors import BadOption, BadPlugin, Fault, MissingExtra, UnknownPlugi
 from karat.formats import excerpt
 from karat.kinds import DEFAULT_KIND, installed
 
-__all__ = [
-    "DatasetPart",
-    "Plugged",
-    "Reading",
-    "read_agent",
-    "read_dataset",
-    "read_judge",
-    "read_scorer",
-    "read_variant",
-    "reading_of",
-    "section",
-]
-
 Plugin = type[Any]
 
 

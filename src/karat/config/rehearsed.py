@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from karat.testing.models import ModelServer, Script
     from karat.testing.models.script import Hook
 
-__all__ = ["Rehearsal", "redirected", "rehearsal"]
-
 KEY = "KARAT_REHEARSAL_KEY"
 _KEPT = 1000  # requests, for inspection; a rehearsal may have a million
 _PROTOCOLS = {"openai", "openai-chat", "openai-responses", "anthropic"}  # protocols of the server

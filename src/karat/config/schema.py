@@ -20,8 +20,6 @@ from karat.config.reading import section
 from karat.errors import BadOption, did_you_mean
 from karat.kinds import DEFAULT_KIND
 
-__all__ = ["schema_of", "schema_text"]
-
 Json = dict[str, Any]
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"

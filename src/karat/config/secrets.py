@@ -23,8 +23,6 @@ from karat.config.environment import fill, is_variable
 from karat.documents.nodes import Node, Place, dotted, fault_at, walk
 from karat.errors import Fault
 
-__all__ = ["Secrets", "sounds_secret"]
-
 _WORDS = {
     *("key", "apikey", "accesskey", "secretkey", "privatekey"),
     *("token", "accesstoken", "authtoken", "apitoken", "bearer", "cookie"),

@@ -8,8 +8,6 @@ from karat.documents.nodes import Node, walk
 from karat.documents.reader import parse_value
 from karat.errors import Fault, did_you_mean
 
-__all__ = ["apply", "follow"]
-
 
 def apply(root: Node, settings: Sequence[str]) -> list[Fault]:
     """Sets each, in order; missing keys are created. The value is YAML: `5`, `[a, b]`, `null`, text."""

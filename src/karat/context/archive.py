@@ -14,8 +14,6 @@ from typing import BinaryIO
 
 from karat.context.trees import Entry, is_plain_name, leads_inside
 
-__all__ = ["END", "BadArchive", "member", "members"]
-
 _BLOCK = 512
 _LONGEST_NAME = 4 * 1000 + 1  # bytes
 END = bytes(2 * _BLOCK)

@@ -36,11 +36,6 @@ from karat.formats import count
 from karat.records import Answer, WorkspaceChanges
 from karat.redact import Redactor
 
-__all__ = [
-    "MOST_BYTES", "MOST_ENTRIES", "Stored", "apply_changes", "put", "read_stored", "refuse_secrets", "remove",
-    "store_base", "store_changes", "summary_of", "unpack_base",
-]  # fmt: skip
-
 MOST_BYTES = 64_000_000
 """Of changed files, for each trial."""
 MOST_ENTRIES = 20_000

@@ -23,8 +23,6 @@ import sys
 import time
 from typing import NoReturn
 
-__all__ = ["CANNOT_START", "EXIT_CANNOT_START", "OF_THE_SDK", "PID_FILE", "main"]
-
 CANNOT_START = "karat: cannot start "
 EXIT_CANNOT_START = 127  # as in shells
 PID_FILE = "launcher.pid"

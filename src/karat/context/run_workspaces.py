@@ -38,8 +38,6 @@ from karat.files import make_folder, remove_tree, temporary_folder
 from karat.records import Answer, Condition, Trial, WorkspaceChanges
 from karat.redact import Redactor
 
-__all__ = ["FOLDER", "RebuiltWorkspaces", "TrialWorkspaces", "trial_workspaces"]
-
 FOLDER = "workspaces"
 """In the run folder."""
 

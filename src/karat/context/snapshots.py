@@ -14,8 +14,6 @@ from karat.errors import BadExperiment, Fault
 from karat.files import temporary_folder
 from karat.records import Condition, Context, ContextPart
 
-__all__ = ["snapshots"]
-
 
 @contextmanager
 def snapshots(conditions: Iterable[Condition]) -> Iterator[tuple[Condition, ...]]:

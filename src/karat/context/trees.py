@@ -13,18 +13,6 @@ import msgspec
 from karat.files import open_regular
 from karat.formats import count
 
-__all__ = [
-    "MOST_BYTES",
-    "MOST_ENTRIES",
-    "Entry",
-    "Tree",
-    "copy_tree",
-    "is_plain_name",
-    "leads_inside",
-    "read_file",
-    "read_tree",
-]
-
 MOST_ENTRIES = 200_000
 """Files and folders; more would cost every trial seconds."""
 

@@ -23,8 +23,6 @@ from karat.context.trees import copy_tree, read_tree
 from karat.errors import BadOption
 from karat.files import remove_tree
 
-__all__ = ["Base", "Overlay", "Workspace", "open_workspace", "overlay_for", "refuse_instructions_above"]
-
 _OPTIONS = "lowerdir=base,upperdir=upper,workdir=work,nosuid,nodev,redirect_dir=nofollow,metacopy=off,index=off"
 _MOUNT = 'cd "$1" && "$2" -t overlay karat -o "$3" workspace && cd workspace && shift 3 && exec "$@"'
 _PROBE_SECONDS = 10

@@ -12,8 +12,6 @@ import msgspec
 
 from karat.document.ink import DARK, LIGHT, Ink
 
-__all__ = ["css", "icon", "policy", "script", "source"]
-
 _FOLDER = Path(__file__).parent / "templates"
 
 # In addition to the colours of charts: text has a contrast of 4.5 to 1 or more on white and on the dark background.

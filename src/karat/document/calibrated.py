@@ -11,8 +11,6 @@ from karat.blocks import Block, Column, Count, Estimate, Note, Number, Row, Sect
 from karat.document.corrected import corrected_blocks, corrected_lines
 from karat.document.run import Document
 
-__all__ = ["calibrated_document"]
-
 
 def calibrated_document(report: Calibrated, *, name: str) -> Document:
     """Corrected numbers first, then agreement, then the answers on which judge and people differ most."""

@@ -8,8 +8,6 @@ from karat import formats
 from karat.analysis.people import Calibrated, Corrected
 from karat.blocks import Block, Cell, Column, Count, Estimate, Group, Note, Number, Row, Share, Table, plain
 
-__all__ = ["corrected_blocks", "corrected_lines"]
-
 _TARGETS = {
     "questions": "Intervals are for questions like these: they include which questions were asked and which answers "
     "drawn.",

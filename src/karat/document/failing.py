@@ -29,8 +29,6 @@ from karat.blocks import (
 from karat.kinds import of
 from karat.sums import exact_sum
 
-__all__ = ["Claim", "Claims", "Texts", "claims", "every", "failures", "lowest"]
-
 _KINDS = 20  # of failures
 _CLAIMS = 10  # of one answer
 _QUESTIONS = 300  # in one table

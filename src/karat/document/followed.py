@@ -9,8 +9,6 @@ from karat.blocks import Axis, Chart, Curve, Estimate, Plane, Row, Section, Tabl
 from karat.blocks import Point as Place
 from karat.document.run import Document
 
-__all__ = ["history_chart", "history_document"]
-
 ALPHA = 0.05
 
 

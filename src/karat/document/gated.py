@@ -27,8 +27,6 @@ from karat.blocks import (
 from karat.document.run import Document
 from karat.server_checks.outcomes import ServerReport
 
-__all__ = ["check_line", "check_parts", "checks_junit", "gate_document", "github_lines", "junit"]
-
 _TONES: dict[str, Tone] = {"passed": "good", "failed": "bad", "undecided": ""}
 _LONGEST = 300  # characters of a name
 

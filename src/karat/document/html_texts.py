@@ -11,8 +11,6 @@ from karat.document.failing import Claim, Claims, Texts
 from karat.errors import BadRun
 from karat.journal import RunFolder
 
-__all__ = ["experiment_file", "read_texts"]
-
 _LONGEST_JOURNAL = 64_000_000  # bytes; reading takes about as much memory
 _LONGEST_FILE = 1_000_000
 _LONGEST_TEXT = 8_000  # characters of one answer; the rest is dropped

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import msgspec
 
-__all__ = ["DARK", "INK", "LIGHT", "Ink"]
-
 
 class Ink(msgspec.Struct, frozen=True, kw_only=True):
     """The colours of a page or a chart, in CSS notation."""

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from markdown_it.renderer import RendererHTML
     from markdown_it.token import Token
 
-__all__ = ["markdown_html"]
-
 _TAGS = {
     "a", "blockquote", "br", "code", "em", "hr", "li", "ol", "p", "pre", "s", "span", "strong", "table", "tbody", "td",
     "th", "thead", "tr", "ul",

@@ -11,8 +11,6 @@ from karat import formats
 from karat.analysis import Summary
 from karat.blocks import Block, Facts, Fold, Listing, Note, Row, Table, Text, columns
 
-__all__ = ["origin"]
-
 _REPEAT = (
     "Put the experiment file below beside the same dataset (compare its sha256), install the same versions, and "
     "run it. Models answer differently each time; from the same journal, every number here comes out the same."

@@ -28,8 +28,6 @@ from karat.blocks import (
 )
 from karat.document.run import Document
 
-__all__ = ["plan_chart", "plan_document", "sentence"]
-
 
 def plan_document(plan: Plan, *, title: str, percent: bool = False) -> Document:
     """Sizes of an experiment, and the differences between two conditions that each can show.

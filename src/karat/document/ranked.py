@@ -7,8 +7,6 @@ from karat.analysis.leaderboard import Entry, Leaderboard
 from karat.blocks import Column, Estimate, Row, Section, Table, Text
 from karat.document.run import Document
 
-__all__ = ["leaderboard_document"]
-
 _LEGEND = (
     "Groups: conditions that share a letter cannot be told apart (paired by question, Holm over {tests}). "
     "Means are over the questions that all have a score for."

@@ -18,8 +18,6 @@ from karat.document.failing import Texts
 from karat.document.origin import origin
 from karat.document.verdicts import verdicts
 
-__all__ = ["Document", "document", "facts", "shortened"]
-
 _NONE: Mapping[str, str] = {}
 
 

@@ -14,8 +14,6 @@ from karat.analysis.verdicts import NO_DIFFERENCE, NOT_TESTED, family_words, mai
 from karat.blocks import Block, Column, Count, Group, KindBlocks, Note, PValue, Row, Scale, Table, Text
 from karat.kinds import of
 
-__all__ = ["SAME_AGAIN", "differences", "means", "measured", "note_of", "same_again"]
-
 _MOST_REASONS = 6
 _MOST_BRIEF = 24  # rows of means on a first screen
 _MOST_OPEN = 60  # rows of differences that a page shows unfolded

@@ -10,8 +10,6 @@ from karat.analysis.model import Account, Ledger
 from karat.analysis.verdicts import attempts_sentence
 from karat.blocks import Bar, Block, Cell, Column, Count, Duration, Money, Row, Table, Text, columns
 
-__all__ = ["CLASSES", "ledger", "servers", "spent"]
-
 CLASSES = {
     "scored": "scored",
     "agent": "agent's fault",

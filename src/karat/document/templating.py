@@ -17,8 +17,6 @@ from karat.document.text import foreign, line, short, tied, visible
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-__all__ = ["environment"]
-
 _OWN = Path(__file__).parent / "templates"
 
 

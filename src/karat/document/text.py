@@ -8,8 +8,6 @@ from markupsafe import Markup, escape
 
 from karat import formats
 
-__all__ = ["LONGEST", "SHORT", "cut_note", "foreign", "line", "short", "tied", "visible"]
-
 LONGEST = 20_000
 """Characters of one text on a page. What is longer is cut, with a note of how much."""
 

@@ -13,8 +13,6 @@ from karat.blocks import Block, Column, Count, Estimate, Group, Note, Row, Scale
 from karat.document.scores import note_of
 from karat.kinds import of
 
-__all__ = ["tools", "use"]
-
 _MOST_TOOLS = 30  # rows
 _MOST_CONFUSIONS = 20
 _JSON = "`karat report --to json` has them"

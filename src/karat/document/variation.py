@@ -28,8 +28,6 @@ from karat.blocks import (
 from karat.document.scores import note_of
 from karat.kinds import of
 
-__all__ = ["retried", "variation"]
-
 
 def variation(summary: Summary, metrics: Sequence[MetricInfo]) -> Iterator[Block]:
     """The components of the variation, how reliable answers are, and the judges of a panel."""

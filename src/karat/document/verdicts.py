@@ -11,8 +11,6 @@ from karat.analysis.model import Difference, MetricInfo
 from karat.analysis.verdicts import NO_DIFFERENCE, ONLY_AHEAD, ahead_sentence, nothing_scored, server_warnings
 from karat.kinds import of
 
-__all__ = ["verdicts"]
-
 _MOST_LINES = 8
 _MOST_PAIRS = 3
 

@@ -15,11 +15,6 @@ import msgspec
 from karat.errors import did_you_mean
 from karat.formats import excerpt, plural, some_of
 
-__all__ = [
-    "CONDITIONS", "ROLES", "Copies", "Repetitions", "choices_left_out", "condition_columns", "condition_of",
-    "hint", "key_of", "repetition_value", "sample_columns", "usual", "usual_id",
-]  # fmt: skip
-
 Row = Mapping[str, Any]
 
 CONDITIONS = (

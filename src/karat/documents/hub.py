@@ -18,8 +18,6 @@ import msgspec
 
 from karat.errors import BadDataset, Fault, MissingExtra, did_you_mean
 
-__all__ = ["HUB", "Fetched", "HubName", "at_commit", "fetch", "hub_name", "shown"]
-
 HUB = "hf:"
 """The prefix of a path to a dataset on the Hub."""
 

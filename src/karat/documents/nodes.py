@@ -11,8 +11,6 @@ from pydantic import BaseModel
 
 from karat.errors import Fault
 
-__all__ = ["Node", "Place", "dotted", "fault_at", "from_python", "plain", "printable", "walk"]
-
 Place = tuple[str | int, ...]
 Source = Literal["default", "file", "environment", "flag"]
 

@@ -17,8 +17,6 @@ import yaml
 from karat.documents.nodes import Node, dotted
 from karat.errors import Fault
 
-__all__ = ["MAX_BYTES", "MAX_DEPTH", "MAX_NODES", "Document", "Limits", "parse", "parse_value"]
-
 MAX_BYTES = 1_000_000
 MAX_NODES = 20_000  # after alias expansion
 MAX_DEPTH = 100

@@ -25,11 +25,6 @@ from karat.errors import BadDataset, Fault, did_you_mean, unreadable
 from karat.files import open_regular
 from karat.formats import count, excerpt, plural, some_of
 
-__all__ = [
-    "Rows", "Unfit", "has_too_many_nan", "header_names", "holds_yaml_rows", "json_object", "left_out", "read_rows",
-    "unpacks_too_large",
-]  # fmt: skip
-
 _DEEPEST = 64  # levels of nesting
 _DIGITS = 400  # of a whole number; beyond 4,300 Python refuses, and no float is longer than 309
 _MOST_NAN = 1_000_000  # in JSON; each costs a microsecond

@@ -15,8 +15,6 @@ from pydantic_core import ErrorDetails, InitErrorDetails, PydanticCustomError
 from karat.documents.nodes import Place
 from karat.errors import did_you_mean
 
-__all__ = ["Problem", "explain", "refusal", "shown", "validated"]
-
 Model = TypeVar("Model", bound=BaseModel)
 
 

@@ -6,8 +6,6 @@ from collections.abc import Mapping, Sequence
 
 from karat.documents.validation import shown
 
-__all__ = ["Value"]
-
 
 class Value:
     """A value and its place. Faults go to `wrong`, which all values of a row share."""

@@ -20,8 +20,6 @@ from karat.formats import count
 if TYPE_CHECKING:
     from openpyxl.worksheet._read_only import ReadOnlyWorksheet
 
-__all__ = ["read_workbook"]
-
 _MOST_CELLS = 5_000_000  # including empty ones: a row with only its last cell set has all those before it
 _MOST_COLUMNS = 1_000  # of 16,384: cells further right are strays, or meant to make reading slow
 _MOST_ROWS = 1_048_576  # of a sheet in Excel

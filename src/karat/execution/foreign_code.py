@@ -14,8 +14,6 @@ from karat.execution.progress import RunStatus
 from karat.execution.retry import AttemptError, classify, timed_out
 from karat.models.metering import METER, Meter
 
-__all__ = ["GRACE_SECONDS", "ForeignCode"]
-
 _T = TypeVar("_T")
 
 GRACE_SECONDS = 5.0

@@ -67,8 +67,6 @@ from karat.records import (
     absurd_usage,
 )
 
-__all__ = ["Imported", "cached_import", "format_of", "import_results"]
-
 _BLOCK, _HEAD = 2**20, 2**16  # bytes
 _IMPORTED = "imported"  # folder in the user's cache
 _MOST_CACHED = 4 * 2**30  # bytes

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from karat.config import Experiment
     from karat.execution.scoring import ScorerInUse
 
-__all__ = ["Budget", "FailureCounter", "FailureLimit", "Limits", "larger", "refuse_unpriced"]
-
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """A run's concurrency and limits."""

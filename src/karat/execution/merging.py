@@ -24,8 +24,6 @@ from karat.journal.folder import widened, with_conditions_of
 from karat.records import Sample
 from karat.sums import exact_sum
 
-__all__ = ["MergedRun", "merge_runs"]
-
 _OF_A_TRIAL = re.compile(rb'\{"event":"(answer|score|failure|attempt|reply)","trial":"([^"\\]*)"')
 _BLOCK = 2**20
 

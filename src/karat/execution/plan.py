@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from karat.config import Experiment
     from karat.kinds import Dataset
 
-__all__ = ["Plan", "Shard", "plan", "trial_id"]
-
 
 class Shard(msgspec.Struct, frozen=True):
     """One of several equal parts of a plan that run separately: shard 2 of 4.

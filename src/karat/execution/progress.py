@@ -12,8 +12,6 @@ from karat.journal import Attempt, ScorerInfo
 from karat.models import Limiter
 from karat.records import Answer, Failure, Reply, Sample, Score, Usage
 
-__all__ = ["ConditionProgress", "Follower", "RunStatus", "Spending"]
-
 Listener = Callable[[Any], None]
 
 

@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from karat.config import Experiment
     from karat.kinds import Dataset
 
-__all__ = ["now", "resumed", "run_info"]
-
 
 def run_info(
     experiment: Experiment,

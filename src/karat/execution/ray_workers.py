@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from karat.config.model import RayModel
     from karat.execution.worker import WorkerSetup
 
-__all__ = ["RayWorkers", "ray_workers"]
-
 _QUIET = {
     "RAY_USAGE_STATS_ENABLED": "0",  # Ray would report this run to its makers
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # Ray would warn of a change in its next version

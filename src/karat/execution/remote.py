@@ -31,8 +31,6 @@ from karat.models import parse_model, rate_limit
 from karat.records import Answer, Failure, Reply, Score, Usage
 from karat.scorers import Row
 
-__all__ = ["Ended", "Finished", "RemoteTrials", "Request", "Worker", "WorkerLost", "Workers"]
-
 _AHEAD_SECONDS = 1.0
 _MOST_LOSSES = 3  # of workers with the same trial: it is probably the cause
 _MOST_DEATHS = 5  # of workers in one place without a finished trial

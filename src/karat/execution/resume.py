@@ -26,8 +26,6 @@ from karat.scorers import Row
 if TYPE_CHECKING:
     from karat.config import Experiment
 
-__all__ = ["JournalState", "SavedReplies", "pending_scores", "read_journal", "refuse_changes"]
-
 
 class JournalState(msgspec.Struct, kw_only=True):
     """One byte or one offset per planned trial: a million trials take ten megabytes."""

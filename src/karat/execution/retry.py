@@ -15,16 +15,6 @@ from karat.errors import TrialFault, described
 from karat.models import known_fault, less
 from karat.records import LedgerClass, Reply, Usage, absurd_dollars, absurd_usage
 
-__all__ = [
-    "LONGEST_RETRY_AFTER",
-    "AttemptError",
-    "RetryPolicy",
-    "classify",
-    "delay",
-    "is_foreign",
-    "timed_out",
-]
-
 
 class RetryPolicy(Protocol):
     """The experiment file's `execution.retry`."""

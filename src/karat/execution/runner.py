@@ -23,8 +23,6 @@ from karat.execution.trial import Job, TrialRunner, Work
 from karat.journal import Journal
 from karat.records import Trial
 
-__all__ = ["EndReason", "Runner", "TrialQueue"]
-
 EndReason = Literal["done", "interrupted", "max_failures", "budget", "no_workers"]
 
 

@@ -25,8 +25,6 @@ from karat.redact import Redactor
 from karat.scorers import Row, Verdict, as_verdicts
 from karat.threads import Threads
 
-__all__ = ["EventLog", "PendingScore", "RunContext", "ScorerInUse", "ScorerMemory", "Scoring", "Unfinished"]
-
 Unfinished = AttemptError | Awaitable[Any]
 """What became of a scorer that has no score yet: it failed, or it returned an awaitable."""
 

@@ -31,19 +31,6 @@ from karat.scorers import ScorerSetting, announced
 if TYPE_CHECKING:
     from karat.config import Experiment
 
-__all__ = [
-    "agent_notes",
-    "baseline_first",
-    "build_agents",
-    "build_scorers",
-    "close_agents",
-    "experiment_scorers",
-    "opened_scorers",
-    "preflight",
-    "refuse_executor",
-    "refuse_unknown_gates",
-]
-
 
 def build_agents(experiment: Experiment, selected: Plan, toolbox: Toolbox) -> dict[str, TrialAgent]:
     """One agent per set of options: conditions with equal options share the agent."""

@@ -19,8 +19,6 @@ from karat.files import open_regular
 if TYPE_CHECKING:
     from karat.config import Experiment
 
-__all__ = ["MOST_BYTES", "digest_of", "pack", "portable", "unpack"]
-
 MOST_BYTES = 256 * 2**20
 """Of all files that a worker is sent, before they are packed."""
 

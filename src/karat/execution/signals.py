@@ -27,8 +27,6 @@ from karat.execution.scoring import PendingScore
 from karat.execution.trial import Attempt
 from karat.journal import End, Journal
 
-__all__ = ["SignalHandler"]
-
 BLOCKED_SECONDS = 5.0
 """So long without a turn of the event loop, and the code that holds it is named."""
 

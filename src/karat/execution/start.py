@@ -61,8 +61,6 @@ from karat.scorers import ScorerSetting
 if TYPE_CHECKING:
     from karat.config import Experiment
 
-__all__ = ["Outcome", "Selection", "rescore", "run_experiment"]
-
 Command = Literal["run", "score"]
 _PerModel = TypeVar("_PerModel", Price, Rate)
 

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from karat.execution.plan import Plan
     from karat.execution.scoring import ScorerInUse
 
-__all__ = ["EarlyStop", "horizon_of", "refuse_another_horizon", "stops_when"]
-
 
 def horizon_of(experiment: Experiment, selected: Plan, scorers: Sequence[ScorerInUse]) -> Horizon | None:
     """What is fixed before the first answer of a run that may stop early; None for one that asks every question.

@@ -44,8 +44,6 @@ from karat.records import (
     recorded_seconds,
 )
 
-__all__ = ["Attempt", "Job", "TrialRunner", "Work", "checked_reply", "question_for", "session_count"]
-
 
 class Job(msgspec.Struct, frozen=True):
     """One attempt to make."""

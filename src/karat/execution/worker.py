@@ -44,8 +44,6 @@ if TYPE_CHECKING:
     from karat.config import Experiment
     from karat.journal import ScorerInfo
 
-__all__ = ["Outbox", "WorkerSetup", "WorkerSide"]
-
 _ENDED_WAITS_SECONDS = 0.25  # for the next answer, at most
 
 

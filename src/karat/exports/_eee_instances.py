@@ -13,8 +13,6 @@ from karat.analysis.model import MetricInfo
 from karat.exports._eee_names import described
 from karat.records import Answer, Reply, Sample
 
-__all__ = ["instances"]
-
 SCHEMA = "0.3.0"
 
 _Json = dict[str, Any]

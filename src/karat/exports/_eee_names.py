@@ -7,8 +7,6 @@ import msgspec
 from karat.analysis import Summary
 from karat.files import file_safe
 
-__all__ = ["Model", "described", "model_of"]
-
 _LONGEST = 200  # characters of an id: a folder has room for 255 bytes
 _MADE_BY = {"claude": "anthropic"}
 """Agents whose model names do not include the developer."""

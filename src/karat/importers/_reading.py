@@ -19,11 +19,6 @@ from karat.files import open_regular
 from karat.importers import Findings, ImportedFailure
 from karat.records import JsonObject, LedgerClass, Usage
 
-__all__ = [
-    "Json", "Unreadable", "asked", "bad_file", "decode", "digest", "document", "failure", "groups", "items", "lines",
-    "said_last", "unique",
-]  # fmt: skip
-
 LONGEST = 64 << 20  # bytes of one line, of one item, or of everything around the items
 _DEEPEST = 10_000  # levels: more than any decoder here accepts
 _CHUNK = 64 << 10

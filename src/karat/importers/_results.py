@@ -11,18 +11,6 @@ import msgspec
 
 from karat.records import JsonObject, LedgerClass, Metric, Reply, Usage
 
-__all__ = [
-    "Findings",
-    "ImportedCondition",
-    "ImportedFailure",
-    "ImportedRun",
-    "ImportedScore",
-    "ImportedTrial",
-    "ResultImporter",
-    "Stated",
-    "bounded",
-]
-
 _MOST_PLACES = 5
 
 

@@ -22,8 +22,6 @@ else:  # zipfile reads zstd from 3.14 on
     from backports.zstd import ZstdError
     from backports.zstd.zipfile import BadZipFile, ZipFile
 
-__all__ = ["Archive", "BadZip"]
-
 MOST_ENTRIES = 150_000
 MOST_DIRECTORY = 32 << 20  # bytes
 LARGEST_MEMBER = 200 << 20  # bytes, unpacked; Inspect writes larger ones in frames, and zipfile reads only the first

@@ -26,8 +26,6 @@ from karat.journal import RunLock
 if TYPE_CHECKING:
     from karat.journal import RunFolder
 
-__all__ = ["LARGE", "CacheFile", "cache_folder", "is_large"]
-
 FORMAT_VERSION = 1
 """1: 2026-11, the first."""
 

@@ -13,18 +13,6 @@ from karat.records import Usage
 if TYPE_CHECKING:
     from karat.journal import RunFolder
 
-__all__ = [
-    "AnswerLine",
-    "AttemptLine",
-    "CallLine",
-    "EndLine",
-    "FailureLine",
-    "LineReader",
-    "ReplyEventLine",
-    "ReplyLine",
-    "ScoreLine",
-]
-
 _BLOCK = 2**17  # bytes to read at a time
 _BEGINNING = b'{"event":"'
 

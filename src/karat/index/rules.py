@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["PartialConversation", "PartialScorings", "counting_rows", "shown_scorings", "trial_value", "turn_values"]
-
 _Scoring = TypeVar("_Scoring", bound=Hashable)
 _Place = TypeVar("_Place", bound=Hashable)
 _Turn = TypeVar("_Turn", bound=Hashable)

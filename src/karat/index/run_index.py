@@ -37,17 +37,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = [
-    "FailureCount",
-    "FailureGroup",
-    "OpenTrial",
-    "Places",
-    "RunIndex",
-    "ScoreRows",
-    "plan_of",
-    "trusted",
-]
-
 _Line = TypeVar("_Line")
 
 _MOST_GROUPS = 1000

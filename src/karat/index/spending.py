@@ -13,8 +13,6 @@ from karat.index.lines import CallLine, ReplyLine
 from karat.records import NOT_ASKED, Usage
 from karat.tool_use import CalledTool, called_tool
 
-__all__ = ["CallRows", "Calls", "Doubles", "Ints", "Tally"]
-
 if TYPE_CHECKING:
     Doubles = array[float]
     Ints = array[int]

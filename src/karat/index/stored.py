@@ -15,8 +15,6 @@ from karat.journal import Decided, Horizon, PlanInfo, ScorerInfo
 if TYPE_CHECKING:
     from karat.journal import RunFolder
 
-__all__ = ["read_index"]
-
 
 class _Rows(msgspec.Struct):
     """The attributes of `ScoreRows`."""

@@ -15,17 +15,6 @@ from karat.journal.codec import LineDamaged, checked_lines
 from karat.journal.folder import RunFolder
 from karat.journal.labels import append_events
 
-__all__ = [
-    "CALIBRATION_FILE",
-    "Calibrations",
-    "Draw",
-    "PersonScores",
-    "Scores",
-    "Stratum",
-    "add_calibration",
-    "read_calibrations",
-]
-
 CALIBRATION_FILE = "calibration.jsonl"
 FORMAT_VERSION = 1
 """1: 2026-11, the first."""

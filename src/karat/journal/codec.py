@@ -22,20 +22,6 @@ from karat.journal.events import Event
 from karat.records import Sample
 from karat.redact import Redactor, map_texts, without_surrogates
 
-__all__ = [
-    "LONGEST_LINE",
-    "Codec",
-    "LineDamaged",
-    "checked_lines",
-    "checksum_fault",
-    "damaged",
-    "decode",
-    "fail",
-    "has_checksum",
-    "is_unended",
-    "with_checksum",
-]
-
 LONGEST_LINE = 64 * 2**20
 """Bytes. An answer of many turns, with tool results of 10 MB each, stays below."""
 

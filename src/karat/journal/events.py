@@ -14,29 +14,6 @@ import msgspec
 from karat.records import Answer, Failure, JsonObject, LedgerClass, Metric, Reply, Score, Usage
 from karat.tool_use import Offered
 
-__all__ = [
-    "CHECKSUMS_SINCE",
-    "FORMAT_VERSION",
-    "FORMAT_WITHOUT_STOP",
-    "MISSED_GATE",
-    "Attempt",
-    "Choice",
-    "DatasetInfo",
-    "Decided",
-    "End",
-    "Event",
-    "Head",
-    "Horizon",
-    "Merged",
-    "PlanInfo",
-    "ReplyEvent",
-    "Resume",
-    "RunInfo",
-    "ScorerInfo",
-    "ServerInfo",
-    "StudyCopy",
-]
-
 FORMAT_VERSION = 3
 """1: 2026-11, the first. 2: every line has a checksum, `crc`, as its last key; so has `run.json`. 3: a run that may
 stop early, with a `horizon` and `decided` lines; every other run is still written as format 2."""

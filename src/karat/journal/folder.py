@@ -38,8 +38,6 @@ from karat.journal.lock import RunLock
 from karat.records import Answer, Failure, Sample, Score
 from karat.redact import Redactor
 
-__all__ = ["LARGEST_INFO", "RUN_FILES", "RunFolder", "Status", "create_run", "server_changes", "slugged"]
-
 LARGEST_INFO = 8 * 2**20
 """Bytes of run.json."""
 

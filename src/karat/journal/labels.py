@@ -23,18 +23,6 @@ from karat.journal.folder import RunFolder
 from karat.journal.lock import open_own
 from karat.journal.writer import end_of_lines, write_whole
 
-__all__ = [
-    "FORMAT_VERSION",
-    "LONGEST_NOTE",
-    "Judged",
-    "Label",
-    "Labels",
-    "add_label",
-    "append_events",
-    "labels_path",
-    "read_labels",
-]
-
 FORMAT_VERSION = 2
 """1: 2026-11, the first. Verdicts and readings of turns came as further fields, which older readers pass over.
 2: every line has a checksum, `crc`, as its last key."""

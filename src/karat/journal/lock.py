@@ -14,8 +14,6 @@ import msgspec
 from karat.errors import BadRun, RunBusy
 from karat.files import new_file_mode, open_regular
 
-__all__ = ["Holder", "RunLock", "open_own"]
-
 _LARGEST_NOTE = 4096  # bytes of the note of the lock's holder
 _PATIENCE_SECONDS = 0.5  # a reader that checks the lock holds it for microseconds
 

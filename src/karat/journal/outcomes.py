@@ -15,8 +15,6 @@ from karat.journal.codec import LineDamaged, checked_lines
 from karat.journal.folder import RunFolder
 from karat.journal.labels import append_events
 
-__all__ = ["GATE_FILE", "Outcome", "Outcomes", "add_outcomes", "read_outcomes"]
-
 GATE_FILE = "gate.jsonl"
 FORMAT_VERSION = 1
 """1: 2026-11, the first."""

@@ -21,8 +21,6 @@ from karat.journal.labels import labels_path, read_labels
 from karat.journal.outcomes import GATE_FILE, read_outcomes
 from karat.records import Answer, Sample, WorkspaceChanges
 
-__all__ = ["Damage", "Verified", "verify"]
-
 _EVENT = re.compile(rb'\{"event":"([a-z]{3,7})"')
 _REMEDIES = {
     "head": "restore the journal from a copy",

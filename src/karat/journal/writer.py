@@ -26,8 +26,6 @@ from karat.redact import Redactor
 if TYPE_CHECKING:
     import asyncio
 
-__all__ = ["Journal", "end_of_lines", "write_whole"]
-
 _FIRST = b'{"event":"'
 _BLOCK = 65_536  # bytes
 

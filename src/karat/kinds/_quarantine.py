@@ -13,8 +13,6 @@ from karat.documents.validation import shown
 from karat.errors import BadDataset, did_you_mean
 from karat.kinds import Doubted
 
-__all__ = ["Quarantine", "read_quarantine", "written"]
-
 Quarantine = Mapping[str, Mapping[int | None, tuple[str, ...]]]
 """Conversation → turn (from 0; None: all of them) → reasons."""
 

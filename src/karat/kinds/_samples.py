@@ -18,8 +18,6 @@ from karat.errors import BadDataset, Fault, did_you_mean
 from karat.formats import excerpt, plural
 from karat.records import Sample
 
-__all__ = ["Packed", "clustered", "draw", "draw_equally"]
-
 _BLOCK = 64  # samples: decoding one block takes some 60 µs, and trials come sample by sample
 
 

@@ -15,8 +15,6 @@ from types import TracebackType
 from karat.errors import InfrastructureFault, OperatorError, TrialFault
 from karat.records import Elicited
 
-__all__ = ["WHOLE_RUN", "Attempt", "current"]
-
 WHOLE_RUN = "run"
 """The name of the preflight, which belongs to no trial."""
 

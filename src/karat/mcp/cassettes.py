@@ -36,20 +36,6 @@ from karat.mcp.results import READS, Outcome, as_json, bounded, result_of
 from karat.records import Cassettes, Elicited, JsonObject, McpServer
 from karat.redact import Redactor, map_texts, without_surrogates
 
-__all__ = [
-    "FORMAT_VERSION",
-    "CassetteReader",
-    "CassetteStore",
-    "CassetteWriter",
-    "OpenRequest",
-    "RecordedFault",
-    "RecordedRequest",
-    "Recording",
-    "Replayed",
-    "ServerConnection",
-    "cassette_path",
-]
-
 FORMAT_VERSION = 1
 """1: 2026-11, the first."""
 

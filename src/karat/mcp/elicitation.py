@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from karat.mcp.attempts import Attempt
 
-__all__ = ["Answering", "answers_for", "answers_from"]
-
 _WANTED = "must be accept, decline, cancel, {accept: {FIELD: VALUE}}, or a list of these"
 _LONGEST = 2_000  # characters of a question
 

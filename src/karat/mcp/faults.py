@@ -30,8 +30,6 @@ from karat.mcp.launch import CANNOT_START, EXIT_CANNOT_START
 from karat.records import McpServer
 from karat.redact import Redactor
 
-__all__ = ["Evidence", "Tail", "call_timeout", "fault_of", "leaves", "printable"]
-
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_])")
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 

@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from karat.errors import AgentFault
 from karat.records import Gate, ToolCall
 
-__all__ = ["check"]
-
 
 def check(gate: Gate, calls: Sequence[ToolCall]) -> None:
     """Raises a retriable AgentFault if the gate was missed; tools other than MCP's do not count.

@@ -7,8 +7,6 @@ from typing import Any
 
 import httpx2
 
-__all__ = ["SessionClient"]
-
 
 class SessionClient(httpx2.AsyncClient):
     """Answers a request whose connection breaks off as a gateway does, with 502.

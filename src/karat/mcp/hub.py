@@ -35,8 +35,6 @@ from karat.mcp.relay import recorded_arguments
 from karat.mcp.results import READS, Outcome, as_json
 from karat.records import MODERN_PROTOCOL, JsonObject, McpServer, ProtocolVersion
 
-__all__ = ["Hub", "ProxySession"]
-
 LONGEST_MESSAGE = 64 * 1024 * 1024
 """Bytes of one line from an agent, as from a server."""
 

@@ -20,8 +20,6 @@ import signal
 import sys
 from typing import NoReturn
 
-__all__ = ["CANNOT_START", "EXIT_CANNOT_START", "VARIABLE", "main"]
-
 VARIABLE = "KARAT_MCP_LAUNCH"
 CANNOT_START = "karat: cannot start "
 EXIT_CANNOT_START = 127  # as in shells

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from mcp import ClientSession, MCPError
     from mcp_types import Implementation
 
-__all__ = ["Introduction", "negotiate"]
-
 
 class Introduction(msgspec.Struct, frozen=True, kw_only=True):
     """The names of both sides, and whether the server may ask the user."""

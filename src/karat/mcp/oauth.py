@@ -37,8 +37,6 @@ from karat.mcp.token_file import SavedLogin, TokenFile
 from karat.records import JsonObject, McpServer
 from karat.redact import Redactor
 
-__all__ = ["LOGIN_HINT", "Person", "TokenAuth", "Tokens"]
-
 LOGIN_HINT = "run `karat login FILE {server}`"
 _QUIET = logging.NullHandler()  # the SDK logs what it also raises
 _SHOWN = 300  # characters of an authorization server's message

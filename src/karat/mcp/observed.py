@@ -14,8 +14,6 @@ from karat.records import JsonObject, ToolCall
 if TYPE_CHECKING:
     from mcp_types import CallToolResult
 
-__all__ = ["Observed"]
-
 
 class Observed:
     """One agent's connection to one server. `ready` is set when the agent has the list of tools, or cannot get it."""

@@ -16,19 +16,6 @@ if TYPE_CHECKING:
     import mcp_types
     from mcp import Client
 
-__all__ = [
-    "MOST_PAGES",
-    "MOST_TOOLS",
-    "Offer",
-    "ServerFault",
-    "Tool",
-    "ToolChange",
-    "ToolList",
-    "list_tools",
-    "offer_of",
-    "tool_change",
-]
-
 MOST_PAGES = 100
 MOST_TOOLS = 10_000
 """Bounds of a listing: a server that never stops paging cannot hold up a run."""

@@ -15,8 +15,6 @@ import socket
 import sys
 import threading
 
-__all__ = ["EXIT_NO_RUN", "VARIABLE", "main"]
-
 VARIABLE = "KARAT_MCP_PROXY"
 EXIT_NO_RUN = 127
 _PIECE = 65536

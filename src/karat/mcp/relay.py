@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from mcp.shared.message import SessionMessage
     from pydantic import BaseModel
 
-__all__ = ["Relay", "recorded_arguments"]
-
 CLOSE_SECONDS = 3.0  # for a server that runs elsewhere to confirm the end of its session
 _PARSE_ERROR, _INVALID = -32700, -32600
 

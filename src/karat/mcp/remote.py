@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
     from karat.mcp.oauth import Tokens
 
-__all__ = ["RemoteLink", "is_loopback"]
-
 CONNECT_SECONDS = 30.0
 """To connect and to send. Reading is bounded by the handshake's and the call's own limits."""
 

@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from mcp_types import JSONRPCError, JSONRPCMessage
 
-__all__ = ["Pending"]
-
 _INVALID_REPLY = -32600
 _OF_THE_SDK = ("Failed to parse JSON response", "Failed to parse SSE message")
 _FAULT = re.compile(r"^JSONRPC(?:Response|Error)\.([\w.]+)\n\s+(.*?) \[type=", re.MULTILINE)

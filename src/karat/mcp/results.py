@@ -14,19 +14,6 @@ if TYPE_CHECKING:
     from mcp_types import BlobResourceContents, TextResourceContents
     from pydantic import BaseModel
 
-__all__ = [
-    "LARGEST_RESULT",
-    "READS",
-    "Outcome",
-    "as_call",
-    "as_json",
-    "as_text",
-    "bounded",
-    "content_of",
-    "result_of",
-    "sendable",
-]
-
 LARGEST_RESULT = 10 * 1024 * 1024
 """Bytes of UTF-8. A larger result is an error of the call: no agent could read it, and the journal would carry it."""
 

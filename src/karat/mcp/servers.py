@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from karat.mcp.oauth import Person, Tokens
     from karat.mcp.session import Session
 
-__all__ = ["MOST_STARTS", "Toolbox", "Tools"]
-
 MOST_STARTS = 10
 """How often a stdio server with `scope: run` is started in one run, the first time included. Connecting to a server
 that runs elsewhere starts nothing, and is bounded by the attempts of the trials."""

@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from karat.mcp.elicitation import Answering
     from karat.mcp.oauth import Tokens
 
-__all__ = ["Session"]
-
 _T = TypeVar("_T")
 
 _HTTP_FAILED = "Server returned an error response"

@@ -24,8 +24,6 @@ from karat.mcp.launch import VARIABLE
 from karat.mcp.replies import Pending
 from karat.records import JsonObject, McpServer
 
-__all__ = ["StdioLink", "launch_command"]
-
 LONGEST_MESSAGE = 64 * 1024 * 1024
 """Bytes of one line on stdout. A longer one ends the session: the start of the next message cannot be found."""
 

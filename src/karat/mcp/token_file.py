@@ -18,8 +18,6 @@ from karat.errors import BadOption
 from karat.files import open_regular
 from karat.records import JsonObject, McpServer
 
-__all__ = ["SavedLogin", "TokenFile"]
-
 FORMAT_VERSION = 1
 """1: 2026-11, the first."""
 

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from pydantic_ai.models import Model
     from pydantic_ai.settings import ModelSettings
 
-__all__ = ["close_model", "open_model", "settings_of"]
-
 _CONNECT_SECONDS = 20.0
 _READ_SECONDS = 600.0
 

@@ -25,8 +25,6 @@ from typing import Any
 
 from karat.errors import AgentFault, InfrastructureFault, LimitReached, TrialFault
 
-__all__ = ["fault_of", "from_status", "known_fault", "retry_after"]
-
 _SHOWN = 1000  # characters of a provider's message
 
 

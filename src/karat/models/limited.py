@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from pydantic_ai.messages import ModelMessage, ModelResponse
     from pydantic_ai.settings import ModelSettings
 
-__all__ = ["Lease", "LimitedModel"]
-
 
 class Lease(Protocol):
     """A share of connections, released when the model is closed."""

@@ -16,8 +16,6 @@ import msgspec
 
 from karat.records import Usage
 
-__all__ = ["METER", "Meter", "less", "metered", "spent", "total", "usage_of", "waiting"]
-
 
 class Meter(msgspec.Struct):
     """Sums over the responses of a block."""

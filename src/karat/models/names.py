@@ -6,8 +6,6 @@ import msgspec
 
 from karat.errors import BadOption
 
-__all__ = ["ModelName", "key_variable", "parse_model"]
-
 # Names in other tools, mainly LiteLLM.
 _ALIASES = {
     "gemini": "google",

@@ -17,8 +17,6 @@ from weakref import WeakKeyDictionary
 
 from karat.models.metering import waiting
 
-__all__ = ["Limiter", "limiter", "limiters"]
-
 
 class Limiter:
     """`async with limiter.slot():` around each request, then `success()` or `refused(retry_after)`.

@@ -11,8 +11,6 @@ from karat.errors import BadOption
 from karat.models.names import ModelName, parse_model
 from karat.records import Usage
 
-__all__ = ["Price", "price", "price_table"]
-
 _MILLION = 1_000_000
 
 

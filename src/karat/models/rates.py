@@ -21,8 +21,6 @@ from karat.models.metering import waiting
 from karat.models.names import ModelName, parse_model
 from karat.records import Usage
 
-__all__ = ["Admission", "Rate", "RateLimit", "limit_rates", "rate_limit"]
-
 _MINUTE = 61.0
 """Seconds: one more than a minute, because requests reach a provider sooner or later than they are sent."""
 

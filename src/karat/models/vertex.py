@@ -17,8 +17,6 @@ from karat.errors import BadOption
 from karat.models.names import ModelName
 from karat.records import JsonObject
 
-__all__ = ["anthropic_provider", "google_settings", "is_claude", "refuse_partner_model", "route"]
-
 _PROJECT = ("VERTEXAI_PROJECT", "ANTHROPIC_VERTEX_PROJECT_ID", "GOOGLE_CLOUD_PROJECT")
 _LOCATION = ("VERTEXAI_LOCATION", "CLOUD_ML_REGION", "GOOGLE_CLOUD_LOCATION")
 _SCOPES = ["https://www.googleapis.com/auth/cloud-platform"]

@@ -7,8 +7,6 @@ from typing import Final
 
 from karat.numeric.values import fold
 
-__all__ = ["abstains"]
-
 _NOTHING: Final = frozenset(
     {
         *("", "-", "?", "na", "n.a.", "n/a", "nan", "nil", "none", "not applicable", "not available", "not found"),

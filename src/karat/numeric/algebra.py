@@ -20,22 +20,6 @@ from karat.numeric.tables import Table, one_cell, row_numbers
 from karat.numeric.trees import TABLE, Argument, ExecutionError, Program, Step
 from karat.numeric.values import read_literal
 
-__all__ = [
-    "MAX_DEGREE",
-    "MAX_EXPONENT",
-    "PRIME",
-    "Form",
-    "Rational",
-    "Setting",
-    "combine",
-    "form_of",
-    "literal",
-    "named",
-    "power",
-    "step_forms",
-    "variable",
-]
-
 PRIME: Final = 2**127 - 1
 MAX_DEGREE: Final = 2**60
 MAX_EXPONENT: Final = 64

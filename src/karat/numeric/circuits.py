@@ -29,8 +29,6 @@ from karat.numeric.programs import (
 if TYPE_CHECKING:
     from karat.numeric.tables import Table
 
-__all__ = ["COMPUTE", "Circuit", "Gate", "circuit_of", "literal_key", "table_value"]
-
 COMPUTE: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
     "add": operator.add,
     "subtract": operator.sub,

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-__all__ = ["MAX_NUMBERS", "MAX_TEXT", "Document", "Place", "is_year"]
-
 MAX_TEXT: Final = 400_000
 """How many characters of a document's text are searched for numbers."""
 

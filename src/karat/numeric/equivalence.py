@@ -12,8 +12,6 @@ from karat.numeric.programs import Dialect, History, Readable, parse_program, ra
 from karat.numeric.tables import Table
 from karat.numeric.values import read_literal, written
 
-__all__ = ["equivalent", "setting_of"]
-
 _DECIMALS = 5  # the rounding of a program's result in the data sets
 
 

@@ -14,8 +14,6 @@ from karat.numeric.prose import answer_in_prose
 from karat.numeric.quantities import may_be_a_year, quantities
 from karat.numeric.values import parse_value
 
-__all__ = ["Extracted", "How", "Stated", "extract", "stated"]
-
 How = Literal["final", "json", "last_number", "regex"]
 
 

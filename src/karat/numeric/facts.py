@@ -15,8 +15,6 @@ from karat.numeric.programs import Readable
 from karat.numeric.tables import Table
 from karat.numeric.values import Value, decimals, parse_value, unit_power
 
-__all__ = ["Reading", "TurnFacts"]
-
 
 class Reading(NamedTuple):
     """One way to read the agent's number, in the scale of the golden one."""

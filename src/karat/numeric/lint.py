@@ -13,8 +13,6 @@ from karat.numeric.tables import Table, cell_number
 from karat.numeric.trees import Argument, Program
 from karat.numeric.values import parse_value, spelled
 
-__all__ = ["REASONS", "Doubt", "GoldenTurn", "agreement", "doubts"]
-
 REASONS: Final[Mapping[str, str]] = {
     "program_fails": "the golden program cannot be read or executed",
     "program_disagrees": "the golden program does not give the executed answer",

@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 from karat.numeric.matches import Matches, another_currency, close, near, prints_as, same_text, scaled
 from karat.numeric.values import BOOLEANS, POWERS, UNITS, parse_value, plain, spelled, unit_power
 
-__all__ = ["match_many"]
-
 _MOST_DIGITS = 15
 
 

@@ -10,21 +10,6 @@ from typing import Any, Literal
 
 from karat.numeric.values import POWERS, Value, currencies, fold, parse_value, spelled, unit_power
 
-__all__ = [
-    "MATCHES",
-    "RIGHT_RULES",
-    "RULES",
-    "Matches",
-    "close",
-    "match",
-    "near",
-    "null_answers",
-    "prints_as",
-    "right_by",
-    "same_text",
-    "scaled",
-]
-
 MATCHES = (
     *("numerical", "soft", "unit_agnostic", "sign_agnostic", "general", "exact"),
     *("declared", "printed", "scale_and_sign", "right"),

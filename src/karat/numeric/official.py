@@ -16,8 +16,6 @@ from karat.numeric.algebra import MAX_DEGREE, Form, Rational, combine, variable
 from karat.numeric.tables import Table
 from karat.numeric.trees import ARITHMETIC, OPERATIONS, ExecutionError, Program
 
-__all__ = ["official_equivalent", "official_number", "official_value"]
-
 MAX_TOKENS = 4_000
 MAX_CHARACTERS = 100_000
 """Programs beyond either limit are refused, unlike in the official scorers; real ones have dozens of tokens."""

@@ -17,8 +17,6 @@ from typing import Any, Final, NamedTuple
 from karat.numeric.trees import OPERATIONS, TABLE, Argument, ExecutionError, Program, Step, fault_of
 from karat.numeric.values import CURRENCY, read_literal, written
 
-__all__ = ["MAX_TEXT", "cut", "read_json", "read_plan", "read_text", "read_tokens"]
-
 
 class Bracketed(NamedTuple):
     """A number alone in parentheses: grouping inside a formula, unreadable elsewhere, because it may mean a minus."""

@@ -12,17 +12,6 @@ from karat.numeric.facts import Reading, TurnFacts
 from karat.numeric.matches import near
 from karat.numeric.programs import read_program
 
-__all__ = [
-    "MOST_CANDIDATES",
-    "MOST_TURNS",
-    "Proof",
-    "computed_in",
-    "proofs",
-    "replay",
-    "substitutions",
-    "would_be_right",
-]
-
 MOST_TURNS: Final = 3
 """The most earlier turns to replace at once."""
 

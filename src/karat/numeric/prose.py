@@ -10,8 +10,6 @@ from karat.numeric.abstention import abstains
 from karat.numeric.quantities import COPULA, COPULA_REACH, Quantity, may_be_a_year, plain_prose, quantities
 from karat.numeric.values import UNITS, parse_value
 
-__all__ = ["ProseAnswer", "answer_in_prose"]
-
 
 class ProseAnswer(NamedTuple):
     """The answer of a text, and where it is."""

@@ -8,8 +8,6 @@ from typing import NamedTuple
 
 from karat.numeric.values import CURRENCY, POWERS, UNITS, parse_value
 
-__all__ = ["COPULA", "COPULA_REACH", "Quantity", "may_be_a_year", "plain_prose", "quantities"]
-
 
 class Quantity(NamedTuple):
     """A number in a text."""

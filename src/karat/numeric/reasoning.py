@@ -23,8 +23,6 @@ from karat.numeric.tables import Table, one_cell
 from karat.numeric.trees import TABLE, Argument, ExecutionError, Program, Step
 from karat.numeric.values import parse_value
 
-__all__ = ["Reasoning", "compare_programs", "operations_attempted", "order_score"]
-
 MOST_OPERATIONS: Final = 1_000
 """How many operations of a prediction are compared."""
 

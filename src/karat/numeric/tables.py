@@ -9,8 +9,6 @@ from typing import Any
 from karat.numeric.trees import ExecutionError
 from karat.numeric.values import read_literal, written
 
-__all__ = ["Table", "cell_number", "exact_number", "is_blank", "one_cell", "row_numbers", "rows_called"]
-
 Table = Sequence[Sequence[object]] | Mapping[str, Mapping[str, Any]]
 """Rows that start with their label (the first row has the column names), or `{column: {row: value}}`."""
 

@@ -7,20 +7,6 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final, Literal
 
-__all__ = [
-    "ARITHMETIC",
-    "MAX_TREE",
-    "OPERATIONS",
-    "TABLE",
-    "Argument",
-    "Call",
-    "ErrorKind",
-    "ExecutionError",
-    "Program",
-    "Step",
-    "fault_of",
-]
-
 ErrorKind = Literal[
     "division_by_zero", "unknown_reference", "unknown_row", "not_a_number", "overflow", "domain", "malformed"
 ]

@@ -11,20 +11,6 @@ from functools import lru_cache
 from numbers import Integral, Real
 from typing import NamedTuple
 
-__all__ = [
-    "Literal",
-    "Value",
-    "currencies",
-    "decimals",
-    "fold",
-    "parse_value",
-    "plain",
-    "read_literal",
-    "spelled",
-    "unit_power",
-    "written",
-]
-
 
 class Value(NamedTuple):
     """One parsed value."""

@@ -9,22 +9,6 @@ import numpy as np
 import numpy.typing as npt
 
 from karat.stats import special
-from karat.stats.elementary import log, log1p
-
-__all__ = [
-    "ALTERNATIVES",
-    "Floats",
-    "check_choice",
-    "check_level",
-    "counts",
-    "domain",
-    "evaluate",
-    "floats",
-    "gamma_shift",
-    "percentiles_of_level",
-    "unwrap",
-    "z_of_level",
-]
 
 Floats = npt.NDArray[np.float64]
 
@@ -135,7 +119,7 @@ def gamma_shift(x: Floats, by: Any) -> Floats:
     safe = np.where(large, x, 20.0)
     top = np.where(large, high, 20.0)
     step = np.where(large, by, 0.0)
-    far = (top - 0.5) * log1p(step / safe) + step * log(safe) - step + stirling(top) - stirling(safe)
+    far = (top - 0.5) * np.log1p(step / safe) + step * np.log(safe) - step + stirling(top) - stirling(safe)
     if large.all():
         return np.asarray(far, dtype=np.float64)
     return np.asarray(np.where(large, far, special.gammaln(high) - special.gammaln(x)), dtype=np.float64)

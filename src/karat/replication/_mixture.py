@@ -18,17 +18,6 @@ import numpy as np
 
 from karat.replication._inputs import Floats, gamma_shift
 from karat.stats import special
-from karat.stats.elementary import exp, log, log1p, sinh
-
-__all__ = [
-    "log_effect_bf",
-    "log_halves",
-    "log_halves_normal",
-    "log_meta_bf",
-    "log_mixture",
-    "log_mixture_normal",
-    "log_single",
-]
 
 NODES = 48  # error below 4e-12 in ln BF against 40-digit quadrature; 32 nodes: 3e-8
 LOW = -3.55  # lower limit of s: y is e^-38 / λ
@@ -45,8 +34,8 @@ def log_single(c: Floats, g: Floats, p2: Floats) -> Floats:
     # The upper limit of s: ln of λ·y at which the integrand has dropped by e^-36.
     q = special.expm1(GONE / p2) / c
     y_high = np.where(q < 1.0, np.minimum(GONE, g * q / (2.0 * (1.0 - q))), GONE)
-    total, h = _trapezoid(c, scale, p2, rate, np.asarray(log(rate * y_high) + 0.05))
-    log_bf = p2 * log1p(c) + 0.5 * (log(scale) - LN_PI) + log(total * h)
+    total, h = _trapezoid(c, scale, p2, rate, np.asarray(np.log(rate * y_high) + 0.05))
+    log_bf = p2 * np.log1p(c) + 0.5 * (np.log(scale) - LN_PI) + np.log(total * h)
     return np.where(np.isposinf(c), np.inf, log_bf)
 
 
@@ -54,16 +43,16 @@ def _trapezoid(c: Floats, scale: Floats, p2: Floats, rate: Floats, high: Floats)
     h = (high - LOW) / (NODES - 1)
     if h.size <= FEW:
         s = LOW + h * np.arange(NODES)[:, None]
-        y = exp(s - exp(-s)) / rate
+        y = np.exp(s - np.exp(-s)) / rate
         x = y * scale
-        falling = exp(-y - p2 * log1p(c * x / (1.0 + x))) / np.sqrt(1.0 + x)
-        return (falling * y * (1.0 + exp(-s))).sum(axis=0), h
-    growth, grown = exp(h), np.full_like(h, exp(LOW))
+        falling = np.exp(-y - p2 * np.log1p(c * x / (1.0 + x))) / np.sqrt(1.0 + x)
+        return (falling * y * (1.0 + np.exp(-s))).sum(axis=0), h
+    growth, grown = np.exp(h), np.full_like(h, np.exp(LOW))
     total = np.zeros_like(h)
     y, x, a, b = (np.empty_like(h) for _ in range(4))
     for _ in range(NODES):  # in place, in buffers that stay in the cache
         np.divide(-1.0, grown, out=a)
-        exp(a, out=y)
+        np.exp(a, out=y)
         np.multiply(y, grown, out=y)
         np.divide(y, rate, out=y)  # the node
         np.multiply(y, scale, out=x)
@@ -72,11 +61,11 @@ def _trapezoid(c: Floats, scale: Floats, p2: Floats, rate: Floats, high: Floats)
         np.add(x, 1.0, out=b)
         np.divide(x, b, out=x)
         np.multiply(x, c, out=x)
-        log1p(x, out=x)
+        np.log1p(x, out=x)
         np.multiply(x, p2, out=x)
         np.add(x, y, out=x)
         np.negative(x, out=x)
-        exp(x, out=x)
+        np.exp(x, out=x)
         np.sqrt(b, out=b)
         np.divide(x, b, out=x)
         np.multiply(x, a, out=x)
@@ -104,15 +93,15 @@ def _log_several(p: Floats, c: Floats, g: Floats, p2: Floats) -> Floats:
     q = special.expm1(gone / p2) / c
     y_high = np.where(q < 1.0, np.minimum(gone, g * q / (2.0 * (1.0 - q))), gone)
     nodes = int(NODES * max(1.0, np.sqrt(p.max() / 4.0)))  # the peak narrows as 1/√p
-    step = (log(rate * y_high) + 0.05 - LOW) / (nodes - 1)
+    step = (np.log(rate * y_high) + 0.05 - LOW) / (nodes - 1)
     s = LOW + step * np.arange(nodes)[:, None]
-    y = exp(s - exp(-s)) / rate
+    y = np.exp(s - np.exp(-s)) / rate
     x = y * scale
-    log_f = (power + 1.0) * (s - exp(-s)) + log1p(exp(-s)) - y - 0.5 * p * log1p(x)
-    log_f -= p2 * log1p(c * x / (1.0 + x))
+    log_f = (power + 1.0) * (s - np.exp(-s)) + np.log1p(np.exp(-s)) - y - 0.5 * p * np.log1p(x)
+    log_f -= p2 * np.log1p(c * x / (1.0 + x))
     top = log_f.max(axis=0)
-    log_s = top + log(exp(log_f - top).sum(axis=0) * step) - (power + 1.0) * log(rate)
-    log_bf = p2 * log1p(c) + 0.5 * p * log(scale) - 0.5 * LN_PI + log_s
+    log_s = top + np.log(np.exp(log_f - top).sum(axis=0) * step) - (power + 1.0) * np.log(rate)
+    log_bf = p2 * np.log1p(c) + 0.5 * p * np.log(scale) - 0.5 * LN_PI + log_s
     return np.where(np.isposinf(c), np.inf, log_bf)
 
 
@@ -129,13 +118,13 @@ def _normal_sum(z: Floats, g: Floats, *, wrong: bool) -> Floats:
     y_high = np.where(q < 1.0, np.minimum(GONE, g * q / (2.0 * (1.0 - q))), GONE)
     if wrong:
         y_high = np.full_like(y_high, GONE)
-    step = (log(rate * y_high) + 0.05 - LOW) / (NODES - 1)
+    step = (np.log(rate * y_high) + 0.05 - LOW) / (NODES - 1)
     s = LOW + step * np.arange(NODES)[:, None]
-    y = exp(s - exp(-s)) / rate
+    y = np.exp(s - np.exp(-s)) / rate
     x = y * scale
-    weight = y * (1.0 + exp(-s)) * exp(-y) / np.sqrt(1.0 + x)
-    inner = special.erfcx(np.abs(z) * np.sqrt(0.5 / (1.0 + x))) if wrong else exp(-half * x / (1.0 + x))
-    log_s = log((weight * inner).sum(axis=0) * step) + 0.5 * (log(scale) - LN_PI)
+    weight = y * (1.0 + np.exp(-s)) * np.exp(-y) / np.sqrt(1.0 + x)
+    inner = special.erfcx(np.abs(z) * np.sqrt(0.5 / (1.0 + x))) if wrong else np.exp(-half * x / (1.0 + x))
+    log_s = np.log((weight * inner).sum(axis=0) * step) + 0.5 * (np.log(scale) - LN_PI)
     return np.asarray(log_s if wrong else log_s + half)
 
 
@@ -144,15 +133,15 @@ def log_halves(t: Floats, c: Floats, g: Floats, p2: Floats) -> tuple[Floats, Flo
     # Ln BF of the wrong direction: 1/B(p₂, ½) ∫₀^∞ e^{−p₂w} E^{−½} erfcx(√(G/2·(d + (1 − d)E)/E)) dw.
     d = np.where(np.isposinf(c), 1.0, c / (1.0 + c))
     low, nodes = -4.3, 56  # deeper than LOW: at t = 0 the integrand starts as w^{-½}
-    step = (log(GONE) + 0.05 - low) / (nodes - 1)
+    step = (np.log(GONE) + 0.05 - low) / (nodes - 1)
     total = np.zeros_like(c)
     for some in np.array_split(low + step * np.arange(nodes), 1 if c.size <= FEW else nodes):
         s = some[:, None]
-        u = exp(s - exp(-s))
+        u = np.exp(s - np.exp(-s))
         e = -special.expm1(-u / p2)
         tail = special.erfcx(np.sqrt(0.5 * g * (d + (1.0 - d) * e) / e))
-        total += (u * (1.0 + exp(-s)) * exp(-u) / np.sqrt(e) * tail).sum(axis=0)
-    minor = np.asarray(log(total * step / p2) + gamma_shift(p2, 0.5) - 0.5 * LN_PI)
+        total += (u * (1.0 + np.exp(-s)) * np.exp(-u) / np.sqrt(e) * tail).sum(axis=0)
+    minor = np.asarray(np.log(total * step / p2) + gamma_shift(p2, 0.5) - 0.5 * LN_PI)
     return _halves(t, log_single(c, g, p2), minor)
 
 
@@ -163,7 +152,7 @@ def log_halves_normal(z: Floats, g: Floats) -> tuple[Floats, Floats]:
 
 def _halves(t: Floats, both: Floats, minor: Floats) -> tuple[Floats, Floats]:
     minor = np.where(t == 0, both, np.minimum(minor, both))
-    major = LN2 + both + log1p(-0.5 * exp(minor - both))
+    major = LN2 + both + np.log1p(-0.5 * np.exp(minor - both))
     major = np.where(t == 0, both, major)
     return np.where(t > 0, minor, major), np.where(t > 0, major, minor)
 
@@ -190,9 +179,9 @@ def _log_hh(df: float, a: Floats) -> Floats:
     low = np.maximum(peak - reach * width, 0.0)
     points, weights = _legendre(6, 24)
     v = low + (peak + reach * width - low) * points[:, None]
-    log_f = df * log(v / peak) - 0.5 * (v - a) ** 2 + 0.5 * (peak - a) ** 2
-    total = (exp(log_f) * weights[:, None]).sum(axis=0) * (peak + reach * width - low)
-    return np.asarray(log(total) + df * log(peak) - 0.5 * (peak - a) ** 2)
+    log_f = df * np.log(v / peak) - 0.5 * (v - a) ** 2 + 0.5 * (peak - a) ** 2
+    total = (np.exp(log_f) * weights[:, None]).sum(axis=0) * (peak + reach * width - low)
+    return np.asarray(np.log(total) + df * np.log(peak) - 0.5 * (peak - a) ** 2)
 
 
 def log_meta_bf(t: Floats, root_n: Floats, df: Floats, rscale: float, alternative: str) -> float:
@@ -201,7 +190,7 @@ def log_meta_bf(t: Floats, root_n: Floats, df: Floats, rscale: float, alternativ
         return math.nan
 
     def log_f(delta: Floats) -> Floats:
-        prior = -log(np.pi * rscale) - log1p((delta / rscale) ** 2)
+        prior = -np.log(np.pi * rscale) - np.log1p((delta / rscale) ** 2)
         return np.asarray(_likelihood(t, root_n, df, delta) + prior)
 
     integral = _log_integral(
@@ -227,7 +216,7 @@ def _log_integral(log_f: object, t: Floats, root_n: Floats, df: Floats, *, side:
     assert callable(log_f)
     weight = root_n**2 / (1 + t**2 / (2 * df))
     centre, sd = float((t / root_n * weight).sum() / weight.sum()), float(1 / np.sqrt(weight.sum()))
-    grid = np.concatenate([centre + sd * np.linspace(-40, 40, 321), sinh(np.linspace(-7, 7, 141)) * sd, t / root_n])
+    grid = np.concatenate([centre + sd * np.linspace(-40, 40, 321), np.sinh(np.linspace(-7, 7, 141)) * sd, t / root_n])
     grid = np.unique(np.concatenate([grid, [0.0]]))
     grid = grid[grid * side >= 0] if side else grid
     with np.errstate(all="ignore"):
@@ -237,7 +226,7 @@ def _log_integral(log_f: object, t: Floats, root_n: Floats, df: Floats, *, side:
         points, weights = _legendre(24, 24)
         values = log_f(low + (high - low) * points)
         top = float(values.max())
-        return top + math.log(float((exp(values - top) * weights).sum()) * float(high - low))
+        return top + math.log(float((np.exp(values - top) * weights).sum()) * float(high - low))
 
 
 @cache

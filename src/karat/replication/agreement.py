@@ -13,19 +13,6 @@ import numpy as np
 
 from karat.replication._inputs import Floats, check_choice, domain, evaluate, floats, unwrap
 from karat.stats import special
-from karat.stats.elementary import arctanh, exp, log, log1p, tanh
-
-__all__ = [
-    "DirectionalPosterior",
-    "directional_posterior",
-    "pas",
-    "pas_ceiling",
-    "pas_directional",
-    "pas_log_odds",
-    "pas_normalized",
-    "pool_pas",
-    "posterior",
-]
 
 CLAMP = 1e-6
 FLAT = 1e-8  # if |2H − 1| is below it, the human evidence is neutral and agreement cannot be shown
@@ -38,7 +25,7 @@ def posterior(log_bf: Any, prior_odds: Any = 1.0, *, errors: str = "nan") -> Any
     (0.332385625, 1.0, 0.0)
     """
     odds = domain("prior_odds", prior_odds, lambda v: (v > 0) & np.isfinite(v), "above 0", errors=errors)
-    return evaluate(lambda bf, o: np.asarray(special.expit(bf + log(o))), floats("log_bf", log_bf), odds)
+    return evaluate(lambda bf, o: np.asarray(special.expit(bf + np.log(o))), floats("log_bf", log_bf), odds)
 
 
 def pas(pi_human: Any, pi_agent: Any, *, errors: str = "nan") -> Any:
@@ -69,10 +56,10 @@ def pas_log_odds(log_odds_human: Any, log_odds_agent: Any) -> Any:
     def kernel(a: Floats, b: Floats) -> Floats:
         least = np.sign(a) * np.sign(b) * np.minimum(np.abs(a), np.abs(b))
         near = np.minimum(np.abs(a), np.abs(b)) < 0.5  # there the three terms cancel
-        small = 2 * arctanh(tanh(np.where(near, a, 0) / 2) * tanh(np.where(near, b, 0) / 2))
+        small = 2 * np.arctanh(np.tanh(np.where(near, a, 0) / 2) * np.tanh(np.where(near, b, 0) / 2))
         both = np.isinf(a) & np.isinf(b)
         total, gap = np.abs(a + b), np.abs(a - b)
-        correction = log1p(exp(-total)) - log1p(exp(-gap))
+        correction = np.log1p(np.exp(-total)) - np.log1p(np.exp(-gap))
         return np.where(both, least, np.where(near, small, least + correction))
 
     return evaluate(kernel, floats("log_odds_human", log_odds_human), floats("log_odds_agent", log_odds_agent))
@@ -208,11 +195,12 @@ def pool_scores(r: Floats, n_eff: Any, *, clamp: float = CLAMP) -> float:
     if weights.sum() <= 0:
         weights = np.ones_like(r)
     with np.errstate(divide="ignore", invalid="ignore"):
-        z = arctanh(np.clip(r, -(1 - clamp), 1 - clamp))
-        return float(tanh((z * weights).sum() / weights.sum()))
+        z = np.arctanh(np.clip(r, -(1 - clamp), 1 - clamp))
+        return float(np.tanh((z * weights).sum() / weights.sum()))
 
 
 def documented_fallbacks(fallbacks: str | None) -> bool:
+    """Whether `fallbacks="documented"` is wanted; raises ValueError for any other text."""
     return fallbacks is not None and check_choice("fallbacks", fallbacks, ("documented",)) == "documented"
 
 

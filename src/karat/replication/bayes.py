@@ -24,17 +24,6 @@ from karat.replication._inputs import (
     gamma_shift,
     unwrap,
 )
-from karat.stats.elementary import exp, log, log1p
-
-__all__ = [
-    "log_bf10_anova",
-    "log_bf10_bound_from_p",
-    "log_bf10_meta_ttest",
-    "log_bf10_normal_prior",
-    "log_bf10_regression",
-    "log_bf10_ttest",
-    "log_bf10_z",
-]
 
 SQRT_HALF = 0.7071067811865476
 METHODS = ("jzs", "pearson", "bic")
@@ -139,7 +128,7 @@ def log_bf10_anova(
     if method == "pearson":
         return evaluate(_pearson_type, fs, x, y)
     if method == "bic":
-        return evaluate(lambda f, x, y: 0.5 * ((x + y + 1) * log1p(x * f / y) - x * log(x + y + 1)), fs, x, y)
+        return evaluate(lambda f, x, y: 0.5 * ((x + y + 1) * np.log1p(x * f / y) - x * np.log(x + y + 1)), fs, x, y)
     if n_per_group is None:
         raise ValueError("n_per_group: is required for method='jzs'; without it use method='pearson'")
     size = _harmonic(n_per_group, x, errors)
@@ -152,7 +141,7 @@ def log_bf10_anova(
 def _pearson_type(f: Floats, x: Floats, y: Floats) -> Floats:
     """Γ(x/2 + α + 1)Γ(y/2) / (Γ((x + y)/2)Γ(α + 1)) · (1 + xF/y)^{y/2 − α − 1} with α = −½."""
     growth = y / 2 - 0.5
-    rise = np.where(growth == 0, 0.0, growth * log1p(x * f / y))
+    rise = np.where(growth == 0, 0.0, growth * np.log1p(x * f / y))
     return gamma_shift(np.full_like(x, 0.5), x / 2) - gamma_shift(y / 2, x / 2) + rise
 
 
@@ -240,7 +229,7 @@ def log_bf10_normal_prior(estimate: Any, se: Any, *, prior_sd: Any, errors: str 
 
     def kernel(e: Floats, s: Floats, sd: Floats) -> Floats:
         share = 1 / (1 + (s / sd) ** 2)
-        return np.asarray(0.5 * log1p(-share) + 0.5 * (e / s) ** 2 * share)
+        return np.asarray(0.5 * np.log1p(-share) + 0.5 * (e / s) ** 2 * share)
 
     return evaluate(kernel, value, error, prior)
 
@@ -257,8 +246,8 @@ def log_bf10_bound_from_p(p: Any, *, errors: str = "nan") -> Any:
     """
     ps = domain("p", p, lambda v: (v >= 0) & (v <= 1), "between 0 and 1", errors=errors)
     with np.errstate(all="ignore"):
-        logs = log(ps)
-        bound = np.where(ps < exp(-1.0), -1.0 - logs - log(-logs), 0.0)
+        logs = np.log(ps)
+        bound = np.where(ps < np.exp(-1.0), -1.0 - logs - np.log(-logs), 0.0)
     bound = np.where(ps == 0, np.inf, bound)
     return unwrap(np.where(np.isnan(ps), np.nan, bound))
 

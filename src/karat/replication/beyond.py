@@ -19,19 +19,6 @@ from karat.stats import special
 from karat.stats.noncentral import noncentral_t_cdf
 from karat.stats.power import effect_size_ttest
 
-__all__ = [
-    "Equivalence",
-    "PredictionInterval",
-    "ReplicationMeasures",
-    "SmallTelescopes",
-    "effect_with_power",
-    "equivalence_test",
-    "log_replication_bayes_factor",
-    "prediction_interval",
-    "replication_measures",
-    "small_telescopes",
-]
-
 
 def log_replication_bayes_factor(
     t_original: float,

@@ -11,19 +11,6 @@ import numpy as np
 
 from karat.replication._inputs import Floats, check_level, floats
 from karat.stats import special
-from karat.stats.elementary import arctanh
-
-__all__ = [
-    "Caricature",
-    "Concordance",
-    "EcsInterval",
-    "caricature",
-    "ecs_interval",
-    "ecs_strict",
-    "noise_ceiling",
-    "weighted_ccc",
-    "weights_by_study",
-]
 
 FEWEST = 3  # pairs; two points agree completely or not at all
 FEWEST_STUDIES = 5
@@ -192,7 +179,7 @@ def jackknife_interval(value: float, without: Sequence[float], *, level: float, 
     about: dict[str, Any] = {"level": level, "n": n, "method": method, "scope": "new studies"}
     if n < FEWEST_STUDIES:
         return EcsInterval(value=value, reason=f"needs {FEWEST_STUDIES} studies, has {n}", **about)
-    z, centre = arctanh(np.clip(without, -EDGE, EDGE)), math.atanh(max(-EDGE, min(EDGE, value)))
+    z, centre = np.arctanh(np.clip(without, -EDGE, EDGE)), math.atanh(max(-EDGE, min(EDGE, value)))
     se = math.sqrt((n - 1) / n * float(((z - z.mean()) ** 2).sum()))
     reach = float(special.stdtrit(n - 1, (1 + level) / 2)) * se
     return EcsInterval(value=value, se=se, low=math.tanh(centre - reach), high=math.tanh(centre + reach), **about)

@@ -13,9 +13,6 @@ import numpy as np
 
 from karat.replication._inputs import ALTERNATIVES, Floats, check_choice, counts, domain, evaluate, gamma_shift
 from karat.stats import special
-from karat.stats.elementary import arccosh, arcsinh, arctan2, arctanh, exp, log, log1p, sinh, tanh
-
-__all__ = ["log_bf10_kendall", "log_bf10_pearson", "log_bf10_spearman"]
 
 LN2 = math.log(2.0)
 LN_PI = math.log(math.pi)
@@ -50,7 +47,7 @@ def log_bf10_pearson(r: Any, n: Any, *, kappa: Any = 1.0, alternative: str = "tw
 def _pearson(r: Floats, n: Floats, kappa: Floats) -> Floats:
     a, x, gap = 1.0 / kappa, r * r, (1 - r) * (1 + r)
     log_bf = (1 - 2 * a) * LN2 + 0.5 * LN_PI - _log_beta_same(a) - gamma_shift(n / 2 + a - 0.5, 0.5)
-    log_bf = log_bf + (a + 1 - n / 2) * log(gap) + _log_hyp(a + 0.5, n / 2 + a, x, gap)
+    log_bf = log_bf + (a + 1 - n / 2) * np.log(gap) + _log_hyp(a + 0.5, n / 2 + a, x, gap)
     log_bf = np.where(gap == 0, np.inf, log_bf)
     return np.where(n == 2, 0.0, log_bf)
 
@@ -76,7 +73,7 @@ def _log_hyp(a: Floats, c: Floats, x: Floats, gap: Floats) -> Floats:
             if not active.size:
                 break
     slow.append(active)
-    values: Floats = log(total)
+    values: Floats = np.log(total)
     remaining = np.concatenate(slow)
     if remaining.size:
         values[remaining] = _log_hyp_integral(a[remaining], c[remaining], np.maximum(gap[remaining], 1e-300))
@@ -89,22 +86,22 @@ def _log_hyp_integral(a: Floats, c: Floats, gap: Floats) -> Floats:
     Singular only at Im v = ±π, for all parameters: the error is below e^-40.
     """
     d, h = c - a, 0.4 / np.sqrt(np.maximum(a, 1.0))  # the peak narrows as 1/√a
-    low = -42.0 / a - log1p(d / a)
-    high = -log(gap) + 42.0 / d + 1.0  # beyond −ln(1 − x) the integrand falls as e^{−dv}
+    low = -42.0 / a - np.log1p(d / a)
+    high = -np.log(gap) + 42.0 / d + 1.0  # beyond −ln(1 − x) the integrand falls as e^{−dv}
     steps = int(np.ceil(((high - low) / h).max())) + 1
     v = low + h * np.arange(steps)[:, None]
     log_u, log_w = -np.logaddexp(0, -v), -np.logaddexp(0, v)  # u and 1 − u
-    log_gap = log(gap + (1 - gap) * exp(log_w))
+    log_gap = np.log(gap + (1 - gap) * np.exp(log_w))
     log_f = a * log_u + d * log_w - a * log_gap
     top = log_f.max(axis=0)
-    return np.asarray(top + log(exp(log_f - top).sum(axis=0) * h) - special.betaln(a, d), dtype=np.float64)
+    return np.asarray(top + np.log(np.exp(log_f - top).sum(axis=0) * h) - special.betaln(a, d), dtype=np.float64)
 
 
 def _pearson_half(r: Floats, n: Floats, kappa: Floats) -> Floats:
     """Ln BF of ρ > 0: the wrong side by quadrature, the right side by subtraction from the whole."""
     both = _pearson(r, n, kappa)
     minor = np.minimum(_pearson_minor(np.abs(r), n, kappa), both)
-    major = LN2 + both + log1p(-0.5 * exp(minor - both))
+    major = LN2 + both + np.log1p(-0.5 * np.exp(minor - both))
     log_bf = np.where(r > 0, major, np.where(r < 0, minor, both))
     return np.where(n == 2, 0.0, np.where(r == 1, np.inf, log_bf))
 
@@ -114,19 +111,19 @@ def _pearson_minor(r: Floats, n: Floats, kappa: Floats) -> Floats:
     a = 1.0 / kappa
     even, odd = n - 1 + 2 * a, n - 1.5
     rate = np.sqrt(even) + odd * r
-    high = arccosh(exp(np.minimum(40.0 / even, 300.0)))
+    high = np.arccosh(np.exp(np.minimum(40.0 / even, 300.0)))
     edge = special.expm1(40.0 / odd) / r
-    high = np.where(edge < 1, np.minimum(high, arctanh(np.minimum(edge, 1 - 1e-16))), high)
-    step = (log(rate * high) + 0.05 + 3.55) / 63
+    high = np.where(edge < 1, np.minimum(high, np.arctanh(np.minimum(edge, 1 - 1e-16))), high)
+    step = (np.log(rate * high) + 0.05 + 3.55) / 63
     s = -3.55 + step * np.arange(64)[:, None]
-    zeta = exp(s - exp(-s)) / rate
-    rho = tanh(zeta)
-    log_sech = LN2 - zeta - log1p(exp(-2 * zeta))
-    log_f = even * log_sech - odd * log1p(rho * r)
-    log_f += log(_hotelling(n, (1 - rho * r) / 2)) - log(_hotelling(n, np.full_like(rho, 0.5)))
-    log_f += log(zeta) + log1p(exp(-s))
+    zeta = np.exp(s - np.exp(-s)) / rate
+    rho = np.tanh(zeta)
+    log_sech = LN2 - zeta - np.log1p(np.exp(-2 * zeta))
+    log_f = even * log_sech - odd * np.log1p(rho * r)
+    log_f += np.log(_hotelling(n, (1 - rho * r) / 2)) - np.log(_hotelling(n, np.full_like(rho, 0.5)))
+    log_f += np.log(zeta) + np.log1p(np.exp(-s))
     top = log_f.max(axis=0)
-    log_s = top + log(exp(log_f - top).sum(axis=0) * step)
+    log_s = top + np.log(np.exp(log_f - top).sum(axis=0) * step)
     return np.asarray(2 * LN2 - 2 * a * LN2 - _log_beta_same(a) + log_s)
 
 
@@ -171,16 +168,18 @@ def _sides(half: Any, alternative: str, r: Floats, n: Floats, kappa: Floats) -> 
 
 
 def _spearman_half(r: Floats, n: Floats, kappa: Floats) -> Floats:
-    a, z = 1.0 / kappa, arctanh(np.clip(r, -1 + 1e-16, 1 - 1e-16))
+    a, z = 1.0 / kappa, np.arctanh(np.clip(r, -1 + 1e-16, 1 - 1e-16))
     low, high = _window(z, np.sqrt(1.5 / (n - 3)))
     theta, weight = _panels(low, high)
-    rho_s, variance = tanh(theta), (1 + 0.5 * tanh(theta) ** 2) / (n - 3)
-    short = 60 / (1 + exp(2 * theta))  # 30(1 − ρ_s) degrees, without cancellation
-    log_left = log(4 * special.sindg(short) * special.sindg(60 - short))  # 1 − ρ²
-    log_prior = (1 - 2 * a) * LN2 - _log_beta_same(a) + (a - 1) * log_left + log(np.pi / 3 * special.cosdg(30 * rho_s))
-    log_slope = 2 * (LN2 - theta - log1p(exp(-2 * theta)))  # 1 − ρ_s² = dρ_s/dθ
-    log_f = log_prior + log_slope - 0.5 * (z - theta) ** 2 / variance - 0.5 * log(2 * np.pi * variance)
-    log_null = (n - 2) / 2 * log1p(-r * r) - 0.5 * LN_PI + gamma_shift((n - 2) / 2, 0.5)
+    rho_s, variance = np.tanh(theta), (1 + 0.5 * np.tanh(theta) ** 2) / (n - 3)
+    short = 60 / (1 + np.exp(2 * theta))  # 30(1 − ρ_s) degrees, without cancellation
+    log_left = np.log(4 * special.sindg(short) * special.sindg(60 - short))  # 1 − ρ²
+    log_prior = (
+        (1 - 2 * a) * LN2 - _log_beta_same(a) + (a - 1) * log_left + np.log(np.pi / 3 * special.cosdg(30 * rho_s))
+    )
+    log_slope = 2 * (LN2 - theta - np.log1p(np.exp(-2 * theta)))  # 1 − ρ_s² = dρ_s/dθ
+    log_f = log_prior + log_slope - 0.5 * (z - theta) ** 2 / variance - 0.5 * np.log(2 * np.pi * variance)
+    log_null = (n - 2) / 2 * np.log1p(-r * r) - 0.5 * LN_PI + gamma_shift((n - 2) / 2, 0.5)
     return np.where(np.abs(r) == 1, np.inf, _log_integral(log_f, weight) - log_null)
 
 
@@ -208,11 +207,11 @@ def _kendall_half(tau: Floats, n: Floats, kappa: Floats) -> Floats:
     statistic = tau * np.sqrt(4.5 * n * (n - 1) / (2 * n + 5))
     centre, width = statistic / (1.5 * np.sqrt(n)), 1 / (1.5 * np.sqrt(n))
     low, high = _window(centre, width)
-    most = arcsinh(special.tandg(90 * np.minimum(high, 1 - 1e-12)))
-    least = arcsinh(special.tandg(90 * np.minimum(low, 1 - 1e-12)))
+    most = np.arcsinh(special.tandg(90 * np.minimum(high, 1 - 1e-12)))
+    least = np.arcsinh(special.tandg(90 * np.minimum(low, 1 - 1e-12)))
     zeta, weight = _panels(least, np.minimum(most, least + 20 * kappa + 1))
-    at = 2 / np.pi * arctan2(sinh(zeta), 1)
-    log_sech = LN2 - zeta - log1p(exp(-2 * zeta))
+    at = 2 / np.pi * np.arctan2(np.sinh(zeta), 1)
+    log_sech = LN2 - zeta - np.log1p(np.exp(-2 * zeta))
     log_f = (1 - 2 * a) * LN2 - _log_beta_same(a) + 2 * a * log_sech + statistic**2 / 2
     return _log_integral(log_f - 0.5 * (statistic - 1.5 * np.sqrt(n) * at) ** 2, weight)
 
@@ -233,7 +232,7 @@ def _panels(low: Floats, high: Floats) -> tuple[Floats, Floats]:
 
 def _log_integral(log_f: Floats, weight: Floats) -> Floats:
     top = log_f.max(axis=0)
-    return np.asarray(top + log((exp(log_f - top) * weight).sum(axis=0)))
+    return np.asarray(top + np.log((np.exp(log_f - top) * weight).sum(axis=0)))
 
 
 def _correlation(name: str, value: object, errors: str) -> Floats:

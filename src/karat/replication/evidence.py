@@ -11,9 +11,6 @@ import numpy as np
 
 from karat.replication import bayes, correlations, counts, effects, ranks
 from karat.replication._inputs import Floats, check_choice, unwrap, z_of_level
-from karat.stats.elementary import exp, tanh
-
-__all__ = ["Measured", "Side", "common_method", "interval_of_effect", "log_bf10_of", "measure"]
 
 NAN = float("nan")
 ROUNDING = 1e-12  # an |r| closer to 1 counts as 1: otherwise rounding could give a d of 10⁸
@@ -352,10 +349,10 @@ def statistic_of(kind: str, side: Side, effect: Floats) -> tuple[Floats, Floats]
         first, second = _pair(side)
         return effect**2 / (1 / first + 1 / second), effect
     if kind in {"correlation", "spearman"}:
-        return tanh(effect), tanh(effect)
+        return np.tanh(effect), np.tanh(effect)
     if kind == "mannwhitney":
         r = np.clip(effect, -1.0, 1.0)
         return (r + 1) / 2 * side.n1 * side.n2, r
     if kind == "wilcoxon":
         return effect / _matched_unit(side), np.clip(effect, -1.0, 1.0)
-    return exp(effect), effect
+    return np.exp(effect), effect

@@ -12,9 +12,6 @@ from karat.replication._inputs import Floats, check_choice, counts, domain, eval
 from karat.replication.counts import log_dbinom
 from karat.replication.effects import KINDS
 from karat.stats import special
-from karat.stats.elementary import exp
-
-__all__ = ["p_value"]
 
 NAN = float("nan")
 SLACK = 1e-7  # of a probability: equal up to rounding
@@ -89,7 +86,7 @@ def _of_t(t: Floats, df: Floats) -> Any:
 
 
 def _as_unlikely(logs: Floats, seen: int) -> float:
-    chances = exp(logs)
+    chances = np.exp(logs)
     return min(1.0, float(chances[logs <= logs[seen] + SLACK].sum() / chances.sum()))
 
 
@@ -117,7 +114,7 @@ def _of_ranks(kind: str, statistic: Any, n1: Any, n2: Any) -> Any:
     if not 0 <= u <= a * b:
         raise ValueError(f"statistic: U must lie between 0 and {a * b}, got {u:g}")
     if u == int(u) and a * b <= ranks.EXACT_PRODUCT:
-        chances = exp(ranks.log_null(a, b))
+        chances = np.exp(ranks.log_null(a, b))
         return min(1.0, 2 * float(chances[: int(min(u, a * b - u)) + 1].sum()))
     distance = max(0.0, abs(u - a * b / 2) - 0.5)
     return float(2 * special.ndtr(-distance / math.sqrt(a * b * (a + b + 1) / 12)))

@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from karat.replication.report_strings import Reported
 from karat.stats import special
 
-__all__ = ["PrintedP", "printed_p"]
-
 ALPHA = 0.05  # the lower limit of "n.s."
 _ONE_SIDED = re.compile(r"\b(?:one|1)[- ]?(?:tailed|sided)|(?<!non)(?<!non-)\bdirectional", re.IGNORECASE)
 _TWO_SIDED = re.compile(r"\b(?:two|2)[- ]?(?:tailed|sided)|\bnon-?directional", re.IGNORECASE)

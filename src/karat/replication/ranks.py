@@ -11,9 +11,6 @@ import numpy as np
 from karat.replication._inputs import ALTERNATIVES, Floats, check_choice, counts, domain, unwrap
 from karat.replication.bayes import SQRT_HALF, log_bf10_z
 from karat.stats import special
-from karat.stats.elementary import log
-
-__all__ = ["log_bf10_mann_whitney"]
 
 EXACT_PRODUCT = 10_000  # n1·n2 up to which the null distribution is enumerated
 FAR = 20.0  # δ beyond which Φ(δ/√2) is exactly 1: the cell probability is then 0 or 1
@@ -81,7 +78,7 @@ def _exact(u: Any, n1: int, n2: int, rscale: float, alternative: str) -> Floats:
         chance = special.ndtr((cell + 0.5 - mean) / sd) - special.ndtr((cell - 0.5 - mean) / sd)
         mass[start : start + 256] = (chance * inside).sum(axis=1)  # `@` differs between processors in the last digit
     mass += tail * ((u == n1 * n2) & (alternative != "less")) + tail * ((u == 0) & (alternative != "greater"))
-    return np.asarray(log(share * mass) - log_null(n1, n2)[u])
+    return np.asarray(np.log(share * mass) - log_null(n1, n2)[u])
 
 
 @lru_cache(maxsize=256)
@@ -111,4 +108,4 @@ def log_null(n1: int, n2: int) -> Floats:
             if beaten <= large:
                 ways[taken, beaten:] += ways[taken - 1, : small * large + 1 - beaten]
     counted = ways[small]
-    return np.asarray(log(counted) - log(counted.sum()))
+    return np.asarray(np.log(counted) - np.log(counted.sum()))

@@ -49,8 +49,6 @@ from karat.replication.uncertainty import (
 )
 from karat.stats import special
 
-__all__ = ["Repetitions", "directed_pas", "reference_differences", "repeated_differences", "repeated_uncertainty"]
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Repetitions:

@@ -9,8 +9,6 @@ import unicodedata
 from contextlib import suppress
 from dataclasses import dataclass
 
-__all__ = ["Reported", "every_reported", "parse_reported"]
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Reported:

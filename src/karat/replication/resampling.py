@@ -19,8 +19,6 @@ from karat.replication import bayes, correlations, counts, effects, ranks
 from karat.replication._inputs import Floats, check_choice
 from karat.replication.evidence import ROUNDING, SHARE_KINDS
 
-__all__ = ["NO_SPREAD", "Replicates", "TestRows", "multiplicities", "replicate_test", "smoothed_counts", "ties_merged"]
-
 Places = npt.NDArray[np.intp]
 
 NO_SPREAD = 1e-12  # relative to the largest number: smaller differences are rounding errors

@@ -38,18 +38,6 @@ from karat.replication.consistency import (
 from karat.replication.effects import CONVENTIONS, z_diff
 from karat.replication.evidence import Measured, Side, common_method, d_by, measure
 
-__all__ = [
-    "Agreement",
-    "FindingScore",
-    "OtherConvention",
-    "Scored",
-    "StudyScore",
-    "StudyTest",
-    "TestScore",
-    "score_test",
-    "score_tests",
-]
-
 NAN = float("nan")
 OPPOSED = 0.5  # effects are opposed if counting direction lowers PAS by more than this
 DECISIVE = 7.0  # ln BF, more than 1,000 to 1

@@ -30,21 +30,6 @@ from karat.replication.evidence import (
 )
 from karat.replication.scores import Agreement, Scored, TestScore
 from karat.stats import special
-from karat.stats.elementary import arctanh, log, tanh
-
-__all__ = [
-    "Difference",
-    "Draws",
-    "Spread",
-    "Uncertainty",
-    "difference_uncertainty",
-    "draw_scores",
-    "draw_statistics",
-    "ecs_difference_uncertainty",
-    "join_draws",
-    "pas_interval_of_test",
-    "score_uncertainty",
-]
 
 NAN = float("nan")
 
@@ -332,12 +317,12 @@ def _pool(tests: Sequence[TestScore], scores: Floats) -> dict[Key, Floats]:
 def _pool_one(scores: Floats, weights: Floats) -> Floats:
     if scores.shape[1] == 1:
         return scores[:, 0]
-    z = arctanh(np.clip(2 * scores - 1, -(1 - CLAMP), 1 - CLAMP))
+    z = np.arctanh(np.clip(2 * scores - 1, -(1 - CLAMP), 1 - CLAMP))
     there = ~np.isnan(z)
     mass = there * (weights if weights.sum() > 0 else np.ones_like(weights))
     total = mass.sum(axis=1)
     with np.errstate(invalid="ignore"):
-        return np.asarray((tanh((np.where(there, z, 0.0) * mass).sum(axis=1) / total) + 1) / 2)
+        return np.asarray((np.tanh((np.where(there, z, 0.0) * mass).sum(axis=1) / total) + 1) / 2)
 
 
 def mean_rows(rows: Sequence[Floats]) -> Floats:
@@ -542,6 +527,6 @@ def _table_with(table: Floats, log_or: float) -> npt.NDArray[np.float64]:
         a = (low + high) / 2
         cells = np.array([[a, r1 - a], [c1 - a, r2 - c1 + a]])
         with np.errstate(divide="ignore", invalid="ignore"):
-            now = float(log(cells[0, 0]) + log(cells[1, 1]) - log(cells[0, 1]) - log(cells[1, 0]))
+            now = float(np.log(cells[0, 0]) + np.log(cells[1, 1]) - np.log(cells[0, 1]) - np.log(cells[1, 0]))
         low, high = (a, high) if now < log_or else (low, a)
     return cells

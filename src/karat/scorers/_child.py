@@ -25,8 +25,6 @@ from karat.errors import BadOption, JudgeFault
 from karat.files import open_regular
 from karat.records import JsonObject
 
-__all__ = ["Child", "Schemas", "read_schema"]
-
 # The child ignores SIGINT: Ctrl-C on a terminal reaches it too, while trials in flight are still being scored.
 _FRAME = """
 import json, signal, sys

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from xml.parsers import expat
 
-__all__ = ["BadReport", "read_junit"]
-
 _MOST_CASES = 100_000
 _DEEPEST = 50
 _LONGEST = 300  # characters of a name or message

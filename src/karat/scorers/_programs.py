@@ -24,8 +24,6 @@ from karat.errors import BadOption, JudgeFault
 from karat.files import open_regular
 from karat.records import Sample
 
-__all__ = ["Finished", "ProgramOptions", "added", "read_output", "run_program"]
-
 _LIMITS = (
     'ulimit -f "$1"; [ "$2" = 0 ] || ulimit -v "$2"; ulimit -u "$3" 2>/dev/null || ulimit -p "$3"; '
     'ulimit -c 0; shift 3; exec "$@"'

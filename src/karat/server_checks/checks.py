@@ -21,8 +21,6 @@ from karat.records import JsonObject
 from karat.server_checks.probe import Finding, Probe, example, failed, named, passed, skipped, warning
 from karat.server_checks.wire import INITIALIZE_VERSIONS, MODERN_VERSION, Http, Reply
 
-__all__ = ["CHECKS", "PlannedCheck"]
-
 LONGEST_DESCRIPTION = 1024
 """Characters that the strictest model APIs accept."""
 

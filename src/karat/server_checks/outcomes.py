@@ -6,8 +6,6 @@ from typing import Literal
 
 import msgspec
 
-__all__ = ["Check", "ServerReport", "Verdict"]
-
 Verdict = Literal["passed", "failed", "warning", "not_applicable"]
 
 

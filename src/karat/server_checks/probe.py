@@ -18,8 +18,6 @@ from karat.scorers._child import Schemas
 from karat.server_checks.outcomes import Verdict
 from karat.server_checks.wire import INITIALIZE_VERSIONS, MODERN_VERSION, Connection, Ending, Reply
 
-__all__ = ["Finding", "Listing", "Probe", "Unavailable", "example", "failed", "named", "passed", "skipped", "warning"]
-
 _SCHEMA_SECONDS = 5.0
 _NAMED = 5
 _LAST_WORDS = 200  # characters of stderr

@@ -13,8 +13,6 @@ from karat.server_checks.checks import CHECKS, PlannedCheck
 from karat.server_checks.outcomes import Check, ServerReport
 from karat.server_checks.probe import Finding, Probe, Unavailable, failed, skipped
 
-__all__ = ["check_server"]
-
 _LONGEST = 400  # columns of a finding
 _LONGEST_NAME = 60
 

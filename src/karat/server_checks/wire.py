@@ -30,8 +30,6 @@ from karat.redact import Redactor
 if TYPE_CHECKING:
     import httpx2
 
-__all__ = ["INITIALIZE_VERSIONS", "LARGEST_MESSAGE", "MODERN_VERSION", "Connection", "Ending", "Reply"]
-
 INITIALIZE_VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 """Versions of the protocol that start with `initialize`."""
 

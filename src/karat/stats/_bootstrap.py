@@ -10,8 +10,6 @@ import numpy as np
 from karat.stats import special
 from karat.stats._groups import Floats, z_quantile
 
-__all__ = ["bca_bounds", "bootstrap_t_bounds", "check_replicates", "resampled_counts", "studentized"]
-
 _ROWS, _CELLS = 1_000, 2_000_000  # a block fits in the cache, and has fewer rows if there are many units
 _NOISE = 1e-12  # relative to a sum of squares: smaller values are rounding errors
 

@@ -11,24 +11,6 @@ import numpy.typing as npt
 
 from karat.stats import special
 
-__all__ = [
-    "Counts",
-    "Floats",
-    "Groups",
-    "check_level",
-    "columns",
-    "counts_of",
-    "group",
-    "labels_of",
-    "plain",
-    "summed_by",
-    "t_quantile",
-    "t_two_sided",
-    "unbiased",
-    "whole",
-    "z_quantile",
-]
-
 Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.int64]
 Counts = int | Iterable[float]  # for one question, or for each

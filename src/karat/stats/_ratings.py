@@ -13,20 +13,6 @@ from karat.stats._bootstrap import check_replicates, resampled_counts
 from karat.stats._groups import Codes, Floats, check_level, columns, group, summed_by, t_quantile, z_quantile
 from karat.stats.results import Interval
 
-__all__ = [
-    "POINT",
-    "ROUNDING",
-    "Agreed",
-    "Ratings",
-    "Spacing",
-    "Weights",
-    "interval_of",
-    "read_ratings",
-    "undefined",
-    "weight_matrix",
-    "weighted",
-]
-
 Weights = Literal["none", "linear", "quadratic", "ordinal"] | Sequence[Sequence[float]]
 
 

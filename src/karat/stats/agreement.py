@@ -25,18 +25,6 @@ from karat.stats._ratings import (
 )
 from karat.stats.results import Interval
 
-__all__ = [
-    "brennan_prediger",
-    "cohen_kappa",
-    "conger_kappa",
-    "fleiss_kappa",
-    "gwet_ac",
-    "kappa_of_table",
-    "krippendorff_alpha",
-    "percent_agreement",
-    "raters_of_table",
-]
-
 
 def cohen_kappa(
     a: Iterable[object],

@@ -11,12 +11,9 @@ from msgspec import Struct, structs
 
 from karat.stats import special
 from karat.stats._groups import Floats, Groups, check_level, group, labels_of, t_quantile
-from karat.stats.elementary import log
 from karat.stats.intervals import centred_mean, clustered_mean, sample_sd
 from karat.stats.results import Interval
 from karat.stats.shares import effective_n
-
-__all__ = ["OneSided", "one_sided_bounds"]
 
 CROWDED = 0.3  # if at least this share of questions has one value, rare other values are allowed for
 
@@ -156,7 +153,7 @@ def _lognormal_bound(means: Floats, level: float) -> float:
     """Cox's upper bound if the amounts may be lognormal, where Hall's misses 7-9 % at an sd of 1; else -inf."""
     if means.min() <= 0:
         return -math.inf
-    logs, n = log(means), means.size
+    logs, n = np.log(means), means.size
     sd, off = sample_sd(logs), logs - logs.mean()
     if not sd > 0 or float((off * off * off).mean()) / sd**3 < -2 * math.sqrt(6 / n):  # two of its errors
         return -math.inf

@@ -18,8 +18,6 @@ from karat.stats.labels import Target, around, stratified_mean
 from karat.stats.results import Interval
 from karat.sums import exact_sum
 
-__all__ = ["Calibration", "calibrate"]
-
 Bools = npt.NDArray[np.bool_]
 
 NOT_RANDOM = 1e-4  # if p of equal labelled shares for all scores is below it, the draw was not random

@@ -11,8 +11,6 @@ from msgspec import Struct
 from karat.stats import special
 from karat.stats._groups import Floats, columns
 
-__all__ = ["Alarm", "ChangePoint", "change_point", "cusum_alarm", "whitened"]
-
 FEWEST = 5  # runs on each side of a change
 WARM_UP = 10  # runs before the first that may raise an alarm
 

@@ -13,8 +13,6 @@ from karat.stats._bootstrap import bca_bounds, bootstrap_t_bounds, check_replica
 from karat.stats._groups import Floats, Groups, check_level, columns, group, summed_by
 from karat.stats.results import Interval
 
-__all__ = ["clustered_mean", "clustered_se", "mean_interval", "too_few_clusters"]
-
 MeanMethod = Literal["t", "bootstrap-t", "bca"]
 _BOOTSTRAPS = {"bootstrap-t": bootstrap_t_bounds, "bca": bca_bounds}
 _NOISE = 1e-12  # of a sum of deviations, relative to the sizes of its terms: only rounding

@@ -15,8 +15,6 @@ from karat.stats.planning import spearman_brown
 from karat.stats.results import Interval
 from karat.stats.variance import variance_components
 
-__all__ = ["icc"]
-
 Model = Literal["ICC(1,1)", "ICC(2,1)", "ICC(3,1)", "ICC(1,k)", "ICC(2,k)", "ICC(3,k)"]
 _UNLIKE = "ratings of one thing are as unlike as they can be: their mean has no reliability"
 _FAILS = "Satterthwaite's approximation does not hold for this negative estimate: no interval"

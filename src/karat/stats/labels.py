@@ -14,11 +14,6 @@ from karat.stats._groups import Floats, check_level, columns, group, t_quantile
 from karat.stats.bounds import OneSided
 from karat.stats.results import Interval
 
-__all__ = [
-    "LabelDraw", "Target", "around", "corrected_bounds", "draw_for_labels", "labels_needed", "strata_of_scores",
-    "stratified_difference", "stratified_mean",
-]  # fmt: skip
-
 Target = Literal["questions", "answers"]
 
 SMALLEST = 20  # answers per stratum; smaller ones are merged with their neighbour

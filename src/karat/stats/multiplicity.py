@@ -9,8 +9,6 @@ import numpy as np
 
 from karat.stats._groups import Floats, columns
 
-__all__ = ["adjust"]
-
 Method = Literal["holm", "hochberg", "bh", "by", "bonferroni"]
 
 

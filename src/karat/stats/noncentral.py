@@ -9,9 +9,6 @@ import numpy as np
 
 from karat.stats import special
 from karat.stats._groups import Floats
-from karat.stats.elementary import exp, log
-
-__all__ = ["noncentral_f_above", "noncentral_t_above", "noncentral_t_cdf", "noncentral_t_pdf"]
 
 _GONE = 45.0  # e^-45 of the peak: anything beyond is negligible
 _NODES = 1200
@@ -45,7 +42,7 @@ def noncentral_t_pdf(t: float, df: float, ncp: float) -> float:
     0.228208494
     """
     return _mean_over_spread(
-        df, ncp, t, lambda s: np.asarray(log(s) - 0.5 * (t * s - ncp) ** 2 - 0.5 * math.log(2 * math.pi))
+        df, ncp, t, lambda s: np.asarray(np.log(s) - 0.5 * (t * s - ncp) ** 2 - 0.5 * math.log(2 * math.pi))
     )
 
 
@@ -57,7 +54,7 @@ def _mean_over_spread(df: float, ncp: float, t: float, log_kernel: Callable[[Flo
         raise ValueError(f"df: must be above 0, and all finite, got t = {t:g}, df = {df:g}, ncp = {ncp:g}")
 
     def log_f(u: Floats) -> Floats:
-        return np.asarray(df * (u - 0.5 * special.expm1(2 * u)) + log_kernel(exp(u)), dtype=np.float64)
+        return np.asarray(df * (u - 0.5 * special.expm1(2 * u)) + log_kernel(np.exp(u)), dtype=np.float64)
 
     width = 1 / math.sqrt(2 * df)
     low, high = -14 * width - 800 / df, min(40 * width + 1, 20.0)
@@ -74,7 +71,7 @@ def _mean_over_spread(df: float, ncp: float, t: float, log_kernel: Callable[[Flo
     u = np.linspace(low, high, steps)
     values = log_f(u)
     top = float(values.max())
-    total = math.log(float(exp(values - top).sum()) * float(u[1] - u[0]))
+    total = math.log(float(np.exp(values - top).sum()) * float(u[1] - u[0]))
     # The log density of ln s at 0, without the difference of large logarithms.
     half = df / 2
     stirling = 1 / (12 * half) - 1 / (360 * half**3) + 1 / (1260 * half**5)
@@ -89,6 +86,6 @@ def noncentral_f_above(f: float, df1: float, df2: float, ncp: float) -> float:
     reach = 12 * math.sqrt(mean) + 40
     j = np.arange(max(0, math.floor(mean - reach)), math.ceil(mean + reach) + 1, dtype=np.float64)
     log_weights = special.xlogy(j, mean) - mean - special.gammaln(j + 1)
-    weights = exp(log_weights)
+    weights = np.exp(log_weights)
     above = special.betainc(df2 / 2, df1 / 2 + j, df2 / (df2 + df1 * f))
     return float(min(1.0, (weights * above).sum()))

@@ -16,19 +16,6 @@ from karat.stats.intervals import sample_sd
 from karat.stats.power import Planned, check_power, effect_size_ttest, normal_sum, power_ttest, sample_size_ttest
 from karat.sums import exact_sum
 
-__all__ = [
-    "DifferenceVariances",
-    "Split",
-    "best_split",
-    "difference_variances",
-    "minimum_detectable_effect",
-    "optimal_repetitions",
-    "planned_se",
-    "questions_needed",
-    "repetitions_needed",
-    "spearman_brown",
-]
-
 OneOrTwo = float | tuple[float, float]
 Method = Literal["t", "z"]
 

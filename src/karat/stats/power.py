@@ -11,17 +11,6 @@ from karat.stats import special
 from karat.stats._groups import t_quantile, z_quantile
 from karat.stats.noncentral import noncentral_f_above, noncentral_t_above, noncentral_t_cdf
 
-__all__ = [
-    "Planned",
-    "check_power",
-    "check_share",
-    "effect_size_ttest",
-    "power_anova",
-    "power_correlation",
-    "power_ttest",
-    "sample_size_ttest",
-]
-
 Type = Literal["paired", "one-sample", "two-sample"]
 Alternative = Literal["two-sided", "one-sided", "greater", "less"]
 _MOST = 1e9  # questions: an experiment of more cannot be run

@@ -15,8 +15,6 @@ from karat.stats.differences import answered_means
 from karat.stats.intervals import sample_sd, t_interval
 from karat.stats.results import Contrast, Leaderboard, Standing
 
-__all__ = ["leaderboard"]
-
 Many = Iterable[object] | Mapping[str, Iterable[object]]
 
 

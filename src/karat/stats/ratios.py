@@ -19,8 +19,6 @@ from karat.stats.intervals import clustered_mean, sample_sd
 from karat.stats.results import Interval, PairedDifference
 from karat.stats.shares import effective_n, wilson_bounds
 
-__all__ = ["ClusteredRatio", "Sums", "ratio_difference", "ratio_gap", "ratio_interval"]
-
 _NOISE = 1e-12  # of a sum of deviations, relative to the sum: only rounding
 
 

@@ -13,8 +13,6 @@ from karat.stats._groups import Counts, Floats, check_level, counts_of, whole
 from karat.stats.intervals import clustered_se, t_interval
 from karat.stats.results import Interval
 
-__all__ = ["consistency", "pass_at_k", "pass_hat_k"]
-
 
 def pass_hat_k(
     n: Counts, c: Counts, k: int, *, clusters: Iterable[object] | None = None, level: float = 0.95

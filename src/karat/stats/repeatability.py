@@ -9,8 +9,6 @@ from msgspec import Struct
 from karat.stats import special
 from karat.stats._groups import check_level, t_quantile
 
-__all__ = ["SameVerdict", "same_verdict"]
-
 USUAL_EFFECT = 2.3  # standard errors: the spread of true effects, between 2 and 2.8, the detectable difference
 
 

@@ -6,18 +6,6 @@ from dataclasses import dataclass, replace
 
 from karat.stats._groups import t_quantile, unbiased
 
-__all__ = [
-    "Contrast",
-    "Equivalence",
-    "HypothesisTest",
-    "Interval",
-    "Leaderboard",
-    "MeanDifference",
-    "PairedDifference",
-    "Standing",
-    "VarianceComponents",
-]
-
 NAN = float("nan")
 
 

@@ -14,8 +14,6 @@ from karat.stats import special
 from karat.stats._groups import Floats, columns
 from karat.stats.intervals import centred_mean, sample_sd
 
-__all__ = ["SequentialLook", "sequential_look", "sequential_p", "stopping_boundary"]
-
 MINIMUM = 20  # questions before the first look: with fewer a t statistic tells little about the tails
 FUTILE = 0.1  # conditional power below which continuing is not worth its cost
 Decision = Literal["better", "worse", "equivalent", "futile"]

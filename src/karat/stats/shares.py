@@ -25,8 +25,6 @@ from karat.stats._groups import (
 from karat.stats.intervals import clustered_mean, t_interval
 from karat.stats.results import HypothesisTest, Interval
 
-__all__ = ["binomial_test", "newcombe", "newcombe_paired", "proportion_interval", "share_interval", "share_of_means"]
-
 _NOISE = 1e-12  # of an error of a share: only rounding, as between 1/3 and 1 − 2/3
 
 ShareMethod = Literal[

@@ -12,12 +12,9 @@ import numpy as np
 
 from karat.stats import special
 from karat.stats._groups import Codes, Floats, Groups, check_level, columns, group, summed_by
-from karat.stats.elementary import exp, log1p
 from karat.stats.intervals import centred_mean, sample_sd, t_interval
 from karat.stats.results import Interval, VarianceComponents
 from karat.sums import exact_sum
-
-__all__ = ["between_sd", "pooled_sd", "variance_components"]
 
 
 def reml_of_two(groups: Groups) -> tuple[float, float]:
@@ -35,7 +32,7 @@ def reml_of_two(groups: Groups) -> tuple[float, float]:
     def deviance(log_ratio: float) -> float:
         ratio = math.exp(log_ratio)
         rss, weights = residual(ratio)
-        spread = float(log1p(ratio * counts).sum()) + math.log(float(weights.sum()))
+        spread = float(np.log1p(ratio * counts).sum()) + math.log(float(weights.sum()))
         return (size - 1) * math.log(max(rss, 1e-300)) + spread
 
     grid = np.linspace(-25.0, 25.0, 201)
@@ -153,16 +150,16 @@ def reml_parts(data: Nested) -> Parts:
         above = sums / (1 + question * sums)
         grand = float(above @ means) / float(above.sum())
         rss = total + float(weights @ (data.means - means[data.question]) ** 2) + float(above @ (means - grand) ** 2)
-        spread = float(log1p(agent * data.verdicts).sum() + log1p(question * sums).sum())
+        spread = float(np.log1p(agent * data.verdicts).sum() + np.log1p(question * sums).sum())
         return (size - 1) * math.log(rss) + spread + math.log(float(above.sum())), rss
 
     def deviance(logs: Any) -> float:
-        return fit(exp(np.clip(logs, -30.0, 30.0)))[0]
+        return fit(np.exp(np.clip(logs, -30.0, 30.0)))[0]
 
     grid = np.linspace(-12.0, 12.0, 25)
     start = np.array(min(((x, y) for x in grid for y in grid), key=deviance))
     result = minimize(deviance, start, method="Nelder-Mead", options={"xatol": 1e-9, "fatol": 1e-12, "maxiter": 2_000})
-    best = exp(np.clip(result.x, -30.0, 30.0))
+    best = np.exp(np.clip(result.x, -30.0, 30.0))
     for edge in ((0.0, best[1]), (best[0], 0.0), (0.0, 0.0)):  # a variance that vanishes is 0, not tiny
         if fit(edge)[0] <= fit(best)[0] + 1e-9:
             best = np.array(edge)

@@ -12,8 +12,6 @@ from karat.sql import Filled, Limits, Stream
 from karat.tables.columns import Runs, TableInfo, tables_of
 from karat.tables.filling import ARRAYS_FROM, fill
 
-__all__ = ["LIMITS", "ask", "whole"]
-
 LIMITS = Limits(seconds=60.0, megabytes=512, rows=10_000_000)
 """Limits of one query. Time counts from when its tables are filled."""
 

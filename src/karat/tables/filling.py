@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 
     from karat.analysis.use import Expectation
 
-__all__ = ["ARRAYS_FROM", "fill"]
-
 _MADE_OF = {
     "trials": (b"answe", b"failu"),
     "replies": (b"answe",),

@@ -20,8 +20,6 @@ from karat.tables.filling import fill
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["Rows", "query", "relation"]
-
 _SHOWN = 100  # rows in a notebook
 _LONGEST = 200  # columns of a cell there
 

@@ -17,8 +17,6 @@ from karat.sql import Filled, Limits, Stream, load, quoted
 from karat.tables.asking import LIMITS, ask, whole
 from karat.tables.columns import Runs, tables_of
 
-__all__ = ["FORMS", "csv_cell", "write", "write_rows", "write_tables"]
-
 Batches = Iterable[list[list[Any]]]
 
 

@@ -28,8 +28,6 @@ from karat.records import McpServer
 if TYPE_CHECKING:
     from mcp.server.mcpserver import MCPServer
 
-__all__ = ["main", "scripted", "serving", "stdio_server"]
-
 
 def stdio_server(name: str = "scripted", *options: str, **fields: Any) -> McpServer:
     """The definition of a scripted stdio server, as an experiment file would give it."""

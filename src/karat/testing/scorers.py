@@ -12,8 +12,6 @@ from karat.records import Answer, Metric, Reply, Sample, Turn
 from karat.scorers import Verdict, announced, as_verdicts
 from karat.threads import Threads
 
-__all__ = ["ANSWERS", "BROKEN", "check_scorer", "probe"]
-
 ANSWERS = (
     "", " ", "\x00", "\x1b[31mred\x1b[0m", "\ud83d", "🦀" * 1000, "a" * 200_000, "{" * 10_000, "```json\n{}\n```",
     "give me 5s", "I do not know.", "[](javascript:alert(1))", "=cmd|' /C calc'!A0", "1e999 -0 ∞ ½ ３",

@@ -13,9 +13,6 @@ from karat.analysis.model import MetricInfo
 from karat.stats import Interval, cohen_kappa
 from karat.viewer.trial_view import steps_of
 
-__all__ = ["Agreement", "Pair", "WordPair", "agreements", "agreements_in_words"]
-
-
 _MOST_WORDS = 200  # kappa needs a table of all words by all words
 
 

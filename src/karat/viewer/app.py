@@ -24,8 +24,6 @@ from karat.viewer.reviews_page import reviews_page, save
 from karat.viewer.samples_page import found_page, sample_page, samples_page, text_page
 from karat.viewer.web import Site, assets
 
-__all__ = ["application"]
-
 _log = logging.getLogger("karat.viewer")
 
 View = Callable[[Site, Request, OpenRun], Response]

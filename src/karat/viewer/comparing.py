@@ -39,8 +39,6 @@ from karat.viewer.samples_page import unit_of
 from karat.viewer.summing import compared
 from karat.viewer.web import Site, asked, whole_asked
 
-__all__ = ["compare_page", "flips_page"]
-
 _MOST_PAGES = 20_000
 
 

@@ -7,8 +7,6 @@ from typing import Any
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-__all__ = ["HEAD_SECONDS", "MOST_UNAUTHENTICATED", "LimitedConnection"]
-
 HEAD_SECONDS = 10.0
 """For the head of a request, and for a new connection until a request on it shows the cookie or the token."""
 

@@ -9,8 +9,6 @@ from typing import Generic, TypeVar
 
 from karat.viewer.live_index import Progress
 
-__all__ = ["PATIENCE_SECONDS", "Jobs", "NotYet"]
-
 PATIENCE_SECONDS = 3.0
 """How long a page waits for what it needs before it says that it is being computed."""
 

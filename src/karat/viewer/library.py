@@ -20,8 +20,6 @@ from karat.errors import BadRun, KaratError
 from karat.journal import End, RunFolder, RunInfo, RunLock, labels_path
 from karat.viewer.open_run import OpenRun
 
-__all__ = ["Card", "Library", "Listing"]
-
 _MOST_RUNS = 2_000
 _MOST_OPEN = 8
 _RESULTS_SECONDS = 1.0  # how long the list waits for results

@@ -22,8 +22,6 @@ from karat.journal import RunFolder
 from karat.kind_views import SampleList, Views
 from karat.viewer.queries import Questions
 
-__all__ = ["LiveIndex", "Progress"]
-
 _STEP = 4 * 2**20  # bytes of the journal per step; pages get a chance between steps
 _TAIL = 512  # bytes before the end of what was read, by which the journal is recognised
 

@@ -23,8 +23,6 @@ from karat.viewer.queries import Questions
 from karat.viewer.summing import summed
 from karat.viewer.texts import Moved, Texts
 
-__all__ = ["OpenRun", "Page"]
-
 _ALMOST = 4 * 2**20  # bytes by which a page may lag behind a running run
 
 

@@ -17,8 +17,6 @@ from karat.viewer.open_run import OpenRun
 from karat.viewer.samples_page import unit_of
 from karat.viewer.web import Site, asked, whole_asked
 
-__all__ = ["history_page", "kind_page", "overview_page", "runs_page", "state"]
-
 _PAGE = 100
 _MOST_TAGS = 300
 

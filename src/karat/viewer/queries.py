@@ -27,19 +27,6 @@ from karat.kind_views import SampleList
 from karat.kinds import of as kind_named
 from karat.records import Sample
 
-__all__ = [
-    "ORDERS",
-    "PAGE",
-    "Cell",
-    "Choices",
-    "Filter",
-    "Flips",
-    "Listed",
-    "Questions",
-    "Sort",
-    "TooSlow",
-]
-
 PAGE = 50
 _SECONDS = 5.0  # of processor time for one search
 _BLOCK = 8 * 2**20

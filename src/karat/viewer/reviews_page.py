@@ -24,8 +24,6 @@ from karat.viewer.samples_page import unit_of
 from karat.viewer.trial_view import claims_of, steps_of
 from karat.viewer.web import Site
 
-__all__ = ["Reading", "Review", "reviews_page", "save"]
-
 _MOST_LABELS = 20_000
 _MOST_TURNS = 5_000  # labels of turns: each needs a read of the journal
 _LISTED = 200

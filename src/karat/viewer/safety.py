@@ -16,8 +16,6 @@ from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from typing import Any
 from urllib.parse import parse_qsl, quote, urlencode
 
-__all__ = ["MOST_BODY", "POLICY", "Door", "hosts_of", "is_loopback"]
-
 MOST_QUERY = 2_000
 MOST_PATH = 1_000
 MOST_BODY = 64 * 2**10

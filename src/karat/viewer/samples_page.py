@@ -21,8 +21,6 @@ from karat.viewer.queries import Cell, Filter, Listed, Questions
 from karat.viewer.trial_view import TrialContext, trial_view
 from karat.viewer.web import Site, asked, number_asked, whole_asked
 
-__all__ = ["found_page", "sample_page", "samples_page", "text_page", "unit_of"]
-
 _MOST_PAGES = 20_000
 _VIEWS = (("rendered", "Rendered"), ("plain", "Plain"), ("diff", "Difference to golden"))
 

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     from karat.viewer.library import Library
 
-__all__ = ["Listening", "serve"]
-
 _GRACE_SECONDS = 2
 _COLLECTED = (50_000, 20, 20)  # collecting millions of small values without cycles took an eighth of indexing time
 

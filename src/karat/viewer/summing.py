@@ -22,8 +22,6 @@ from karat.errors import KaratError, OperatorError
 from karat.index.cache import is_large
 from karat.journal import RunFolder
 
-__all__ = ["compared", "main", "summed"]
-
 _Result = TypeVar("_Result", Summary, Comparison)
 
 

@@ -7,8 +7,6 @@ from difflib import SequenceMatcher
 
 from karat import formats
 
-__all__ = ["MOST_WORDS", "difference"]
-
 MOST_WORDS = 1_500
 """Limit per text: the time grows with its square."""
 

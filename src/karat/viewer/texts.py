@@ -15,8 +15,6 @@ from karat.kind_views import TrialRecord
 from karat.records import Answer, Failure, Reply, Sample, Score
 from karat.viewer.queries import Questions
 
-__all__ = ["Moved", "Texts"]
-
 _MOST_TRIALS = 60  # of one question on one page
 _MOST_ROWS = 400  # scores of one trial
 _MOST_BYTES = 32 * 2**20  # of all lines on a page, except those of its first trial

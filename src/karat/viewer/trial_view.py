@@ -18,8 +18,6 @@ from karat.kind_views import Reviews, TrialRecord, address
 from karat.records import Elicited, Reply, Score, ToolCall
 from karat.viewer.text_diff import difference
 
-__all__ = ["TrialContext", "claims_of", "steps_of", "trial_view", "written"]
-
 _SHOWN = 20_000  # characters of a text on a page
 _MOST_STEPS = 11  # shown as buttons; more than that, and the score is typed in
 _MOST_CALLS = 200

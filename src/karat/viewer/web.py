@@ -25,8 +25,6 @@ from karat.viewer.open_run import OpenRun
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-__all__ = ["Site", "asked", "assets", "number_asked", "whole_asked"]
-
 _HERE = Path(__file__).parent
 _LONGEST_PARAMETER = 300
 

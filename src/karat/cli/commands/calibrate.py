@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from karat.analysis import Summary
     from karat.journal import RunFolder
 
-__all__ = ["command"]
-
 
 @click.command("calibrate")
 @options.run_argument

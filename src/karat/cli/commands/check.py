@@ -11,8 +11,6 @@ from karat.cli import options
 from karat.cli.ending import Exit
 from karat.cli.output import Output
 
-__all__ = ["command"]
-
 
 @click.command("check")
 @options.experiment_file

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from karat.errors import BadRun
     from karat.journal import RunFolder
 
-__all__ = ["command"]
-
 
 @click.command("compare")
 @click.argument("first", metavar="RUN[:CONDITION]")

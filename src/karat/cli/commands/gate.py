@@ -10,8 +10,6 @@ from karat.cli import options
 from karat.cli.ending import Exit
 from karat.cli.output import Output
 
-__all__ = ["command"]
-
 _FILE = click.Path(path_type=Path, dir_okay=False)
 _THRESHOLD = "[CONDITION.]METRIC=VALUE"
 

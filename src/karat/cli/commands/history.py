@@ -10,8 +10,6 @@ from karat.cli import options
 from karat.cli.ending import Exit
 from karat.cli.output import Output
 
-__all__ = ["command"]
-
 
 @click.command("history")
 @click.argument("folder", metavar="[FOLDER]", type=click.Path(path_type=Path), required=False)

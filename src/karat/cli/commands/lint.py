@@ -8,8 +8,6 @@ from karat.cli import options
 from karat.cli.ending import Exit
 from karat.cli.output import Output
 
-__all__ = ["command"]
-
 
 @click.command("lint")
 @options.gathered("linting", options.Linting)

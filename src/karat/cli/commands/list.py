@@ -13,8 +13,6 @@ from karat.cli.output import Output
 if TYPE_CHECKING:
     from karat.kinds import Kind
 
-__all__ = ["command"]
-
 _FAMILIES = ("agents", "scorers", "kinds", "exports", "importers", "rubrics", "studies", "presets")
 _OLD_NAMES = {"datasets": "kinds", "reports": "exports"}
 

@@ -10,8 +10,6 @@ from karat.cli import options
 from karat.cli.ending import Exit
 from karat.cli.output import Output, typed
 
-__all__ = ["command"]
-
 
 @click.command("merge")
 @click.argument("runs", metavar="RUN...", nargs=-1, required=True)

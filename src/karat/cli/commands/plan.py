@@ -16,8 +16,6 @@ from karat.errors import BadOption
 if TYPE_CHECKING:
     from karat.analysis.planning import Pilot
 
-__all__ = ["command"]
-
 _SHARE = click.FloatRange(min=0, max=1, min_open=True, max_open=True)
 
 

@@ -10,8 +10,6 @@ from karat.cli import options
 from karat.cli.ending import Exit
 from karat.cli.output import Output
 
-__all__ = ["command"]
-
 
 @click.command("report")
 @options.run_argument

@@ -11,8 +11,6 @@ from karat.cli.ending import Exit
 from karat.cli.output import Output
 from karat.errors import BadOption
 
-__all__ = ["command"]
-
 
 @click.command("sample")
 @options.run_argument

@@ -13,8 +13,6 @@ from karat.cli.ending import Exit
 from karat.cli.output import Output
 from karat.errors import BadOption
 
-__all__ = ["command"]
-
 _ANSWERS = "answers"  # --kind of a file with one answer per row
 
 

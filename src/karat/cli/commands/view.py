@@ -10,8 +10,6 @@ from karat.cli import options
 from karat.cli.ending import Exit
 from karat.cli.output import Output
 
-__all__ = ["command"]
-
 
 @click.command("view")
 @click.argument("run", metavar="[RUN|FOLDER]", required=False)

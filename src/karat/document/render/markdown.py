@@ -13,8 +13,6 @@ from karat import formats
 from karat.blocks import Block, Chart, Facts, Group, Listing, Low, Note, Table, legend_of, limited, plain
 from karat.document.run import Document
 
-__all__ = ["render_markdown"]
-
 _SPECIAL = re.compile(r"([\\`*_\[\]|~$])")
 _FIRST = re.compile(r"^(\d{0,9})([-#+>=.):!])")  # what begins a heading, a list or a quotation
 _LINKED = re.compile(r"@(?=\w)|#(?=\d)|\b[Gg][Hh](?=-\d)|\b[Ww]{3}(?=\.)|\w:(?=//)")

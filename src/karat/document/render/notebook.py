@@ -13,8 +13,6 @@ from karat.blocks import Block, Chart, Count, Group, Note, PValue, Row, Table, T
 from karat.document.ink import LIGHT
 from karat.document.render.svg import render_svg
 
-__all__ = ["chart_html", "comparison_html", "summary_html"]
-
 
 def summary_html(summary: Summary) -> str:
     """The same as a terminal shows first: the result, the facts, the most important tables, the warnings."""

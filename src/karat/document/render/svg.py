@@ -15,8 +15,6 @@ from karat import formats
 from karat.blocks import Axis, Chart, Curve, Line, Mark, Plane, Point, Rows
 from karat.document.ink import INK, Ink
 
-__all__ = ["SHAPES", "render_svg"]
-
 _PLOT = 460  # pixels of a plot
 _ROW = 22  # of a line
 _LETTER = 6.7  # of a column of text

@@ -31,8 +31,6 @@ from karat.blocks import (
 )
 from karat.document.run import Document
 
-__all__ = ["render_terminal", "table_lines"]
-
 _GAP = 2
 _INDENT = 2
 _NARROWEST = 16  # columns of a text that is wrapped

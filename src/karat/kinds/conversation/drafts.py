@@ -11,25 +11,6 @@ import msgspec
 from karat.documents.values import Value
 from karat.formats import count, plural
 
-__all__ = [
-    "Draft",
-    "DraftTurn",
-    "Table",
-    "entries",
-    "has_duplicate_columns",
-    "has_non_numeric_values",
-    "joined_text",
-    "marks",
-    "numbers",
-    "plain_answer",
-    "plain_text",
-    "questions",
-    "rendered",
-    "sized_wrong",
-    "table_of",
-    "texts",
-]
-
 Table = Mapping[str, Mapping[str, Any]] | Sequence[Sequence[Any]]
 """`{column: {row: value}}`, or rows of cells: the first row is the heading, the first cell of a row its label."""
 

@@ -11,8 +11,6 @@ from karat.kinds.conversation.drafts import Draft, DraftTurn
 from karat.kinds.conversation.reading import Drafts
 from karat.numeric.lint import REASONS, Doubt, GoldenTurn, doubts
 
-__all__ = ["lint"]
-
 _MEANINGS = {
     **REASONS,
     "contradicts": "another conversation asks the same about the same document and has another golden answer",

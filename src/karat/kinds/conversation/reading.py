@@ -30,8 +30,6 @@ from karat.kinds.conversation.drafts import (
     texts,
 )
 
-__all__ = ["Drafts", "looks_like_conversations", "read_drafts"]
-
 
 def cleaned(number: int, row: Mapping[str, Any]) -> tuple[Draft | None, list[str]]:
     """A record with `doc`, `dialogue` and `features`, and its faults."""

@@ -24,8 +24,6 @@ from karat.errors import BadDataset, Fault, did_you_mean
 from karat.numeric import ExecutionError, execute, parse_program
 from karat.records import Reply, Sample, Usage
 
-__all__ = ["NOT_RECORDED", "Census", "RecordedTurns", "TurnColumns"]
-
 USUAL_NAMES: Mapping[str, tuple[str, ...]] = {
     "conversation_id": ("conversation_id", "record_id", "conv_id", "conversation", "dialogue_id", "sample_id"),
     "id": ("id", "question_id", "turn_id", "example_id", "qid", "uid"),

@@ -49,8 +49,6 @@ from karat.kinds.conversation.analysis.model import (
     Stratum,
 )
 
-__all__ = ["reasoning", "sections"]
-
 _NULLS = {"zero": "0", "one": "1", "sign_flipped": "−x", "times_100": "100 x", "another_turn": "other turn"}
 _SIDES = {"expected": "the golden answer", "actual": "the agent's answer", "both": "both answers"}
 _OPERATIONS = ("golden ops", "agent's ops")  # means; the agent's over readable programs

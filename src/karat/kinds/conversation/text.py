@@ -10,8 +10,6 @@ from karat.errors import BadOption
 from karat.formats import count
 from karat.kinds.conversation.drafts import Draft, rendered
 
-__all__ = ["first_message", "read_template", "transcript"]
-
 ANSWER_FORMAT = """\
 Answer each question with one JSON object and nothing else: {"answer": …, "unit": …, "program": …}
 - answer: a number, without currency signs, unit words or thousands commas; or "yes" or "no".

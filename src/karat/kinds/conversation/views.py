@@ -22,8 +22,6 @@ from karat.kind_views import (
 from karat.numeric.diagnosis import MEANINGS
 from karat.records import Sample
 
-__all__ = ["ConversationViews", "aligned", "steps", "turns"]
-
 _STEP = re.compile(r"\b[A-Za-z_]\w*+\([^()]*+\)")
 _MOST_STEPS = 60
 _MOST_TURNS = 100

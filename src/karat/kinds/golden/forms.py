@@ -15,8 +15,6 @@ from karat.documents.values import Value
 from karat.kinds import sample_digest
 from karat.records import JsonObject, Sample, Turn
 
-__all__ = ["UNANSWERABLE", "Item", "items", "sample"]
-
 UNANSWERABLE = "unanswerable"
 """The golden answer to a question that the text does not answer."""
 _SAY_SO = f"If the text does not answer the question, reply with one word: {UNANSWERABLE}"

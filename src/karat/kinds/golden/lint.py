@@ -13,8 +13,6 @@ from karat.kinds import Doubted
 from karat.numeric import parse_value
 from karat.records import Sample
 
-__all__ = ["MEANINGS", "doubted", "suspicions"]
-
 MEANINGS = {
     "contradicts": "an earlier sample asks the same and has another golden answer",
     "same_question": "an earlier sample asks the same, and has the same golden answer",

@@ -17,8 +17,6 @@ from karat.document.render.terminal import table_lines
 if TYPE_CHECKING:
     from karat.replication import Agreement, Difference, StudyScore, TestScore, Uncertainty
 
-__all__ = ["agreement_data", "agreement_text", "difference_data", "difference_text"]
-
 _DIGITS = 3
 _WIDTH = 200  # columns of a file
 _INSIDE = {True: "yes", False: "no", None: formats.UNKNOWN}

@@ -22,8 +22,6 @@ from karat.kinds.study.repeats import COUNTED, of_people
 from karat.kinds.study.sides import agent_side, group_rows, numbers_of, outcome_of
 from karat.replication import Draws, TestRows, TestScore, draw_statistics, measure, multiplicities, replicate_test
 
-__all__ = ["StudyDraws", "Units", "study_draws", "test_rows", "units_of"]
-
 Floats = NDArray[np.float64]
 Places = NDArray[np.intp]
 REDUCED = 200  # replicates of a study with a reducer: each runs its code

@@ -36,8 +36,6 @@ from karat.blocks import (
 from karat.kinds.study.analysis.model import StudyCondition, StudyFloor, TestResult
 from karat.replication import Agreement, Uncertainty, z_of_level
 
-__all__ = ["condition_charts", "participants_chart", "study_charts"]
-
 _NAN = float("nan")
 _TOGETHER = 40  # tests, or arms, in one chart; with more arms a line is a study
 _PEOPLE = ("asked", "answered", "parsed")

@@ -29,8 +29,6 @@ from karat.templates import names
 if TYPE_CHECKING:
     from karat.sql import Shape
 
-__all__ = ["Checked", "check"]
-
 _PICKS = 6  # answers tried for the other fields, one after another
 Case = tuple[str, tuple[str, ...], int]  # arm, the fields that could not be read, which answers the others have
 

@@ -11,17 +11,6 @@ from karat.templates import names
 if TYPE_CHECKING:
     from karat.sql import Shape
 
-__all__ = [
-    "PAYOFF",
-    "arms_of",
-    "attribute_type",
-    "column_type",
-    "fields_needed",
-    "own_columns",
-    "responses_types",
-    "shape_of_data",
-]
-
 OWN = {"participant": "text", "arm": "text", "group_id": "text", "round": "whole"}
 """Columns of every study; the last two are filled in games only."""
 

@@ -19,8 +19,6 @@ from karat.files import open_regular
 if TYPE_CHECKING:
     from karat.replication import Agreement, Reported, Side, StudyTest, Uncertainty
 
-__all__ = ["COLUMNS", "read_tests", "study_tests"]
-
 SIDE_COLUMNS = ("statistic", "table", "n1", "n2", "sizes", "df1", "df2", "sign", "tie_term", "d", "d_se")
 NAMES = ("study", "sub_study", "finding", "test", "kind", "domain", "condition", "p0", "prior_odds", "coverage")
 COLUMNS = (*NAMES, *(f"{side}_{column}" for side in ("human", "agent") for column in SIDE_COLUMNS))

@@ -27,22 +27,6 @@ if TYPE_CHECKING:
     from karat.kinds.study.copy import CopyTest
     from karat.replication import TestScore
 
-__all__ = [
-    "CheckedStudies",
-    "HeldArm",
-    "HeldTest",
-    "ListedStudies",
-    "StudyContents",
-    "StudyFault",
-    "StudyPage",
-    "asked_study",
-    "check_studies",
-    "contents_of",
-    "lint",
-    "shipped_page",
-    "shipped_pages",
-]
-
 _WIDEST = 40  # columns of one cell
 _STATISTIC = {"anova": "F", "interaction": "F",
               "mannwhitney": "U", "wilcoxon": "z", "correlation": "r", "spearman": "r",

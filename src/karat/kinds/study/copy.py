@@ -24,8 +24,6 @@ from karat.kinds.study.format import StudyFile, Test
 from karat.kinds.study.sides import agent_side, cell_sizes, human_side, levels_of
 from karat.replication import Agreement, Side, StudyTest, TestScore, score_tests
 
-__all__ = ["CopyTest", "answer_copy", "human_scores", "statistic_copies", "statistic_copy", "tested_copies"]
-
 Floats = NDArray[np.float64]
 _STEPS = 2_000  # of the search for a permutation with a given rank correlation
 

@@ -17,18 +17,6 @@ from karat.sql import Limits, Selected, Table, select, select_each
 if TYPE_CHECKING:
     from karat.sql import Shape
 
-__all__ = [
-    "Experiment",
-    "Response",
-    "Tallied",
-    "arms_of_finding",
-    "data_of",
-    "data_of_each",
-    "study_experiments",
-    "tallied",
-    "to_study_tests",
-]
-
 Columns = Mapping[str, Sequence[Any]]
 Reducer = Callable[[Columns], Columns]
 

@@ -30,8 +30,6 @@ from karat.kinds.study.values import (
 )
 from karat.thoughts import spoken
 
-__all__ = ["KINDS", "Read", "read_answers"]
-
 _BOXED = re.compile(r"\$?\\boxed\s?\{\s*(?:\\text(?:bf)?\s?\{)?([^{}\n]{1,200})\}\s?\}?\s?\$?")
 _DENIED = re.compile(r"(?:\b(?:not|never|nor)\b|n['’]t\b)[^\n.,;:!?]*$", re.IGNORECASE)  # `not \boxed{A}`
 _TAGGED = re.compile(r"<(\w{1,40})>([^<>]{1,400})</\1>")

@@ -25,27 +25,6 @@ from karat.documents.validation import Problem, explain, refusal
 from karat.errors import did_you_mean
 from karat.kinds import Dataset
 
-__all__ = [
-    "DIRECTIONS",
-    "Answered",
-    "Arm",
-    "Finding",
-    "Groups",
-    "Human",
-    "Level",
-    "Participants",
-    "Relabelled",
-    "Role",
-    "Rounds",
-    "StudyDocument",
-    "StudyDraft",
-    "StudyFile",
-    "Task",
-    "Test",
-    "level_name",
-    "studies_of",
-]
-
 Text = Annotated[str, Strict(), Field(min_length=1)]
 Number = Annotated[float, Field(allow_inf_nan=False)]
 Count = Annotated[int, Strict(), Field(ge=0, le=10**9)]

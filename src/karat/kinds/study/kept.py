@@ -22,8 +22,6 @@ from karat.kinds.study.reading import read_kept_study
 if TYPE_CHECKING:
     from karat.redact import Redactor
 
-__all__ = ["keep_studies", "kept_studies", "load_reducer"]
-
 _STANDS_FOR = {"number": 0.0, "text": "x"}
 
 

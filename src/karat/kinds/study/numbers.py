@@ -29,8 +29,6 @@ from karat.replication.printed_p import printed_p
 from karat.replication.report_strings import every_reported
 from karat.sums import exact_sum
 
-__all__ = ["Numbers", "check_numbers"]
-
 _AS_T = {"ttest_ind", "welch", "ttest_paired", "ttest_one"}
 
 

@@ -17,8 +17,6 @@ import msgspec
 from karat.kinds.study.format import StudyFile
 from karat.templates import fill, names
 
-__all__ = ["Person", "known_to", "missing_in", "optional_names", "people", "persona"]
-
 
 class Person(msgspec.Struct, frozen=True, kw_only=True):
     """One participant: an id, the arms to go through, and who they are."""

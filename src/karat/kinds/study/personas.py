@@ -10,8 +10,6 @@ from karat.errors import did_you_mean
 from karat.kinds import Preset
 from karat.kinds.study.people import known_to, missing_in, optional_names
 
-__all__ = ["presets", "prompt_problems"]
-
 Attributes = Mapping[str, Collection[str]]
 """Study → the attributes of its participants."""
 

@@ -16,19 +16,6 @@ from karat.formats import excerpt
 if TYPE_CHECKING:
     from karat.kinds.study.format import Finding, StudyFile
 
-__all__ = [
-    "WHERE",
-    "Located",
-    "chosen_arms",
-    "chosen_folders",
-    "chosen_of_several",
-    "is_study",
-    "locate",
-    "reads_as",
-    "studies_below",
-    "study_of",
-]
-
 WHERE = "study.yaml"
 _OURS = {"study", "arms", "findings", "participants", "derive", "domain"}
 _THEIRS = {"dataset", "agent", "conditions", "judge", "execution", "scorers"}

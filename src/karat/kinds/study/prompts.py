@@ -13,8 +13,6 @@ import msgspec
 from karat.kinds.study.format import Answered, Arm, StudyFile, Task
 from karat.templates import fill, names
 
-__all__ = ["ANSWER_FORM", "Shown", "answer_form", "described", "forms_in", "known_names", "prompt_text", "shown_to"]
-
 ANSWER_FORM = "answer_form"
 """The name with which a material places the answer form itself: {{ answer_form }}."""
 

@@ -34,8 +34,6 @@ from karat.kinds.study.format import (
 if TYPE_CHECKING:
     from karat.kinds.study.checks import Checked
 
-__all__ = ["WORDING", "has_relabelled", "read_kept_study", "read_studies", "read_study", "wordings_of"]
-
 WORDING = "relabelled"
 """The wording of relabelled materials: `gain.relabelled.md` instead of `gain.md`, if it exists."""
 

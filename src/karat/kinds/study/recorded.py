@@ -23,8 +23,6 @@ from karat.formats import plural
 from karat.kinds import read_rows
 from karat.records import Reply, Sample
 
-__all__ = ["ParticipantColumns", "RecordedParticipants"]
-
 _MOST_FAULTS = 50
 _PLACES = ("study", "arm", "task", "round", "condition")
 

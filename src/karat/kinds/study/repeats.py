@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 
 from karat.kinds.study.format import Test
 
-__all__ = ["COUNTED", "clustered_error", "most_rows", "of_people", "person_of", "shares_of_people"]
-
 Floats = NDArray[np.float64]
 Places = NDArray[np.intp]
 Columns = Mapping[str, Sequence[Any]]

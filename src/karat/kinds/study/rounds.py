@@ -16,18 +16,6 @@ from karat.kinds.study.prompts import prompt_text
 from karat.numeric import ExecutionError, execute, parse_program
 from karat.templates import fill
 
-__all__ = [
-    "check_payoff",
-    "filled_role",
-    "filled_round",
-    "groups_of",
-    "payoffs_of",
-    "round_names",
-    "round_task",
-    "round_template",
-    "seen_of_others",
-]
-
 Answers = Mapping[str, Any]
 
 

@@ -24,18 +24,6 @@ from karat.templates import names
 if TYPE_CHECKING:
     from karat.kinds.study.experiments import Response
 
-__all__ = [
-    "group_sample",
-    "is_stopped",
-    "person_sample",
-    "prompt_for",
-    "question_of",
-    "random_text",
-    "random_values",
-    "responses_of",
-    "turn_question",
-]
-
 Value = float | str | list[str]
 _SPAN = 100.0  # width of a range without an end
 _WORDS = "able blue clear down early far green high kind late mild near open plain quick round soft tall wide young"

@@ -46,8 +46,6 @@ from karat.kinds.study.analysis.verdicts import (
 )
 from karat.kinds.study.charts import condition_charts, participants_chart
 
-__all__ = ["sections", "statistic_of"]
-
 _DIGITS = 3
 _FLAGGED = 0.8  # of coverage
 _LISTED = 30  # tests in opposite directions, findings without a score, fields that could not be read

@@ -14,18 +14,6 @@ from karat.kinds.study.repeats import COUNTED, clustered_error, of_people, perso
 from karat.replication import Side, d_from_t_df, ties_merged
 from karat.sums import exact_sum
 
-__all__ = [
-    "PAIRED",
-    "TWO_GROUPS",
-    "agent_side",
-    "cell_sizes",
-    "described",
-    "human_side",
-    "levels_of",
-    "published",
-    "reference_of",
-]
-
 NAN = float("nan")
 TWO_GROUPS = ("ttest_ind", "welch", "anova", "interaction", "mannwhitney", "variance_ratio")
 PAIRED = ("ttest_paired", "ttest_one")
@@ -273,6 +261,7 @@ def agent_side(test: Test, data: Columns) -> Side:
 
 
 def columns_of(test: Test) -> list[str]:
+    """The columns that a test reads: its groups or factors, its measure, and the column it is compared with."""
     named = [test.groups.column] if test.groups is not None else []
     return [*named, *(test.factors or {}), test.measure, *([test.against] if isinstance(test.against, str) else [])]
 
@@ -352,6 +341,7 @@ def _clustered(test: Test, data: Columns, groups: Sequence[NDArray[np.intp]]) ->
 
 
 def outcome_of(value: Any, *, truth: bool) -> str | None:
+    """The category of an answer, or with `truth` "true" or "false"; None for what belongs to no category."""
     if value is None:
         return None
     if truth and not isinstance(value, bool):

@@ -13,8 +13,6 @@ from functools import lru_cache
 from karat.kinds.study.format import Answered
 from karat.kinds.study.values import CONTRADICTORY, Value
 
-__all__ = ["stated"]
-
 _SENTENCE = re.compile(r"[^.!?\n]*(?:\.(?=\d)[^.!?\n]*)*[.!?\n]?")
 _QUOTED = re.compile(r"[\"“][^\"“”\n]{0,400}\s[^\"“”\n]{0,400}[\"”]")  # of several words: the question, repeated
 _COLON_LINE = re.compile(r":[ \t]*\n\s*")

@@ -34,8 +34,6 @@ from karat.kinds.study.analysis.model import (
 )
 from karat.kinds.study.sections import statistic_of
 
-__all__ = ["study_page"]
-
 _DIGITS = 3
 _FLAGGED = 0.8  # of coverage
 _MOST_FINDINGS = 100

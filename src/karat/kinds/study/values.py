@@ -15,8 +15,6 @@ import msgspec
 
 from karat.kinds.study.format import Answered
 
-__all__ = ["CONTRADICTORY", "INVALID", "MISSING", "REFUSED", "Value", "names_option", "refuses", "unfilled", "value_of"]
-
 REFUSED, MISSING, OUT_OF_RANGE = "refused", "missing", "out_of_range"
 CONTRADICTORY, INVALID = "contradictory", "invalid"
 

@@ -28,17 +28,6 @@ from karat.kinds import of_sample
 from karat.kinds.study.fields import KINDS
 from karat.records import AgentSpec, Condition, Reply, Sample, Score
 
-__all__ = [
-    "Prompt",
-    "Reading",
-    "StudyViews",
-    "checked_reading",
-    "filled_values",
-    "profile_text",
-    "prompts",
-    "reading_choices",
-]
-
 Reading = float | str | list[str]
 Object = Mapping[str, object]
 _NO_MAPPING: Object = {}

@@ -11,8 +11,6 @@ from pathlib import Path
 from karat.errors import OperatorError
 from karat.testing.models.server import serve
 
-__all__ = ["main"]
-
 
 def main(arguments: list[str] | None = None) -> int:
     """Prints the base URLs as one line of JSON, then serves."""

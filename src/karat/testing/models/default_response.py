@@ -14,8 +14,6 @@ from karat.records import JsonObject
 from karat.testing.models.request import OfferedTool, Request
 from karat.testing.models.script import ScriptedResponse, ToolUse
 
-__all__ = ["default_response", "filled_form", "value_of"]
-
 _SEARCH_WORDS = re.compile(r"search|find|query|look|retriev|ask", re.IGNORECASE)
 _QUERY_NAMES = ("query", "q", "question", "search", "search_query", "keywords", "terms", "text", "input", "prompt")
 # Arguments that are executed, and others that take no question: a dataset's text must never run as a command.

@@ -7,8 +7,6 @@ from collections.abc import Iterator
 from karat.records import JsonObject
 from karat.testing.models.output import Event, ModelOutput, pieces
 
-__all__ = ["error", "events", "whole"]
-
 _STATUS = {400: "INVALID_ARGUMENT", 401: "UNAUTHENTICATED", 403: "PERMISSION_DENIED", 429: "RESOURCE_EXHAUSTED"}
 
 

@@ -9,8 +9,6 @@ from typing import Any
 from karat.records import JsonObject
 from karat.testing.models.output import Event, ModelOutput, arguments_text, pieces
 
-__all__ = ["events", "whole"]
-
 
 def whole(output: ModelOutput) -> JsonObject:
     """The answer in one piece."""

@@ -10,8 +10,6 @@ import msgspec
 from karat.testing.models.request import Request, digest_of
 from karat.testing.models.script import ScriptedResponse
 
-__all__ = ["CREATED", "Event", "ModelOutput", "arguments_text", "model_output", "pieces", "tokens_in"]
-
 CREATED = 1_700_000_000  # the time in every response, so that equal responses are equal bytes at any time
 
 Event = tuple[str | None, dict[str, object]]

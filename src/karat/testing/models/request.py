@@ -14,8 +14,6 @@ import msgspec
 
 from karat.records import JsonObject
 
-__all__ = ["Api", "BadRequest", "Message", "OfferedTool", "Request", "digest_of", "read_request"]
-
 Api = Literal["chat", "responses", "messages", "gemini", "count_tokens"]
 
 

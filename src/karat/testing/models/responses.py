@@ -7,8 +7,6 @@ from collections.abc import Iterator
 from karat.records import JsonObject
 from karat.testing.models.output import CREATED, Event, ModelOutput, arguments_text, pieces
 
-__all__ = ["events", "whole"]
-
 
 def whole(answer: ModelOutput) -> JsonObject:
     """The answer in one piece."""

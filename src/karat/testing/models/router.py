@@ -21,8 +21,6 @@ from karat.testing.models.output import CREATED, Event, ModelOutput, model_outpu
 from karat.testing.models.request import Api, BadRequest, Request, read_request
 from karat.testing.models.script import Hook, Rule, Script, ScriptedResponse, ToolUse, filled
 
-__all__ = ["Connection", "ConnectionEnded", "HttpRequest", "Router", "ScriptPlayer"]
-
 _LARGEST_BODY = 256 * 1024 * 1024
 
 

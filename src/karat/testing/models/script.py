@@ -14,8 +14,6 @@ from karat.errors import BadOption
 from karat.records import JsonObject
 from karat.testing.models.request import Api, Request
 
-__all__ = ["Hook", "Rule", "Script", "ScriptedResponse", "ToolUse", "When", "filled", "read_script"]
-
 FORMAT_VERSION = 1  # 1: the first
 
 _Strictly = ConfigDict(extra="forbid", frozen=True)

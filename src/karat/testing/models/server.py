@@ -14,8 +14,6 @@ from karat.testing.models.request import Request
 from karat.testing.models.router import Connection, ConnectionEnded, Router, ScriptPlayer
 from karat.testing.models.script import Hook, Script, read_script
 
-__all__ = ["ModelServer", "serve"]
-
 _LONGEST_HEAD = 256 * 1024  # bytes
 
 

@@ -18,23 +18,6 @@ from karat.analysis.model import MetricInfo
 from karat.analysis.numbers import Estimate
 from karat.analysis.parts import ConditionScore, Part
 
-__all__ = [
-    "ConversationResult",
-    "ConversationSummary",
-    "Cost",
-    "Diagnosed",
-    "Example",
-    "Feature",
-    "NullAnswerer",
-    "Pace",
-    "Propagation",
-    "Quarantine",
-    "Rate",
-    "Rung",
-    "Stratum",
-    "Verdicts",
-]
-
 
 class Rate(msgspec.Struct, frozen=True, kw_only=True):
     """A share of turns (or of conversations), or a mean over turns, with its interval clustered by conversation.

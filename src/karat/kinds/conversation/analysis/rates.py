@@ -31,25 +31,6 @@ from karat.kinds.conversation.analysis.model import (
 from karat.kinds.conversation.analysis.turns import WITHIN, Flags, Floats, Ints, Turns, in_order
 from karat.stats import ClusteredRatio, Sums, ratio_gap, ratio_interval
 
-__all__ = [
-    "Nulls",
-    "abstentions",
-    "accuracies",
-    "conversation_accuracy",
-    "cost",
-    "diagnosed",
-    "extraction",
-    "features",
-    "ladder",
-    "pace",
-    "propagation",
-    "quarantine",
-    "reasoning",
-    "strata",
-    "unreadable",
-    "verdicts",
-]
-
 ACCURACIES = {
     "numerical": "numerical_accuracy",
     "soft": "soft_match_accuracy",

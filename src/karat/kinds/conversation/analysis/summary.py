@@ -33,8 +33,6 @@ from karat.kinds.conversation.analysis.rates import (
 from karat.kinds.conversation.analysis.turns import Declarations, Floats, Turns, declarations, read_turns
 from karat.numeric import match_many, null_answers, right_by
 
-__all__ = ["conversation"]
-
 _MEANINGS = {
     "zero": "answers 0 to everything",
     "one": "answers 1 to everything",

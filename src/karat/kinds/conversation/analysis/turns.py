@@ -22,19 +22,6 @@ from karat.numeric import MATCHES, extract, match, operations_attempted, parse_p
 from karat.numeric.matches import same_text
 from karat.records import Sample, Turn, Usage
 
-__all__ = [
-    "WITHIN",
-    "Declarations",
-    "FailedTurn",
-    "HeardReply",
-    "Matcher",
-    "Turns",
-    "declarations",
-    "in_order",
-    "matcher_of",
-    "read_turns",
-]
-
 
 def in_order(values: Sequence[float]) -> float:
     """The sum from left to right: `sum` rounds differently from Python 3.12 on, and would change digits of old runs."""

@@ -16,21 +16,6 @@ from karat.numeric.matches import same_text
 from karat.numeric.values import plain
 from karat.records import Reply, Score, Turn
 
-__all__ = [
-    "ERRORS",
-    "SUMMARY",
-    "TURNS",
-    "VALIDATION",
-    "Row",
-    "Shown",
-    "error_rows",
-    "summary_row",
-    "trace_of",
-    "turn_rows",
-    "typed",
-    "validation_rows",
-]
-
 Row = dict[str, Any]
 
 _FEATURES = ("has_type2_question", "has_duplicate_columns", "has_non_numeric_values")

@@ -43,8 +43,6 @@ if TYPE_CHECKING:
     from karat.records import AllowCode
     from karat.replication import Agreement, Draws, StudyTest
 
-__all__ = ["Scored", "compare_studies"]
-
 MOVED = 1e-9  # below it an effect has no sign
 
 

@@ -12,8 +12,6 @@ from karat.analysis.parts import Part
 from karat.kinds.study.analysis.model import Participants
 from karat.kinds.study.analysis.verdicts import Pair, but, closer_to_people
 
-__all__ = ["StudyChange", "StudyComparison", "StudyPairing", "StudySide", "TestChange"]
-
 LISTED = 12  # tests in the text; the values include all
 DIGITS = 3
 

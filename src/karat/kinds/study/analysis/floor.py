@@ -32,17 +32,6 @@ if TYPE_CHECKING:
     Scored = tuple[Sequence[Agreement], Sequence[Draws]]
     """An agreement and its replicates for each repetition."""
 
-__all__ = [
-    "Guesser",
-    "Guesses",
-    "floor_of",
-    "floor_repetitions",
-    "guessers_of",
-    "mostly_one_an_arm",
-    "p_of_one",
-    "perfect_copy",
-]
-
 Values = dict[str, float | str | list[str]]
 Guesser = Callable[[Sample, int], Values]
 """Sample, turn → an answer to every field of it."""

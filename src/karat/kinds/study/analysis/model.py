@@ -16,29 +16,6 @@ from karat import formats
 from karat.analysis.numbers import Estimate, Quantity
 from karat.analysis.parts import ConditionScore, Part
 
-__all__ = [
-    "ArmCount",
-    "Caricature",
-    "Concordance",
-    "FindingResult",
-    "FloorDifference",
-    "FloorScore",
-    "FloorTest",
-    "LevelScore",
-    "Participants",
-    "Repeated",
-    "SideNumbers",
-    "StudyCondition",
-    "StudyDifference",
-    "StudyFloor",
-    "StudyInfo",
-    "StudyResult",
-    "StudySummary",
-    "StudyUsage",
-    "TestResult",
-    "TestRow",
-]
-
 
 class Participants(msgspec.Struct, frozen=True, kw_only=True):
     """Numbers of participants, × repetitions. In a game each member of a group counts."""

@@ -28,24 +28,6 @@ if TYPE_CHECKING:
     from karat.records import AllowCode
     from karat.replication import Agreement, StudyTest
 
-__all__ = [
-    "CONVENTION",
-    "REPLICATES",
-    "Answers",
-    "Code",
-    "Counted",
-    "Measured",
-    "People",
-    "TurnAnswer",
-    "covered",
-    "guessed_by",
-    "measured",
-    "people_of",
-    "read_answers_of",
-    "reducer_of",
-    "seed_of",
-]
-
 REPLICATES = 2_000
 CONVENTION = "humanstudy"
 

@@ -45,20 +45,6 @@ if TYPE_CHECKING:
     )
     from karat.replication import Caricature as Line
 
-__all__ = [
-    "Condition",
-    "changed",
-    "finding_result",
-    "known",
-    "level_score",
-    "line_of",
-    "mean",
-    "quantity",
-    "sd",
-    "summary_of_tests",
-    "unscored",
-]
-
 
 def known(value: float | None) -> float | None:
     """The number, or None if it is unknown or not finite."""

@@ -64,8 +64,6 @@ if TYPE_CHECKING:
     from karat.records import AllowCode
     from karat.replication import Agreement, Draws, StudyTest
 
-__all__ = ["study"]
-
 Unit = tuple[int, int]
 """Condition and repetition, by number."""
 

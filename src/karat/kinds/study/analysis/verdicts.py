@@ -23,27 +23,6 @@ from karat.kinds.study.analysis.model import (
 )
 from karat.stats import special
 
-__all__ = [
-    "ECS_CEILING",
-    "NARROW_STUDY",
-    "Pair",
-    "Verdict",
-    "above_chance",
-    "but",
-    "can_show",
-    "closer_to_people",
-    "floor_scores",
-    "narrow_studies",
-    "narrow_warnings",
-    "other_code",
-    "pairs_of",
-    "pairs_sentence",
-    "shown_pairs",
-    "studies_counted",
-    "study_headline",
-    "warnings_of",
-]
-
 NARROW = 0.1  # of PAS between the floor and a perfect copy: trust has .05, the next study .2
 NARROW_STUDY = "random answers and a perfect copy of people hardly differ in PAS; left out of comparisons of PAS"
 

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     Numbers = Mapping[str, float]
 
-__all__ = ["GatedRun"]
-
 Undecided = Literal["fail", "skip", "xfail"]
 _MARKER = (
     "karat(experiment, min={}, max={}, max_drop={}, baseline=None, undecided='fail', **keys): run an experiment (a "

@@ -59,6 +59,30 @@ def test_positions_are_renumbered_when_a_repetition_failed(with_a_failure):
     assert line["output"] == {"raw": "said 2", "reasoning_trace": ""}
 
 
+@pytest.mark.parametrize(
+    ("failed", "repetitions"),
+    [
+        pytest.param({(0, "a", 2), (0, "b", 0), (0, "b", 1)}, [3, 2, 1, 3], id="one question is complete"),
+        pytest.param({(0, "a", 0), (0, "a", 1), (0, "b", 0), (1, "a", 0), (1, "b", 0)}, [2, 1, 2, 2], id="none is"),
+        pytest.param({(0, "a", 0), (0, "a", 1), (0, "a", 2), (0, "b", 0)}, [3, 2, 3], id="one has no line"),
+    ],
+)
+def test_no_later_line_has_more_repetitions_than_the_first_so_the_viewer_shows_all(
+    tmp_path, journals, failed, repetitions
+):
+    script = journals.Script(tmp_path / "run", samples=2, conditions=("a", "b"), repetitions=3)
+    for row, condition, repetition in [(s, c, r) for s in range(2) for c in "ab" for r in range(3)]:
+        if (row, condition, repetition) in failed:
+            script.failure(row, condition, repetition)
+        else:
+            script.scored(row, condition, repetition, value=3)
+    aggregate, lines = rendered(script.end())
+    assert [len(line["run_details"]) for line in lines] == repetitions
+    pairs = [(line["sample_idx"], line["evaluation_name"]) for line in lines]
+    assert pairs[1:] == sorted(pairs[1:])
+    assert [one["evaluation_name"] for one in aggregate["evaluation_results"]] == ["support-kb/a", "support-kb/b"]
+
+
 def test_a_line_holds_what_the_viewer_reads(with_a_failure):
     _, (line,) = rendered(with_a_failure)
     details = line["evaluation"]["details"]

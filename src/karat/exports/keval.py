@@ -1,9 +1,10 @@
 """`--to keval`: the two files that k-eval's viewer and scripts read.
 
 One line per (question, condition). Lines refer to repetitions by position, so repetitions
-without an answer or a score are left out and the others renumbered. `<metric>_stddev` of a
-line is null for one repetition; in the aggregate it is the mean over lines, as in k-eval, not
-the pooled one that karat's own reports show.
+without an answer or a score are left out and the others renumbered. The viewer shows as many
+repetitions of every line as the first line has, so a line with most of them comes first.
+`<metric>_stddev` of a line is null for one repetition; in the aggregate it is the mean over
+lines, as in k-eval, not the pooled one that karat's own reports show.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ class Keval:
         day = summary.created[:10].replace("-", "")
         stem = "_".join(map(_file_name, (summary.name, day, summary.run)))
         seconds = round(exact_sum(end.seconds or 0.0 for end in run.events_of(End)), 1)
-        lines = list(_lines(summary, run, seconds))
+        lines = _longest_first(list(_lines(summary, run, seconds)))
         detailed = "".join(f"{msgspec.json.encode(line).decode()}\n" for line in lines)
         aggregate = _aggregate(summary, lines, f"{stem}.detailed.jsonl", detailed)
         text = msgspec.json.format(msgspec.json.encode(aggregate), indent=2).decode()
@@ -62,6 +63,14 @@ def _lines(summary: Summary, run: RunFolder, seconds: float) -> Iterator[_Json]:
         kept = [trial for trial in group if trial.answer is not None and (trial.scores or not summary.metrics)]
         if kept:
             yield _line(summary, kept[0].sample, kept, seconds)
+
+
+def _longest_first(lines: list[_Json]) -> list[_Json]:
+    """The lines in their order, after the first of those with most repetitions."""
+    if not lines:
+        return lines
+    first = max(lines, key=lambda line: len(line["run_details"]))
+    return [first, *(line for line in lines if line is not first)]
 
 
 def _line(summary: Summary, sample: Sample, kept: Sequence[TrialRecord], seconds: float) -> _Json:

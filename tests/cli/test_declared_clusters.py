@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from karat import Experiment
+from karat import Experiment, api
 from karat.errors import BadDataset
 from karat.index import read_index
 from karat.journal import RunFolder
@@ -93,3 +93,46 @@ def test_conversations_share_the_document_that_they_are_about(tmp_path: Path) ->
     clusters = [sample.cluster for sample in experiment.load_dataset()]
     assert clusters[0] is not None
     assert clusters[0] == clusters[1] != clusters[2] == clusters[3]
+
+
+@pytest.mark.parametrize(
+    ("dataset", "pages", "clusters"),
+    [
+        pytest.param({}, "aab", ["sample 0", None, "sample 0"], id="nothing declared"),
+        pytest.param({"cluster": "page"}, "aba", ["a", "b", "a"], id="in one document"),
+        pytest.param({"cluster": "page"}, "aab", ["a", "a", "a"], id="in two documents, which it joins"),
+        pytest.param({"cluster": "page"}, "aaa", ["a", "a", "a"], id="all in one document"),
+    ],
+)
+def test_samples_that_ask_the_same_share_a_cluster(tmp_path, dataset, pages, clusters):
+    asked = ["Who?", "Where?", "who "]
+    rows = [{"question": text, "answer": f"a{at}", "page": pages[at]} for at, text in enumerate(asked)]
+    other = {"question": "When?", "answer": "x", "page": "c"}
+    samples = faq(tmp_path, [*rows, other], **dataset).load_dataset().samples
+    assert [sample.cluster for sample in samples] == [*clusters, "c" if dataset else None]
+
+
+def test_a_question_that_stands_twice_counts_as_one_unit_of_every_decision(tmp_path):
+    def answer(user_query: str, system_prompt: str | None, mcp_servers: object) -> str:
+        return "yes" if int(user_query[1:-1]) % (3 if system_prompt else 2) else "no"
+
+    questions = [{"question": f"q{row}?", "answer": "yes"} for row in range(12)]
+    runs = {}
+    for name, rows in (("once", questions), ("twice", [*questions, *questions])):
+        path = tmp_path / f"{name}.jsonl"
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+        experiment = Experiment(
+            dataset={"path": str(path)}, agent={"type": "python", "target": answer}, scorers=[{"type": "equals"}],
+            conditions={"plain": {}, "brief": {"system_prompt": "Be brief."}},
+        )  # fmt: skip
+        runs[name] = api.run(experiment, results=tmp_path / name)
+    once, twice = (api.summarize(run) for run in runs.values())
+    assert [result.clusters for result in twice.results] == [12, 12]
+    for of_once, of_twice in zip(once.results, twice.results, strict=True):
+        assert of_twice.mean.low == pytest.approx(of_once.mean.low)
+    [difference], [other] = once.differences, twice.differences
+    assert (other.clusters, other.df) == (12, pytest.approx(difference.df))
+    assert (other.p, other.estimate.low) == pytest.approx((difference.p, difference.estimate.low))
+    first, second = (api.gate(run, min={"equals": 0.2}, results=tmp_path).checks[0] for run in runs.values())
+    assert second.verdict == first.verdict == "passed"
+    assert first.low - 0.05 < second.low <= first.low  # of the effective n, which degrees of freedom reduce

@@ -75,7 +75,7 @@ def test_ordinary_golden_texts_are_not_doubted(tmp_path, golden):
 
 def test_a_question_that_stands_twice_is_named(tmp_path):
     rows = [{"question": "A?", "answer": "x"}, {"question": "B?", "answer": "x"}, {"question": "a? ", "answer": "x"}]
-    assert load(tmp_path, rows).warnings == ("1 question asked twice, so not independent: '0' and '2'",)
+    assert load(tmp_path, rows).warnings == ("1 question asked twice, counted as one: '0' and '2'",)
 
 
 def test_unreadable_rows_are_left_out_only_if_asked(tmp_path):

@@ -31,6 +31,12 @@ def test_means_have_students_bounds_at_both_ends_at_once_where_nothing_is_crowde
     assert bounds.method == "t"
 
 
+def test_bounds_of_shares_from_few_sources_exist_at_the_median_too():
+    answers, sources = [1, 1, 0, 0, 1, 0, 1, 1], [0, 0, 1, 1, 2, 2, 3, 3]
+    at, near = (one_sided_bounds(answers, sources=sources, scale=(0, 1), level=level) for level in (0.5, 0.50001))
+    assert (at.low, at.high) == pytest.approx((near.low, near.high), abs=1e-4)
+
+
 @given(values=st.lists(st.integers(1, 5), min_size=3, max_size=40))
 def test_the_bounds_turn_with_the_scale(values):
     one, other = (one_sided_bounds(side, scale=(1, 5)) for side in (values, [6 - v for v in values]))

@@ -234,7 +234,7 @@ def check(
 def _doubts(dataset: Dataset) -> Iterator[str]:
     """What was left out or is doubtful, and a column that looks as if it made questions dependent."""
     yield from dataset.warnings
-    if not kinds.of(dataset.kind).compared or any(sample.cluster is not None for sample in dataset):
+    if not kinds.of(dataset.kind).compared or all(sample.cluster is not None for sample in dataset):
         return
     shared = SharedValues()
     for sample in dataset:

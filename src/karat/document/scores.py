@@ -77,8 +77,9 @@ def _clustered(summary: Summary, info: MetricInfo) -> Iterator[Block]:
     unit, clusters = of(summary.kind).unit, formats.plural(results[0].clusters or 0, "cluster")
     effects = [f"{result.condition} {formats.number(result.design_effect)}" for result in results]
     text = (
-        f"The {unit}s are of {clusters}, such as documents: intervals and tests count these. Design effect on "
-        f"{info.key}, the variance relative to that of independent {unit}s: {formats.some_of(effects)}."
+        f"The {unit}s are of {clusters}, such as documents or repeated questions: intervals and tests count these. "
+        f"Design effect on {info.key}, the variance relative to that of independent {unit}s: "
+        f"{formats.some_of(effects)}."
     )
     yield Note(texts=(text,), tone="quiet", brief=True)
 

@@ -39,7 +39,7 @@ def horizon_of(experiment: Experiment, selected: Plan, scorers: Sequence[ScorerI
     if len(names) < 2:
         raise BadOption("execution.stop", f"needs two conditions to compare, '{names[0]}' alone is selected")
     if codes_of([sample.cluster for sample in selected.samples]) is not None:
-        why = "questions of one cluster are not independent, and a look counts them as if they were"
+        why = "questions of one document or asked twice are not independent, and a look counts them as if they were"
         raise BadOption("execution.stop", f"{why}; leave out `stop`, or draw one question a cluster")
     choice = experiment.resolved.get("baseline")
     first = choice.value if choice is not None and choice.value in names else names[0]

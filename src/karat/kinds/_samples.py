@@ -7,7 +7,7 @@ all samples of a smaller one, and adding a row to the file does not move the oth
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from hashlib import blake2b
 from typing import overload
 
@@ -87,6 +87,46 @@ def clustered(samples: Sequence[Sample], column: str, *, path: str) -> Packed:
         message = f"{plural(len(lacking), 'sample')} without a text or whole number in '{column}' ({first}); fill it in"
         raise BadDataset(path, [Fault(place="dataset.cluster", message=message)])
     return made
+
+
+def folded(text: str) -> str:
+    """A text without differences in case, white space and the marks at its end."""
+    return " ".join(text.casefold().split()).rstrip("?.! ")
+
+
+def asks(sample: Sample) -> Hashable:
+    """What a sample asks: equal for two samples that ask the same about the same text."""
+    return tuple(folded(turn.question) for turn in sample.turns), sample.materials
+
+
+def with_repeats_clustered(samples: Packed) -> Packed:
+    """The samples; those that ask the same share a cluster, with all of their clusters, so that they count as one."""
+    first: dict[Hashable, str] = {}
+    joined: dict[str, str] = {}
+    for sample in samples:
+        own = _joined(joined, _cluster_of(sample))
+        earlier = _joined(joined, first.setdefault(asks(sample), own))
+        if own != earlier:
+            joined[own] = earlier
+    if not joined:
+        return samples
+    shared, made = {*joined, *joined.values()}, Packed()
+    for sample in samples:
+        cluster = _cluster_of(sample)
+        name = _joined(joined, cluster) if cluster in shared else sample.cluster
+        made.append(msgspec.structs.replace(sample, cluster=name))
+    return made
+
+
+def _cluster_of(sample: Sample) -> str:
+    return f"sample {sample.id}" if sample.cluster is None else sample.cluster
+
+
+def _joined(joined: Mapping[str, str], cluster: str) -> str:
+    """The cluster that it is part of. `joined`: a cluster → the one that it was made part of."""
+    while cluster in joined:
+        cluster = joined[cluster]
+    return cluster
 
 
 def draw(

@@ -210,6 +210,10 @@ def share_of_means(
     return replace(over, value=share, low=low, high=high, method=named, reason=note)
 
 
+_MEDIAN = 0.5 + 1e-6
+"""Of a quantile: at the median itself both quantiles are 0, and so is their ratio's denominator."""
+
+
 def effective_n(over: Interval, quantile: float) -> float:
     """The number of independent answers with this error of a share, less what its degrees of freedom cost.
 
@@ -217,7 +221,8 @@ def effective_n(over: Interval, quantile: float) -> float:
     """
     if over.n < 2 or not over.se > _NOISE:
         return float(over.n)
-    shrink = z_quantile(quantile) / t_quantile(quantile, over.df)
+    beyond = max(quantile, _MEDIAN)
+    shrink = z_quantile(beyond) / t_quantile(beyond, over.df)
     independent = over.value * (1 - over.value) / over.se**2 * shrink**2
     return min(max(independent, over.n / 2), float(over.observations))
 

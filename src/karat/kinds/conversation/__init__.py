@@ -15,7 +15,7 @@ from karat.errors import BadDataset, BadOption, Fault, did_you_mean
 from karat.formats import excerpt
 from karat.kinds import AnswerFile, Dataset, Kind, Linted, RecordedAnswers, sample_digest
 from karat.kinds._quarantine import Quarantine, read_quarantine
-from karat.kinds._samples import Packed, clustered, draw, draw_equally
+from karat.kinds._samples import Packed, clustered, draw, draw_equally, with_repeats_clustered
 from karat.kinds.conversation.analysis.model import ConversationSummary
 from karat.kinds.conversation.drafts import Draft, DraftTurn, has_duplicate_columns, has_non_numeric_values
 from karat.kinds.conversation.reading import Drafts, looks_like_conversations, read_drafts
@@ -174,7 +174,7 @@ class Conversation(Kind):
         self._check_strata(path, samples)
         if self._options.cluster is not None:
             samples = clustered(samples, self._options.cluster, path=shown(path))
-        drawn = self._drawn(samples)
+        drawn = self._drawn(with_repeats_clustered(samples))
         return Dataset(kind="conversation", path=path, sha256=drafts.sha256, samples=drawn, commit=drafts.commit)
 
     def lint(self, path: Path) -> Linted:

@@ -14,7 +14,7 @@ from karat.documents.hub import shown
 from karat.documents.rows import Rows, left_out, read_rows
 from karat.errors import BadDataset, Fault
 from karat.kinds import Dataset, Kind, Linted, of, sample_digest
-from karat.kinds._samples import Packed, clustered, draw
+from karat.kinds._samples import Packed, clustered, draw, with_repeats_clustered
 from karat.kinds.golden import forms
 from karat.kinds.golden.lint import MEANINGS, doubted, suspicions
 from karat.records import Sample, Turn
@@ -76,6 +76,7 @@ class Golden(Kind):
             raise BadDataset(shown(path), [Fault(place="file", message=message), *error.faults]) from error
         if self._options.cluster is not None:
             samples = clustered(samples, self._options.cluster, path=shown(path))
+        samples = with_repeats_clustered(samples)
         drawn = draw(samples, self._options.sample_size, seed=self._options.seed, stratum=self._stratum())
         warnings = (*([] if skipped is None else [skipped]), *suspicions(samples))
         return Dataset(

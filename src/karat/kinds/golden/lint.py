@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from contextlib import suppress
 from typing import Any
 
 from karat.formats import excerpt, plural, some_of
 from karat.kinds import Doubted
+from karat.kinds._samples import asks, folded
 from karat.numeric import parse_value
 from karat.records import Sample
 
@@ -46,11 +47,11 @@ def doubted(samples: Iterable[Sample]) -> list[Doubted]:
 def suspicions(samples: Iterable[Sample]) -> list[str]:
     """What `karat check` says of the samples: repeated questions, and golden texts that no answer can equal."""
     repeated: list[str] = []
-    seen: dict[tuple[str, str | None], str] = {}
+    seen: dict[Hashable, str] = {}
     unequalled: list[str] = []
     reason = None
     for sample in samples:
-        first = seen.setdefault((_folded(sample.turns[0].question), sample.materials), sample.id)
+        first = seen.setdefault(asks(sample), sample.id)
         if first != sample.id:
             repeated.append(f"'{excerpt(first, 24)}' and '{excerpt(sample.id, 24)}'")
         wrong = why_unequalled(sample.turns[0].golden or "")
@@ -59,7 +60,7 @@ def suspicions(samples: Iterable[Sample]) -> list[str]:
             unequalled.append(f"'{excerpt(sample.id, 24)}'")
     sentences = []
     if repeated:
-        sentences.append(f"{plural(len(repeated), 'question')} asked twice, so not independent: {some_of(repeated)}")
+        sentences.append(f"{plural(len(repeated), 'question')} asked twice, counted as one: {some_of(repeated)}")
     if unequalled:
         sentences.append(
             f"no answer can equal {plural(len(unequalled), 'golden text')} ({some_of(unequalled)}): {reason}"
@@ -95,9 +96,9 @@ _Finding = tuple[str, int, dict[str, Any]]
 
 def _repeated(samples: Sequence[Sample]) -> Iterable[_Finding]:
     """Each repeated question: `contradicts` with another answer, else `same_question`."""
-    first: dict[tuple[str, str | None], int] = {}
+    first: dict[Hashable, int] = {}
     for place, sample in enumerate(samples):
-        earlier = first.setdefault((_folded(sample.turns[0].question), sample.materials), place)
+        earlier = first.setdefault(asks(sample), place)
         if earlier == place:
             continue
         answers = [samples[at].turns[0].golden or "" for at in (earlier, place)]
@@ -116,7 +117,7 @@ def _unequalled(samples: Sequence[Sample]) -> Iterable[_Finding]:
 def _echoes(samples: Sequence[Sample]) -> Iterable[_Finding]:
     for place, sample in enumerate(samples):
         turn = sample.turns[0]
-        if _folded(turn.question) == _folded(turn.golden or ""):
+        if folded(turn.question) == folded(turn.golden or ""):
             yield "answer_is_question", place, {"answer": (turn.golden or "")[:200]}
 
 
@@ -126,7 +127,7 @@ def _everywhere(samples: Sequence[Sample]) -> Iterable[_Finding]:
     for place, sample in enumerate(samples):
         turn = sample.turns[0]
         if turn.golden is not None and len(turn.golden) >= _SHORT:
-            sharing.setdefault(_folded(turn.golden), {}).setdefault(_folded(turn.question), place)
+            sharing.setdefault(folded(turn.golden), {}).setdefault(folded(turn.question), place)
     for questions in sharing.values():
         if len(questions) >= _FEW:
             first, *others = questions.values()
@@ -135,13 +136,9 @@ def _everywhere(samples: Sequence[Sample]) -> Iterable[_Finding]:
                 yield "same_answer", place, evidence | {"answer": (samples[place].turns[0].golden or "")[:200]}
 
 
-def _folded(text: str) -> str:
-    return " ".join(text.casefold().split()).rstrip("?.! ")
-
-
 def _same(one: str, other: str) -> bool:
     """The same text except for case and spaces, or the same value: `10 %` and `0.1`."""
-    if _folded(one) == _folded(other):
+    if folded(one) == folded(other):
         return True
     value, its = parse_value(one), parse_value(other)
     if value is None or its is None:

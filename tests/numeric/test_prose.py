@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from karat.numeric import extract, parse_value
+from karat.numeric.abstention import abstains
 
 READ = [
     # boxes and tags
@@ -98,6 +99,9 @@ READ = [
     ('```json\n{"answer": 12.5}\n```\nBecause 10 + 2.5 = 12.5.', 12.5),
 ]
 UNREAD = [
+    "The answer is unknown, as the 5 items are missing.",
+    "It is impossible to say without the 2007 value of 5.",
+    "As an AI, I have no access to the 10-K.",
     "The net change is the difference between the net gain and the net loss.",
     "It fell from 12 to 10.5 million.",
     "It is between 5 and 6.",
@@ -132,6 +136,14 @@ def _number(text, question=""):
 @pytest.mark.parametrize(("text", "number"), READ)
 def test_the_answer_that_a_text_gives_is_read(text, number):
     assert _number(text) == pytest.approx(number, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["not enough data", "impossible to tell", "I have no access to it", "n.a.", "N/A", "\u2014", "It lacks the table."],
+)
+def test_what_says_that_there_is_no_answer_abstains(text):
+    assert abstains(text)
 
 
 @pytest.mark.parametrize("text", UNREAD)

@@ -9,8 +9,22 @@ from karat.numeric.values import fold
 
 _NOTHING: Final = frozenset(
     {
-        *("", "-", "?", "na", "n.a.", "n/a", "nan", "nil", "none", "not applicable", "not available", "not found"),
-        *("null", "unanswerable", "undefined", "unknown", "cannot be determined", "cannot determine"),
+        *(
+            "",
+            "-",
+            "\u2013",
+            "\u2014",
+            "?",
+            "na",
+            "n.a",
+            "n/a",
+            "nan",
+            "nil",
+            "none",
+            "not applicable",
+            "not available",
+        ),
+        *("not found", "null", "unanswerable", "undefined", "unknown", "cannot be determined", "cannot determine"),
     }
 )
 _BEGINNINGS: Final = ("n/a ", "n/a:", "n/a,", "n/a;", "n/a.", "n/a(", "n/a-")
@@ -24,7 +38,8 @@ _ABSENT: Final = re.compile(
         (?:contain|provide|give|disclose|report|have|include|mention|state|specify|show|list|say|know)
     | (?:can|could)(?:\s?not|['\u2019]t|n['\u2019]t)\s(?:\w+\s)?
         (?:determined?|computed?|calculated?|answer(?:ed)?|found?|derived?|find)
-    | unable\sto | no\s(?:\w+\s){0,3}?(?:data|information|figures?|values?|numbers?|amounts?)
+    | unable\sto | impossible\sto | not\s(?:\w+\s)?enough | no\saccess
+    | no\s(?:\w+\s){0,3}?(?:data|information|figures?|values?|numbers?|amounts?)
     | unavailable | undisclosed | unknown | unanswerable | insufficient | missing | lacks?
     )\b""",
     re.VERBOSE,

@@ -200,7 +200,9 @@ class _Reading:
         if not announced:
             return False, None
         first = announced[0]
-        if self.prose[at : first.start].strip(" \x1f\"'`_$[({\\"):
+        if before := self.prose[at : first.start].strip(" \x1f\"'`_$[({\\"):
+            if abstains(before) and not _ESTIMATES.search(before):
+                return True, None
             answer = self._of_sentence(at, end)
             return answer is not None or len(announced) > 1, answer
         if "=" in self.prose[first.end : end]:

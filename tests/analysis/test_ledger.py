@@ -319,3 +319,12 @@ def test_a_summary_survives_json(tmp_path, journals):
     run = journals.table(tmp_path / "run", {"a": [[1, None], [4, 5]], "b": [[2, 3], [None, None]]})
     summary = summarize(run)
     assert msgspec.json.decode(msgspec.json.encode(summary), type=type(summary)) == summary
+
+
+@pytest.mark.parametrize(("reason", "planned"), [("done", 2), ("interrupted", 6), (None, 6)])
+def test_only_a_run_that_went_to_its_end_holds_all_that_there_is(tmp_path, journals, reason, planned):
+    script = journals.Script(tmp_path / "run", samples=3, conditions=("only",), repetitions=2, sparse=True)
+    script.scored(0, "only", value=3)
+    script.scored(1, "only", value=3)
+    run = script.stop() if reason is None else script.end(reason)
+    assert summarize(run).total.ledger.planned == planned

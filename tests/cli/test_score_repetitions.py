@@ -88,6 +88,47 @@ def test_identical_rows_count_once_and_are_named(karat, here):
     assert "1 line repeats an earlier line word for word and count once (line 3)" in warning
 
 
+UNEVEN = ("A?,x,x", "A?,x,y", "A?,x,z", "B?,x,x", "B?,x,y", "C?,x,x")
+
+
+@pytest.mark.parametrize(
+    ("text", "flags", "ledger"),
+    [
+        pytest.param(rows(HEAD, *UNEVEN), [], (6, 6), id="in one file"),
+        pytest.param(
+            rows(f"{HEAD},model", *(f"{row},{model}" for model in "uv" for row in UNEVEN[:4])), [], (8, 8), id="models"
+        ),
+        pytest.param(rows("id,answer", "a,x", "a,y", "b,x"), ["--dataset", "asked.jsonl"], (4, 3), id="one is missing"),
+    ],
+)
+def test_questions_that_were_answered_less_often_lack_nothing(karat, here, text, flags, ledger):
+    asked = [{"id": name, "question": f"{name}?", "answer": "x"} for name in "abc"]
+    (here / "asked.jsonl").write_text("".join(json.dumps(one) + "\n" for one in asked), encoding="utf-8")
+    (here / "answers.csv").write_text(text, encoding="utf-8")
+    done = karat("score", "answers.csv", "--scorer", "equals", *flags, "--json")
+    planned, scored = ledger
+    assert done.code == (0 if planned == scored else 3)
+    counts = done.json["summary"]["total"]["ledger"]
+    assert (counts["planned"], counts["scored"], counts["agent"]) == (planned, scored, planned - scored)
+    assert [one["n_missing"] for one in done.json["summary"]["results"]][-1] == planned - scored
+
+
+def test_a_repetition_that_the_rows_number_is_missing_if_it_has_no_row(karat, here):
+    text = rows(f"{HEAD},repetition", "A?,x,x,0", "A?,x,y,1", "B?,x,x,0")
+    (here / "answers.csv").write_text(text, encoding="utf-8")
+    done = karat("score", "answers.csv", "--scorer", "equals", "--json")
+    assert done.code == 3
+    assert done.json["summary"]["total"]["ledger"]["agent"] == 1
+
+
+def test_an_imported_table_of_uneven_rows_lacks_nothing(karat, here):
+    (here / "r.csv").write_text(rows("id,score.ok", "a,1", "a,0", "b,1"), encoding="utf-8")
+    (made,) = karat("import", "csv", "r.csv", "--json").json["runs"]
+    said = karat("report", made["run"], "--to", "json").out
+    assert json.loads(said)["total"]["ledger"]["planned"] == 3
+    assert "without a result" not in said
+
+
 def test_two_answers_to_one_repetition_are_a_fault(karat, here):
     (here / "answers.csv").write_text(rows(f"{HEAD},repetition", "A?,x,x,1", "A?,x,y,1"), encoding="utf-8")
     done = karat("score", "answers.csv", "--scorer", "equals")

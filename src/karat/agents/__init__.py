@@ -100,7 +100,8 @@ class TrialAgent(Protocol):
     `columns`: further columns of the dataset that it uses; if a value there changes, a run is not resumed.
     `check_sample(condition, sample)`: raises if the sample cannot be asked; `karat check` and the report count such
     samples. `changes`: sentences that are shown at the end of the run. `unread`: keys of its replies that karat does
-    not know, named at the end of the run. `bounds_replies`: it refuses replies longer
+    not know, named at the end of the run. `never_made`, where its answers were made elsewhere: whether a trial is
+    none of theirs, so that it is not missing. `bounds_replies`: it refuses replies longer
     than its own limit. `reports_tool_calls`: its replies name every tool call, those of MCP servers with the
     server; without it, no reported call means it is not known whether any was made. `measures_calls`: its calls are
     what is measured, so a failed one is a result and no fault of the measurement. `aclose()`, awaited at the
@@ -160,6 +161,7 @@ class _Adapter:
         self.shown: str = getattr(agent, "shown", type(agent).__name__)
         self.changes: Sequence[str] = getattr(agent, "changes", ())
         self.unread: Collection[str] = getattr(agent, "unread", ())
+        self.never_made: Callable[[Trial], bool] | None = getattr(agent, "never_made", None)
         self.check_sample: Callable[[Condition, Sample], object] | None = getattr(agent, "check_sample", None)
         self._agent = agent
 

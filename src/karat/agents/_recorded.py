@@ -92,6 +92,11 @@ class _Keys:
         self.repetitions = max(self.repetitions, repetition + 1)
         return sample, condition, repetition
 
+    @property
+    def uneven(self) -> bool:
+        """Whether rows without a repetition are more for one sample than for another."""
+        return len(set(self._met.values())) > 1
+
     def _sample(self, row: Mapping[str, Any], number: int) -> str:
         columns = self._columns.id
         if not columns:

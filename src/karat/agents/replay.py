@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from hashlib import file_digest
 from pathlib import Path
 from typing import Any, Literal
@@ -146,6 +146,17 @@ class Replay:
         asked = 1 if self._options.reuse else repetitions
         return self._recorded.notes(samples, conditions=conditions, repetitions=asked)
 
+    @property
+    def never_made(self) -> Callable[[Trial], bool] | None:
+        """Whether a trial is a further repetition of a question that was answered less often than others.
+
+        None: all were answered equally often, or rows number their repetitions and so say which there should be.
+        """
+        if self._recorded is not None or self._options.reuse or not self._rows.keys.uneven:
+            return None
+        known = range(1, self.repetitions)
+        return lambda trial: trial.repetition in known and self._row(trial, trial.repetition) is None
+
     async def ask(
         self,
         condition: Condition,
@@ -160,12 +171,15 @@ class Replay:
         repetition = 0 if self._options.reuse else trial.repetition
         if self._recorded is not None:
             return self._recorded.reply(sample, number, condition.name, repetition)
-        for key in ((sample.id, condition.name, repetition), (sample.id, None, repetition)):
-            row = self._rows.get(key)
-            if row is not None:
-                return self._reply(row, number, condition.name)
+        row = self._row(trial, repetition)
+        if row is not None:
+            return self._reply(row, number, condition.name)
         place = f"sample '{sample.id}', condition '{condition.name}', repetition {repetition}"
         raise AgentFault("not_recorded", f"{self._rows.path.name} holds no answer for {place}")
+
+    def _row(self, trial: Trial, repetition: int) -> Mapping[str, Any] | None:
+        own = self._rows.get((trial.sample.id, trial.condition.name, repetition))
+        return own if own is not None else self._rows.get((trial.sample.id, None, repetition))
 
     def _reply(self, row: Mapping[str, Any], turn: int, condition: str) -> Reply:
         if "replies" in row:

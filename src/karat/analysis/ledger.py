@@ -71,7 +71,7 @@ def outcome(index: RunIndex, shown: Mapping[str, str]) -> Outcome:
             result.counts[condition]["not_run"] -= 1
             result.end(condition, cell, by_code[code].cls, by_code[code])
     result.decided = index.not_needed()
-    if index.run.info.sparse:
+    if index.sparse:
         for counts in result.counts:
             counts["not_run"] = 0
     for name in index.out:

@@ -104,9 +104,12 @@ def facts(summary: Summary, kind: KindBlocks) -> Iterator[tuple[str, str]]:
     """Facts needed to understand the result: term and value."""
     source, total = summary.provenance, summary.total
     asked = kind.asked or formats.plural(summary.samples, kinds.of(summary.kind).unit)
-    sizes = (formats.plural(len(summary.conditions), "condition"), formats.plural(summary.repetitions, "repetition"))
-    yield "Asked", " × ".join((asked, *sizes))
     ledger, cost = total.ledger, total.cost
+    conditions = formats.plural(len(summary.conditions), "condition")
+    repetitions = formats.plural(summary.repetitions, "repetition")
+    if ledger.planned < summary.samples * len(summary.conditions) * summary.repetitions:
+        repetitions = f"up to {repetitions}"
+    yield "Asked", " × ".join((asked, conditions, repetitions))
     yield (
         "Trials scored" if summary.metrics else "Trials answered",
         f"{formats.count(ledger.scored)} of {formats.count(ledger.planned)}",

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
 from itertools import pairwise
 from pathlib import Path
@@ -54,7 +55,7 @@ from karat.journal import (
 )
 from karat.mcp import Toolbox
 from karat.models import Price, Rate, limit_rates, limiters
-from karat.records import Sample, ScorerSpec
+from karat.records import Sample, ScorerSpec, Trial
 from karat.redact import Redactor
 from karat.scorers import ScorerSetting
 
@@ -132,7 +133,7 @@ async def run_experiment(
         if workspaces is not None:
             overlays = any(getattr(agent, "enters_workspace", False) for agent in agents.values())
             stack.enter_context(workspaces.opened(part.folder.path, overlays=overlays, notice=status.notice))
-        _show_plan(part, past, status)
+        _show_plan(part, past, agents, status)
         work = part.work(past, agents, broken, workspaces, retry_failed=retry_failed)
         budget = _budget(experiment, past, part.selected.shard)
         runner = Runner(
@@ -276,6 +277,7 @@ class _Part:
             info,
             reports_tool_calls=all(getattr(agent, "reports_tool_calls", False) for agent in agents.values()),
             measures_calls=all(getattr(agent, "measures_calls", False) for agent in agents.values()),
+            sparse=any(_never_made(agents, name) is not None for name in agents),
             versions=info.versions | _versions(agents),
         )
         self.folder = create_run(
@@ -359,7 +361,7 @@ class _Part:
         scorers = [used for used in self.scorers if not used.late]
         late = [used for used in self.scorers if used.late]
         return Work(
-            trials=past.to_ask(self.selected, retry_failed=retry_failed),
+            trials=_made(past.to_ask(self.selected, retry_failed=retry_failed), agents),
             pending=past.pending(self.folder, scorers),
             late=lambda: pending_scores(self.folder, late, self.memory, again=True)[0] if late else iter(()),
             agents=agents,
@@ -456,12 +458,31 @@ def _budget(experiment: Experiment, past: JournalState, shard: Shard | None) -> 
     )  # fmt: skip
 
 
-def _show_plan(part: _Part, past: JournalState, status: RunStatus) -> None:
+def _never_made(agents: Mapping[str, TrialAgent], condition: str) -> Callable[[Trial], bool] | None:
+    """Which trials are none of the answers that were made elsewhere; None: there is no such trial."""
+    rule: Callable[[Trial], bool] | None = getattr(agents[condition], "never_made", None)
+    return rule
+
+
+def _made(trials: Iterable[Trial], agents: Mapping[str, TrialAgent]) -> Iterator[Trial]:
+    """The trials, without those that are none of the answers that were made elsewhere."""
+    rules = {name: _never_made(agents, name) for name in agents}
+    for trial in trials:
+        rule = rules[trial.condition.name]
+        if rule is None or not rule(trial):
+            yield trial
+
+
+def _show_plan(part: _Part, past: JournalState, agents: Mapping[str, TrialAgent], status: RunStatus) -> None:
     """The totals for progress displays."""
     status.past.dollars, status.past.tokens = past.dollars, past.tokens
     status.past.dollars_unknown, status.past.tokens_unknown = past.price_unknown, past.tokens_unknown
     status.scores_with((used.info for used in part.scorers if not used.late), part.experiment.kind)
-    status.expects(part.selected.counts(), past.answered(part.selected))
+    counts: Mapping[str, int] = part.selected.counts()
+    if part.folder.info.sparse:
+        made = Counter(trial.condition.name for trial in _made(part.selected, agents))
+        counts = {name: made[name] for name in counts}
+    status.expects(counts, past.answered(part.selected))
 
 
 def _back_to(folder: Path, status: RunStatus) -> None:

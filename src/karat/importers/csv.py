@@ -84,19 +84,17 @@ class Csv:
                     "(name others with --set lower_is_better=[…])"
                 )
             announced = {name: (Metric(name=name, direction="lower"),) for name in metrics if name in lower}
+            trials = _Trials(
+                f"{path.name}, {rows.unit}", rows.rows, chosen, metrics, findings,
+                has_conditions="condition" in self._options.map,
+            )  # fmt: skip
             yield ImportedRun(
                 name=path.name.partition(".")[0],
                 tool="table",
                 dataset=path.name,
                 metrics=announced,
-                trials=_Trials(
-                    f"{path.name}, {rows.unit}",
-                    rows.rows,
-                    chosen,
-                    metrics,
-                    findings,
-                    has_conditions="condition" in self._options.map,
-                ),
+                trials=trials,
+                sparse=trials.sparse,
             )
 
     def _columns(self, path: Path, columns: Sequence[str]) -> dict[str, str]:
@@ -127,28 +125,38 @@ class _Trials:
     ) -> None:  # fmt: skip
         self._place, self._rows, self._columns, self._metrics = place, rows, columns, metrics
         self._findings, self._has_conditions = findings, has_conditions
+        self._ids, self._conditions = self._grouping()
+        texts = [columns[target] for target in ("question", "golden") if target in columns]
+        self._of_one_sample = list(dict.fromkeys([*self._ids, *texts]))
+
+    @property
+    def sparse(self) -> bool:
+        """Whether no question lacks a result: each has rows under each condition, and none says which repetition."""
+        groups = {self._group(row) for _, row in self._rows}
+        samples, conditions = ({group[part] for group in groups} for part in (0, 1))
+        return "repetition" not in self._columns and len(groups) == len(samples) * len(conditions)
+
+    def _group(self, row: Mapping[str, object]) -> tuple[tuple[str, ...], str | None]:
+        """The row's sample and condition."""
+        return key_of(row, self._of_one_sample), condition_of(row, self._conditions)
 
     def __iter__(self) -> Iterator[ImportedTrial]:
-        ids, conditions = self._grouping()
-        texts = [self._columns[target] for target in ("question", "golden") if target in self._columns]
-        of_one_sample = list(dict.fromkeys([*ids, *texts]))
         repetitions, copies = Repetitions(), Copies("row")
         for _, row in self._rows:
             with suppress(ValueError):  # counted below
-                group = key_of(row, of_one_sample), condition_of(row, conditions)
-                repetitions.add(*group, self._repetition(row))
+                repetitions.add(*self._group(row), self._repetition(row))
         counts = Counter[tuple[tuple[str, ...], str | None]]()
         first: dict[tuple[str, ...], ImportedTrial] = {}
         for number, row in self._rows:
             place = f"{self._place} {number}"
-            sample = key_of(row, ids[:1])[0]
+            sample = key_of(row, self._ids[:1])[0]
             if not sample:
                 self._findings.unreadable("row without an id or a question", place)
                 continue
             if self._text(row, "answer") and copies.is_copy(number, row):
                 self._findings.left_out("row identical to an earlier one: it counts once", place)
                 continue
-            group = key_of(row, of_one_sample), condition_of(row, conditions)
+            group = self._group(row)
             value = None
             try:
                 value = self._repetition(row)

@@ -367,9 +367,15 @@ class RunIndex:
         """Conditions no longer asked, because every comparison with them is decided."""
         return frozenset(name for one in self.decisions.values() for name in one.out if name in self.conditions)
 
+    @property
+    def sparse(self) -> bool:
+        """Whether trials without a result were not planned: the run holds everything that there is."""
+        whole = all(self.completed.get(scorer.scoring, False) for scorer in self.run.info.scorers)
+        return self.run.info.sparse and whole
+
     def not_needed(self) -> bytearray | None:
         """For each cell, whether it was not run because its comparison was decided, or never planned; None: none."""
-        columns = [self.conditions[name] for name in (self.conditions if self.run.info.sparse else self.out)]
+        columns = [self.conditions[name] for name in (self.conditions if self.sparse else self.out)]
         if not columns:
             return None
         cells, width = bytearray(self.planned), self.repetitions

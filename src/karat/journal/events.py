@@ -222,7 +222,7 @@ class RunInfo(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     condition_offers: dict[str, tuple[Offered, ...]] = {}  # skills and plug-ins
     reports_tool_calls: bool = False  # whether the agent claims to report every tool call; False: not known
     measures_calls: bool = False  # whether the tool calls are what is measured, so that a failed one is a result
-    sparse: bool = False  # whether trials without a result were not planned: imported files hold all that they state
+    sparse: bool = False  # whether trials without a result were not planned: files of answers hold all that they state
     versions: dict[str, str] = {}  # karat, python, and the SDKs in use
     rehearsed: bool = False  # whether scripts on this machine acted as its models: no number means anything
     host: str = ""

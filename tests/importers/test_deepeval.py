@@ -11,8 +11,8 @@ from tests.importers.imported import FILES, findings, imported, means
 
 from karat.analysis import summarize
 from karat.errors import BadDataset
-from karat.execution.imported import format_of
-from karat.records import Answer, Failure, Score, ToolCall
+from karat.execution.imported import Imported, format_of
+from karat.records import Answer, Failure, Metric, Score, ToolCall
 
 PATH = FILES / "deepeval" / "latest_test_run.json"
 
@@ -103,7 +103,9 @@ def test_another_file_is_refused(tmp_path: Path) -> None:
         imported("deepeval", tmp_path / "runs", path)
 
 
-def case(number: int, name: str, *, score: float, success: bool, threshold: float | None = 0.5) -> dict[str, object]:
+def case(
+    number: int, name: str, *, score: float, success: bool | None, threshold: float | None = 0.5
+) -> dict[str, object]:  # fmt: skip
     metric = {"name": name, "threshold": threshold, "success": success, "score": score, "error": None}
     return {"input": f"q{number}", "actualOutput": "a", "success": success, "metricsData": [metric]}
 
@@ -114,23 +116,56 @@ def saved(folder: Path, name: str, cases: list[dict[str, object]]) -> Path:
     return path
 
 
+REVERSED = "no verdict shows its direction, and DeepEval 4.2 reversed that of Bias, Hallucination, Misuse, Toxicity"
+NO_WINNER = "neither direction is taken as better, so no winner is named by its score"
+CONTRADICTION = "its scores, thresholds and verdicts contradict each other"
+HIGHER = "no verdict shows its direction; taken as better when higher, DeepEval's rule"
+
+
 @pytest.mark.parametrize(
-    ("name", "results", "direction"),
+    ("name", "results", "direction", "note"),
     [
-        pytest.param("Hallucination", [(1.0, False), (0.2, True)], "lower", id="a maximum, as the verdicts show"),
-        pytest.param("My Rule [GEval]", [(1.0, False), (0.2, True)], "lower", id="a metric of one's own"),
-        pytest.param("Faithfulness", [(1.0, True), (0.2, False)], "higher", id="a minimum"),
-        pytest.param("Bias", [(0.5, True)], "lower", id="known by its name, where verdicts show nothing"),
-        pytest.param("Relevancy", [(0.5, True)], "higher", id="others are better when higher"),
-        pytest.param("Strange", [(1.0, True), (0.9, False)], "none", id="verdicts that contradict each other"),
+        pytest.param("Hallucination", [(1.0, False), (0.2, True)], "lower", "", id="before 4.2: a maximum"),
+        pytest.param("Hallucination", [(1.0, True), (0.2, False)], "higher", "", id="since 4.2: a minimum"),
+        pytest.param("My Rule [GEval]", [(1.0, False), (0.2, True)], "lower", "", id="a metric of one's own"),
+        pytest.param("Faithfulness", [(1.0, True), (0.2, False)], "higher", "", id="a minimum"),
+        pytest.param("Bias", [(0.5, True)], "none", f"{REVERSED}; {NO_WINNER}", id="at the threshold"),
+        pytest.param("Toxicity", [(0.9, None)], "none", f"{REVERSED}; {NO_WINNER}", id="without a verdict"),
+        pytest.param("Racial Bias [GEval]", [(0.9, None)], "none", f"{REVERSED}; {NO_WINNER}", id="a like name"),
+        pytest.param("Exact Match", [(0.5, True)], "higher", HIGHER, id="others are better when higher"),
+        pytest.param("Own", [(0.9, None)], "higher", HIGHER, id="one's own, without a verdict"),
+        pytest.param("Strange", [(1.0, True), (0.9, False)], "none", f"{CONTRADICTION}; {NO_WINNER}", id="against"),
     ],
 )  # fmt: skip
-def test_which_way_a_metric_is_better_follows_from_its_verdicts(tmp_path, name, results, direction):
+def test_which_way_a_metric_is_better_follows_from_verdicts_or_is_said(tmp_path, name, results, direction, note):
     cases = [case(number, name, score=score, success=passed) for number, (score, passed) in enumerate(results)]
     made = imported("deepeval", tmp_path / "runs", saved(tmp_path, "one", cases))
-    scorer = next(scorer for scorer in made.run.info.scorers if scorer.name == name)
-    known = {metric.name: metric for metric in scorer.metrics}
-    assert (known[name].direction, known[name].low, known[name].high) == (direction, 0.0, 1.0)
+    assert metric_of(made, name).direction == direction
+    assert made.findings.notes == ([f"{name}: {note}"] if note else [])
+    assert note in " ".join(summarize(made.run).warnings)
+
+
+def test_no_winner_is_named_by_a_score_whose_direction_nothing_shows(tmp_path):
+    high = saved(tmp_path, "high", [case(at, "Toxicity", score=1.0, success=None) for at in range(8)])
+    low = saved(tmp_path, "low", [case(at, "Toxicity", score=0.0, success=None) for at in range(8)])
+    pairs = summarize(imported("deepeval", tmp_path / "runs", high, low).run).differences
+    assert [pair.winner for pair in pairs if pair.metric == "Toxicity"] == [None]
+
+
+@pytest.mark.parametrize(
+    ("name", "bounds"),
+    [
+        ("Answer Relevancy", (0.0, 1.0)), ("Hallucination", (0.0, 1.0)), ("Clear [GEval]", (None, None)),
+        ("Tree [DAG]", (None, None)), ("Words", (None, None)),
+    ],
+)  # fmt: skip
+def test_only_scales_that_deepeval_fixes_are_bounded(tmp_path, name, bounds):
+    cases = [case(number, name, score=score, success=score > 0.5) for number, score in enumerate((0.2, 0.9))]
+    assert metric_of(imported("deepeval", tmp_path / "runs", saved(tmp_path, "one", cases)), name).bounds == bounds
+
+
+def metric_of(made: Imported, name: str) -> Metric:
+    return next(metric for scorer in made.run.info.scorers for metric in scorer.metrics if metric.name == name)
 
 
 def test_the_run_that_hallucinates_everything_is_worse(tmp_path):
@@ -148,3 +183,16 @@ def test_metrics_of_spans_are_kept_under_the_name_of_the_span(tmp_path):
     made = imported("deepeval", tmp_path / "runs", saved(tmp_path, "one", cases))
     values = {name: value for score in made.run.events_of(Score) for name, value in score.values.items()}
     assert values["answer: Faithfulness"] == 0.75
+
+
+def test_a_metric_keeps_its_name_however_many_spans_have_it(tmp_path):
+    def traced(*scores: float) -> dict[str, object]:
+        spans = [
+            {"name": "answer", "metricsData": [{"name": "Faithfulness", "score": score, "success": score > 0.5}]}
+            for score in scores
+        ]
+        return {"input": f"{len(scores)} spans", "actualOutput": "a", "trace": {"llmSpans": spans}}
+
+    made = imported("deepeval", tmp_path / "runs", saved(tmp_path, "one", [traced(0.8), traced(1.0, 0.0)]))
+    assert means(made)["one", "answer: Faithfulness"] == (pytest.approx((0.8 + 0.5) / 2), 2)
+    assert {metric for _, metric in means(made)} == {"pass", "answer: Faithfulness", "answer: Faithfulness pass"}

@@ -7,6 +7,7 @@ Source of the format: `deepeval.test_run.TestRun` of version 4.3.1, in `.deepeva
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Literal
@@ -42,7 +43,7 @@ class Deepeval:
         """One run. Each file is a condition, named after its identifier, else its model, else the file."""
         files = [_File(path) for path in paths]
         names = unique([file.name for file in files])
-        scales = _Scales()
+        scales = _Scales(findings)
         yield ImportedRun(
             name=files[0].name,
             tool="deepeval",
@@ -132,62 +133,92 @@ def _reply(case: Json, turns: Sequence[Json]) -> Reply | None:
 
 
 class _Scales:
-    """Which way each metric is better, as its scores, thresholds and verdicts show it. Scores are from 0 to 1."""
+    """Which way each metric is better, as its scores, thresholds and verdicts show it."""
 
-    def __init__(self) -> None:
+    def __init__(self, findings: Findings) -> None:
         self.metrics: dict[str, tuple[Metric, Metric]] = {}  # scorer → score and pass; complete once all is read
+        self._findings = findings
+        self._names: dict[str, str] = {}  # scorer → the metric's name in DeepEval
         self._signs: dict[str, set[int]] = {}  # metric → 1: a pass above the threshold or a fail below it; −1: reverse
 
-    def add(self, name: str, metric: Json) -> None:
+    def add(self, scorer: str, metric: Json) -> None:
         """Counts one result of a metric."""
+        name = self._names[scorer] = _named(metric)
         signs = self._signs.setdefault(name, set())
         score, threshold, passed = metric.number("score"), metric.number("threshold"), metric.flag("success")
-        if score is None or threshold is None or passed is None or score == threshold:
+        if score is None or threshold is None or passed is None or score == threshold or metric.text("error"):
             return
         signs.add(1 if (score > threshold) == passed else -1)
 
     def filled(self, trials: Iterable[ImportedTrial]) -> Iterator[ImportedTrial]:
         """The trials; after the last one, `metrics` holds every metric."""
         yield from trials
-        for name, signs in self._signs.items():
-            score = Metric(name=name, low=0.0, high=1.0, direction=_direction(name, signs))
-            self.metrics[name] = score, Metric(name=f"{name} pass", kind="share")
+        directions = {name: self._direction(name, signs) for name, signs in self._signs.items()}
+        for scorer, name in self._names.items():
+            low, high = (0.0, 1.0) if name in _FROM_0_TO_1 else (None, None)
+            score = Metric(name=scorer, low=low, high=high, direction=directions[name])
+            self.metrics[scorer] = score, Metric(name=f"{scorer} pass", kind="share")
 
-
-_LOWER = ("hallucination", "bias", "toxicity")
-"""DeepEval's metrics whose threshold is a maximum."""
-
-
-def _direction(name: str, signs: set[int]) -> Literal["higher", "lower", "none"]:
-    if len(signs) > 1:  # verdicts of its own: neither way is better
+    def _direction(self, name: str, signs: set[int]) -> Literal["higher", "lower", "none"]:
+        if len(signs) == 1:
+            return "higher" if 1 in signs else "lower"
+        if signs:
+            why = "its scores, thresholds and verdicts contradict each other"
+        elif any(word in name for word in _REVERSED):
+            why = f"no verdict shows its direction, and DeepEval 4.2 reversed that of {', '.join(_REVERSED)}"
+        else:
+            self._findings.note(f"{name}: no verdict shows its direction; taken as better when higher, DeepEval's rule")
+            return "higher"
+        self._findings.note(f"{name}: {why}; neither direction is taken as better, so no winner is named by its score")
         return "none"
-    if signs:
-        return "higher" if 1 in signs else "lower"
-    words = name.lower().split()
-    return "lower" if any(word in _LOWER for word in words) else "higher"
 
+
+_REVERSED = ("Bias", "Hallucination", "Misuse", "Toxicity")
+"""DeepEval's metrics whose threshold was a maximum before version 4.2, and is a minimum since."""
+
+_FROM_0_TO_1 = frozenset(
+    (
+        *_REVERSED,
+        *("Agent Loop Detection", "Answer Relevancy", "Argument Correctness", "Citation Faithfulness"),
+        *("Contextual Precision", "Contextual Recall", "Contextual Relevancy", "Conversation Completeness"),
+        *("Conversation Relevancy", "Exact Match", "Faithfulness", "Goal Accuracy", "Json Correctness"),
+        *("Knowledge Retention", "MCP Task Completion", "MCP Use", "Multi-Turn MCP Use", "Non-Advice"),
+        *("PII Leakage", "Pattern Match", "Plan Adherence", "Plan Quality", "Prompt Alignment", "Role Adherence"),
+        *("Role Violation", "Step Efficiency", "Summarization", "Task Completion", "Tool Correctness"),
+        *("Tool Permission", "Tool Use", "Topic Adherence", "Turn Contextual Precision", "Turn Contextual Recall"),
+        *("Turn Contextual Relevancy", "Turn Faithfulness", "Turn Relevancy"),
+    )
+)
+"""DeepEval's metrics that compute a share. A metric of one's own (GEval, DAG, a class) may give any number."""
 
 _SPANS = ("baseSpans", "agentSpans", "llmSpans", "retrieverSpans", "toolSpans")
 
 
-def _measured(case: Json) -> list[tuple[str, Json]]:
+def _named(metric: Json) -> str:
+    return metric.text("name") or "metric"
+
+
+def _measured(case: Json) -> Iterator[tuple[str, Json]]:
     """Every metric of a test case with its name; that of a span of its trace is preceded by the span's name."""
     trace = case.at("trace")
-    found = [(metric.text("name") or "metric", metric) for metric in case.list("metricsData")]
-    found += [(f"trace: {metric.text('name') or 'metric'}", metric) for metric in trace.list("metricsData")]
-    for span in (span for kind in _SPANS for span in trace.list(kind)):
-        where = span.text("name", "type") or "span"
-        found += [(f"{where}: {metric.text('name') or 'metric'}", metric) for metric in span.list("metricsData")]
-    names = unique([name for name, _ in found])
-    return [(name, metric) for name, (_, metric) in zip(names, found, strict=True)]
+    spans = [(span.text("name", "type") or "span", span) for kind in _SPANS for span in trace.list(kind)]
+    for metric in case.list("metricsData"):
+        yield _named(metric), metric
+    for where, span in [("trace", trace), *spans]:
+        for metric in span.list("metricsData"):
+            yield f"{where}: {_named(metric)}", metric
 
 
 def _scores(case: Json, scales: _Scales) -> tuple[list[ImportedScore], ImportedFailure | None]:
-    """Each metric's result, and why the first metric that failed has none."""
-    measured = _measured(case)
+    """Each metric's result, and why the first metric that failed has none.
+
+    A metric that is there several times, such as in two spans of one name, has repeats, whose mean counts.
+    """
+    measured = list(_measured(case))
     errors = {name: error for name, metric in measured if (error := metric.text("error"))}
     whole = ImportedScore(scorer=_WHOLE, values={"pass": None if errors else case.flag("success")})
     scores = [whole] if measured else []
+    earlier = Counter[str]()
     for name, metric in measured:
         scales.add(name, metric)
         if name == next(iter(errors), None):
@@ -197,15 +228,17 @@ def _scores(case: Json, scales: _Scales) -> tuple[list[ImportedScore], ImportedF
         scores.append(
             ImportedScore(
                 scorer=name,
+                repeat=earlier[name],
                 values=dict.fromkeys(values) if name in errors else values,
                 judge=metric.text("evaluationModel"),
                 reasons={name: reason} if reason else {},
                 detail=metric.without("name", "score", "success", "reason", "evaluationCost"),
                 usage=metric.usage(input_tokens="inputTokenCount", output_tokens="outputTokenCount"),
                 dollars=metric.number("evaluationCost", low=0),
-                offline=name in _BY_RULE,
+                offline=_named(metric) in _BY_RULE,
             )
         )
+        earlier[name] += 1
     for name, error in errors.items():
         return scores, ImportedFailure(cls="judge", kind="error", message=error, stage="score", scorer=name)
     return scores, None

@@ -7,6 +7,7 @@ from decimal import Decimal
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from karat.agents._answers import reply_from
@@ -98,9 +99,29 @@ def test_costs_and_numbers_of_any_type_are_taken():
     assert reply_from(AgentText("A")) == Reply(text="A")
     assert reply_from(42).text == "42"
     assert reply_from({"text": "x", "dollars": 0.5, "cost": 9}).dollars == 0.5
+    assert reply_from({"text": "x", "cost": np.float32(0.5), "usage": {"input_tokens": np.int64(7)}}).usage is not None
     for no_answer in (None, True, [1], {"text": True}):
         with pytest.raises(AgentFault):
             reply_from(no_answer)
+
+
+@pytest.mark.parametrize(
+    ("named", "value"),
+    [
+        ("cost", -1.0),
+        ("cost", float("nan")),
+        ("dollars", "0.02"),
+        ("total_cost", 1e9),
+        ("usage", [{"input_tokens": 7}]),
+        ("usage.input_tokens", {"input_tokens": -5, "output_tokens": 2}),
+        ("usage.output_tokens", {"input_tokens": 5, "output_tokens": 10**13}),
+    ],
+)
+def test_no_answer_is_lost_for_a_cost_or_a_count_that_cannot_be_right(named, value):
+    unread: set[str] = set()
+    reply = reply_from({"text": "Paris", named.partition(".")[0]: value}, unread)
+    assert (reply.text, reply.dollars) == ("Paris", None)
+    assert unread == {named}
 
 
 def test_more_cached_tokens_than_sent_ones_have_no_price():

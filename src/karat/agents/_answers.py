@@ -10,6 +10,7 @@ import functools
 import json
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
+from numbers import Real
 from typing import Any, TypeGuard
 
 import msgspec
@@ -18,7 +19,7 @@ from pydantic import ConfigDict, TypeAdapter
 from karat.agents._usage import unread_counts, usage_from
 from karat.errors import AgentFault, Caught, LimitReached, TrialFault, described
 from karat.models.metering import total, usage_of
-from karat.records import JsonObject, Reply, ToolCall, Usage, plain
+from karat.records import JsonObject, Reply, ToolCall, Usage, absurd_dollars, plain
 
 TEXT_KEYS = ("text", "answer", "output", "response")
 _WANTED = (
@@ -31,7 +32,8 @@ def reply_from(value: object, unread: set[str] | None = None) -> Reply:
     """A text, a number, a Reply, or a mapping with `text` (or `answer`, `output`, `response`) and Reply's other fields.
 
     `usage` may have the shape of any provider that `_usage` knows; `cost` is another name of `dollars`. The names of
-    further keys are added to `unread`. Raises AgentFault("bad_reply"): anything else is not an answer, including None.
+    further keys are added to `unread`, and those of a usage or cost that cannot be right: it is unknown. Raises
+    AgentFault("bad_reply"): anything else is not an answer, including None.
     """
     if isinstance(value, Reply):
         return value
@@ -49,24 +51,31 @@ def reply_from(value: object, unread: set[str] | None = None) -> Reply:
     for name in _TEXTS & fields.keys():
         written = _written(fields[name])
         fields[name] = fields[name] if written is None else written
-    cost = next((value[key] for key in _COST_KEYS if value.get(key) is not None), None)
-    if cost is not None:
-        fields.setdefault("dollars", cost)
-    if isinstance(fields.get("dollars"), Decimal):
-        fields["dollars"] = float(fields["dollars"])
+    cost_key = next((key for key in _COST_KEYS if value.get(key) is not None), "dollars")
+    cost, fields["dollars"] = value.get(cost_key), _dollars(value.get(cost_key))
     counted = fields.pop("usage", None)
+    usage = usage_from(counted)
     if unread is not None:
         unread.update(str(key) for key in value.keys() - {*Reply.__struct_fields__, *TEXT_KEYS, *_COST_KEYS})
         unread.update(f"usage.{name}" for name in unread_counts(counted))
+        unread.update(["usage"] if usage is None and isinstance(counted, (str, Sequence)) else [])
+        unread.update([cost_key] if cost is not None and fields["dollars"] is None else [])
     try:
         reply = msgspec.convert(msgspec.to_builtins(fields, enc_hook=plain), Reply)
     except (msgspec.ValidationError, TypeError) as error:
         raise AgentFault("bad_reply", f"the object is not a reply: {error}") from error
-    return msgspec.structs.replace(reply, usage=usage_from(counted))
+    return msgspec.structs.replace(reply, usage=usage)
 
 
 _TEXTS = frozenset({"text", "answer", "unit", "program"})
-_COST_KEYS = ("cost", "cost_usd", "total_cost_usd", "total_cost")
+_COST_KEYS = ("dollars", "cost", "cost_usd", "total_cost_usd", "total_cost")
+
+
+def _dollars(cost: object) -> float | None:
+    """A cost as a number; None if it cannot be one: an answer is not lost for it."""
+    if isinstance(cost, bool) or not isinstance(cost, (Real, Decimal)):
+        return None
+    return float(cost) if absurd_dollars(float(cost)) is None else None
 
 
 def _written(value: object) -> str | None:

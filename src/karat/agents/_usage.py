@@ -6,11 +6,13 @@ and Bedrock's does not) and whether the output includes reasoning (Google's does
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
+from numbers import Real
 from typing import Any
 
-from karat.records import Usage
+from karat.records import MOST_TOKENS, Usage
 
 _COUNTS = {
     "input_tokens": (
@@ -100,18 +102,18 @@ def unread_counts(reported: object) -> list[str]:
 
 
 def whole(value: object) -> int | None:
-    """A whole number of any type; None for anything else.
+    """A whole number of any type that can count tokens; None for anything else.
 
-    >>> whole(5.0), whole(Decimal("5")), whole(5.5), whole(True), whole("5")
-    (5, 5, None, None, None)
+    >>> whole(5.0), whole(Decimal("5")), whole(5.5), whole(True), whole("5"), whole(-1)
+    (5, 5, None, None, None, None)
     """
-    if isinstance(value, bool) or not isinstance(value, (int, float, Decimal)):
+    if isinstance(value, bool) or not isinstance(value, (Real, Decimal)):
         return None
     try:
-        number = int(value)
+        number = math.trunc(value)
     except (ValueError, OverflowError):  # not finite
         return None
-    return number if number == value else None
+    return number if number == value and 0 <= number <= MOST_TOKENS else None
 
 
 def _items(reported: object) -> Iterator[tuple[str, Any]]:

@@ -6,7 +6,6 @@ and Bedrock's does not) and whether the output includes reasoning (Google's does
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from numbers import Real
@@ -110,10 +109,10 @@ def whole(value: object) -> int | None:
     if isinstance(value, bool) or not isinstance(value, (Real, Decimal)):
         return None
     try:
-        number = math.trunc(value)
-    except (ValueError, OverflowError):  # not finite
+        number = float(value)
+    except (ValueError, OverflowError):
         return None
-    return number if number == value and 0 <= number <= MOST_TOKENS else None
+    return int(number) if number.is_integer() and 0 <= number <= MOST_TOKENS else None
 
 
 def _items(reported: object) -> Iterator[tuple[str, Any]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -59,6 +60,14 @@ def test_a_reply_is_read_with_the_fields_of_its_turn(tmp_path: Path) -> None:
 def test_the_same_seed_gives_the_same_persons(tmp_path: Path) -> None:
     assert list(load(tmp_path)) == list(load(tmp_path))
     assert list(load(tmp_path)) != list(load(tmp_path, seed=1))
+
+
+def test_a_study_that_was_read_before_starts_no_process(tmp_path: Path) -> None:
+    load(tmp_path)
+    before = os.times()
+    load(tmp_path)
+    after = os.times()
+    assert (after.children_user, after.children_system) == (before.children_user, before.children_system)
 
 
 def test_more_participants_and_fewer_arms_leave_the_others_as_they_are(tmp_path: Path) -> None:

@@ -7,7 +7,8 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Protocol
+from functools import lru_cache
+from typing import Any, Protocol
 
 import msgspec
 import numpy as np
@@ -16,18 +17,16 @@ from karat.documents.nodes import Node, Place, fault_at
 from karat.documents.validation import shown
 from karat.errors import BadOption, Fault, did_you_mean
 from karat.kinds.study.columns import arms_of, column_type, fields_needed, own_columns, responses_types, shape_of_data
-from karat.kinds.study.experiments import Response, data_of_each
+from karat.kinds.study.experiments import Response, table_of
 from karat.kinds.study.format import Answered, Arm, Groups, Relabelled, Rounds, StudyFile, Task, Test, level_name
 from karat.kinds.study.numbers import Numbers, check_numbers
 from karat.kinds.study.prompts import ANSWER_FORM, forms_in, known_names
 from karat.kinds.study.repeats import most_rows
 from karat.kinds.study.rounds import check_payoff, round_names, round_task
 from karat.kinds.study.sides import columns_of, group_rows
+from karat.sql import Selected, Shape, Table, select_each
 from karat.sums import exact_sum
 from karat.templates import names
-
-if TYPE_CHECKING:
-    from karat.sql import Shape
 
 _PICKS = 6  # answers tried for the other fields, one after another
 Case = tuple[str, tuple[str, ...], int]  # arm, the fields that could not be read, which answers the others have
@@ -42,7 +41,7 @@ def counted_unread(study: StudyFile, tests: Sequence[Test], shape: Shape) -> lis
     every = list(dict.fromkeys(case for own in cases for case in own))
     people = [[_person(study, case)] for case in every]
     try:
-        data = dict(zip(every, data_of_each(study, people), strict=True)) if people else {}
+        data = dict(zip(every, _data_of_few(study, people), strict=True)) if people else {}
     except BadOption as error:
         return [f"where an answer could not be read, {error}"] * len(tests)
     return [
@@ -59,11 +58,21 @@ def repeated_people(study: StudyFile, tests: Sequence[Test]) -> list[str]:
     arms = [list(study.arms)] if study.design == "within" else [[name] for name in study.arms]
     tried = [[row for arm in own for row in _whole_person(study, arm, pick)] for own in arms for pick in (0, 1)]
     try:
-        every = [data.columns for data in data_of_each(study, tried)]
+        every = [data.columns for data in _data_of_few(study, tried)]
     except BadOption:
         return [""] * len(tests)  # that is already a fault
     persons = [(rows[0].arm, columns) for rows, columns in zip(tried, every, strict=True)]
     return [_repeated(test, persons) for test in tests]
+
+
+def _data_of_few(study: StudyFile, people: Sequence[Sequence[Response]]) -> list[Selected]:
+    """The table `data` of each, asked once however often a process reads a study."""
+    return _selected(study.derive, msgspec.json.encode([table_of(study, rows) for rows in people]))
+
+
+@lru_cache(maxsize=256)
+def _selected(derive: str, tables: bytes) -> list[Selected]:
+    return select_each(derive, "responses", msgspec.json.decode(tables, type=list[Table]), place="derive")
 
 
 def _repeated(test: Test, persons: Sequence[tuple[str, Mapping[str, Sequence[Any]]]]) -> str:

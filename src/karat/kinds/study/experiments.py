@@ -48,7 +48,6 @@ def to_study_tests(
     study: StudyFile,
     responses: Sequence[Response],
     *,
-    limits: Limits | None = None,
     data: Selected | None = None,
     findings: Collection[Finding] = (),
     reducer: Reducer | None = None,
@@ -65,7 +64,7 @@ def to_study_tests(
     if study.reducer is not None and reducer is None:
         why = f"the study '{study.study}' runs its own code, {study.reducer}: look at it, then allow it"
         raise BadOption("--allow-code", why)
-    columns: Columns = (data or data_of(study, responses, limits=limits)).columns
+    columns: Columns = (data or data_of(study, responses)).columns
     columns = reducer(columns) if reducer is not None and study.reducer is not None else columns
     return [
         _both_sides(study, finding, test, agent_side(test, columns), responses, fields_needed(study, test, shape))
@@ -102,18 +101,17 @@ def _both_sides(
 
 def data_of(study: StudyFile, responses: Sequence[Response], *, limits: Limits | None = None) -> Selected:
     """The table `data`: `derive` applied to `responses`. Raises BadOption."""
-    return select(study.derive, {"responses": _table(study, responses)}, limits=limits, place="derive")
+    return select(study.derive, {"responses": table_of(study, responses)}, limits=limits, place="derive")
 
 
-def data_of_each(
-    study: StudyFile, experiments: Sequence[Sequence[Response]], *, limits: Limits | None = None
-) -> list[Selected]:
+def data_of_each(study: StudyFile, experiments: Sequence[Sequence[Response]]) -> list[Selected]:
     """The table `data` of each of several experiments with the same study, made by one process. Raises BadOption."""
-    tables = [_table(study, responses) for responses in experiments]
-    return select_each(study.derive, "responses", tables, limits=limits, place="derive")
+    tables = [table_of(study, responses) for responses in experiments]
+    return select_each(study.derive, "responses", tables, place="derive")
 
 
-def _table(study: StudyFile, responses: Sequence[Response]) -> Table:
+def table_of(study: StudyFile, responses: Sequence[Response]) -> Table:
+    """The table `responses`."""
     types = responses_types(study)
     rows = [response for response in responses if response.answered]
     columns: dict[str, list[Any]] = {name: [None] * len(rows) for name in types}

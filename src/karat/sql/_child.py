@@ -380,8 +380,6 @@ def _shape(connection: duckdb.DuckDBPyConnection, sql: str) -> JsonObject:
 
 def _changing(connection: duckdb.DuckDBPyConnection, tree: JsonObject) -> list[str]:
     """Why a query may give another result for the same tables, each as the start of a sentence."""
-    unsteady = {str(row[0]).lower() for row in connection.execute(_UNSTEADY).fetchall()} - _STEADY | _CLOCKS
-    macros = {str(row[0]).lower(): str(row[1]) for row in connection.execute(_MACROS).fetchall()}
     tables = {str(row[0]).lower() for row in connection.execute("SELECT table_name FROM duckdb_tables()").fetchall()}
     columns = {str(row[0]).lower() for row in connection.execute("SELECT column_name FROM duckdb_columns()").fetchall()}
     if tree.get("error", True):
@@ -392,11 +390,7 @@ def _changing(connection: duckdb.DuckDBPyConnection, tree: JsonObject) -> list[s
     reasons: dict[str, None] = {}
     for node in nodes:
         name = str(node.get("function_name") or "").lower()
-        if (
-            name in unsteady
-            or (name == "age" and len(node.get("arguments") or node.get("children") or ()) < 2)
-            or (name in macros and _calls(connection, macros.pop(name), unsteady))
-        ):
+        if name in _UNSTEADY or (name == "age" and len(node.get("arguments") or node.get("children") or ()) < 2):
             reasons[f"{name}() gives another value each time"] = None
         if node.get("type") == "COLUMN_REF" and len(node["column_names"]) == 1:
             word = str(node["column_names"][0]).lower()
@@ -413,19 +407,16 @@ def _changing(connection: duckdb.DuckDBPyConnection, tree: JsonObject) -> list[s
     return list(reasons)
 
 
-def _calls(connection: duckdb.DuckDBPyConnection, definition: str, unsteady: set[str]) -> bool:
-    """Whether a macro's definition calls one of these functions, or reads a clock."""
-    nodes = list(_walk(_tree(connection, f"SELECT {definition}")))
-    words = {str(name).lower() for node in nodes for name in node.get("column_names") or ()}
-    return bool(words & _WORDS) or any(str(node.get("function_name") or "").lower() in unsteady for node in nodes)
-
-
-_UNSTEADY = (
-    "SELECT DISTINCT function_name FROM duckdb_functions() WHERE stability IN ('VOLATILE', 'CONSISTENT_WITHIN_QUERY')"
-)
-_MACROS = "SELECT function_name, macro_definition FROM duckdb_functions() WHERE function_type = 'macro'"
-_STEADY = {"error"}  # marked volatile so that it is not optimised away; it returns nothing
-_CLOCKS = {"current_localtime", "current_localtimestamp"}  # DuckDB marks them as consistent
+# By name: which functions an engine's catalogue calls volatile differs from release to release.
+_UNSTEADY = frozenset({
+    *("ago", "current_catalog", "current_connection_id", "current_database", "current_date", "current_localtime"),
+    *("current_localtimestamp", "current_query", "current_query_id", "current_role", "current_schema"),
+    *("current_schemas", "current_setting", "current_time", "current_timestamp", "current_transaction_id"),
+    *("current_user", "currval", "gen_random_uuid", "get_current_time", "get_current_timestamp", "getvariable"),
+    *("in_search_path", "localtime", "localtimestamp", "nextval", "now", "pg_conf_load_time"),
+    *("pg_postmaster_start_time", "random", "session_user", "setseed", "setval", "sleep_ms", "stats", "today"),
+    *("transaction_timestamp", "txid_current", "user", "uuid", "uuidv4", "uuidv7", "vector_type", "write_log"),
+})  # fmt: skip
 _WORDS = {"current_date", "current_time", "current_timestamp", "localtime", "localtimestamp"}  # called without ()
 _MADE = {"range", "generate_series", "unnest", "repeat", "repeat_row", "json_each", "json_tree"}  # from their arguments
 

@@ -171,13 +171,12 @@ def test_each_content_has_the_whole_time_and_no_more():
 
 
 def test_a_time_with_a_zone_is_text_or_the_message_says_how_to_make_it_text():
+    said = ""
     try:  # DuckDB before 2.0.1 needs another library to give it to Python
-        (time,) = select("SELECT TIMESTAMPTZ '2020-01-01 00:00:00+00' AS x", {"t": PEOPLE}).columns["x"]
+        said = select("SELECT TIMESTAMPTZ '2020-01-01 00:00:00+00' AS x", {"t": PEOPLE}).columns["x"][0]
     except BadOption as error:
-        assert "CAST them to text" in str(error)
-        assert "/" not in str(error)
-    else:
-        assert time == "2020-01-01 00:00:00+00:00"
+        said = str(error)
+    assert said == "2020-01-01 00:00:00+00:00" or ("CAST them to text" in said and "/" not in said)
 
 
 @pytest.mark.quick(6)

@@ -65,7 +65,9 @@ def test_files_of_others_have_the_means_and_standard_errors_of_their_aggregates(
         aggregate = json.loads(path.read_bytes())
         results = {one.metric: one.mean for one in summary(made[aggregate["evaluation_id"].split("/")[0]]).results}
         for one in aggregate["evaluation_results"]:
-            mean, own = results[one["metric_config"]["metric_name"]], one["score_details"]
+            task, _, part = one["evaluation_name"].rpartition("/")
+            name = one["metric_config"]["metric_name"]
+            mean, own = results[f"{part}.{name}" if task else name], one["score_details"]
             assert mean.value == pytest.approx(own["score"])
             assert mean.se == pytest.approx(own["uncertainty"]["standard_error"]["value"])
             assert mean.n == own["uncertainty"]["num_samples"]

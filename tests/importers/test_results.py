@@ -297,10 +297,10 @@ def test_what_is_known_of_a_condition_is_kept_as_its_settings(tmp_path: Path) ->
 
 def test_files_that_hold_part_of_what_was_begun_make_an_unfinished_run(tmp_path: Path) -> None:
     assert written(tmp_path / "whole", trial())[0].status() == "done"
-    folder, _ = written(tmp_path / "part", trial(), finished=False)
+    folder, _ = written(tmp_path / "part", trial(), unfinished=["half of it"])
     assert folder.status() == "interrupted"
     assert "the run is not complete" in " ".join(
-        karat.summarize(written(tmp_path / "p", trial(), finished=False, planned=(1, 2))[0]).warnings
+        karat.summarize(written(tmp_path / "p", trial(), unfinished=["half of it"], planned=(1, 2))[0]).warnings
     )
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.importers.imported import imported, summary
+from tests.importers.imported import FILES, findings, imported, means, summary
 from tests.importers.test_inspect import log
 
 from karat.errors import BadDataset
@@ -101,3 +101,127 @@ def test_results_that_the_statistics_count_and_the_file_lacks_are_missing(tmp_pa
     result = summary(imported("promptfoo", tmp_path / "runs", promptfoo(tmp_path, 4, stated=6)))
     assert result.notices == ("Not the whole run: results.json: 4 of 6 samples are here",)
     assert result.total.ledger.not_run == 4
+
+
+def incomplete(folder: Path, name: str, *paths: Path) -> tuple[str, ...]:
+    """What the first line of the report says of the one run in the files; it says so of unfinished runs only."""
+    result = summary(imported(name, folder / "runs", *paths))
+    assert result.status == ("interrupted" if result.notices else "done")
+    return result.notices
+
+
+def test_a_retried_log_is_finished_where_the_newest_attempt_is(tmp_path: Path) -> None:
+    spec = {"task_id": "t", "dataset": {"name": "made", "sample_ids": ["q0", "q1"]}}
+    failed = log(tmp_path / "failed.eval", {}, spec=spec, status="error", error={"message": "boom"})
+    later = spec | {"created": "2026-02-01T00:00:00+00:00"}
+    again = log(tmp_path / "again.eval", {}, {}, spec=later, results=stating(2))
+    assert incomplete(tmp_path / "1", "inspect", failed) == (
+        "Not the whole run: failed.eval ended with the status error (boom); failed.eval: 1 of 2 samples are here",
+    )
+    assert incomplete(tmp_path / "2", "inspect", failed, again) == ()
+    cut = log(tmp_path / "cut.eval", {}, spec=later, status="cancelled")
+    assert incomplete(tmp_path / "3", "inspect", failed, cut) == (
+        "Not the whole run: cut.eval ended with the status cancelled; cut.eval: 1 of 2 samples are here",
+    )
+
+
+def test_planned_samples_and_epochs_are_compared_with_what_was_read(tmp_path: Path) -> None:
+    spec = {"dataset": {"name": "made", "sample_ids": ["q0", "q1"]}, "config": {"epochs": 3}}
+    path = log(tmp_path / "few.eval", {}, {}, spec=spec)
+    assert incomplete(tmp_path, "inspect", path) == ("Not the whole run: few.eval: 2 of 6 samples are here",)
+
+
+def unreadable_files() -> list[Any]:
+    return [
+        pytest.param("inspect", "inspect/one.eval", "bad.eval", id="inspect"),
+        pytest.param("deepeval", "deepeval/latest_test_run.json", "bad.json", id="deepeval"),
+        pytest.param("promptfoo", "promptfoo/v3.json", "bad.json", id="promptfoo"),
+        pytest.param("skill-evals", "skill-evals/plugin-eval.json", "bad.json", id="skill-evals"),
+        pytest.param("openai-evals", "openai-evals/capitals_small.jsonl", "bad.jsonl", id="openai-evals"),
+        pytest.param("eee", "eee/2050fa10-06c5-4184-9270-472afae86e78_samples.jsonl", "bad.json", id="eee"),
+    ]
+
+
+@pytest.mark.parametrize(("tool", "good", "bad"), unreadable_files())
+def test_a_file_that_cannot_be_read_is_named_and_stops_no_other(tmp_path: Path, tool: str, good: str, bad: str) -> None:
+    (tmp_path / bad).write_bytes(b"PK\x03\x04 and no zip")
+    made = imported(tool, tmp_path / "runs", tmp_path / bad, FILES / good)
+    assert made.counts["answers"] > 0
+    ((kind, what, count, places),) = made.findings
+    assert (kind, what.startswith("file: "), count, places) == ("unreadable", True, 1, (bad,))
+    with pytest.raises(BadDataset):
+        imported(tool, tmp_path / "runs", tmp_path / bad)
+
+
+def test_what_is_found_in_a_run_is_said_of_that_run(tmp_path: Path) -> None:
+    first = log(tmp_path / "a.eval", {})
+    second = log(tmp_path / "b.eval", {}, {"epoch": "none"}, spec={"task": "other"})
+    made = {result.run.info.name: result for result in import_results("inspect", [first, second], tmp_path / "runs")}
+    assert findings(made["made"]) == {}
+    assert [kind for kind, _ in findings(made["other"])] == ["unreadable"]
+    assert "unreadable" in made["other"].run.info.source["notes"]
+
+
+def plugin(folder: Path, **changes: Any) -> Path:
+    whole = json.loads((FILES / "skill-evals" / "plugin-eval.json").read_bytes())
+    path = folder / "results.json"
+    path.write_text(json.dumps(whole | changes), encoding="utf-8")
+    return path
+
+
+def test_a_partial_evaluation_of_a_plugin_is_not_finished(tmp_path: Path) -> None:
+    path = plugin(tmp_path, partial=True, partialReason="cost_ceiling")
+    assert incomplete(tmp_path, "skill-evals", path) == ("Not the whole run: results.json is partial: cost_ceiling",)
+
+
+def test_cases_and_runs_that_an_evaluation_of_a_skill_counts_and_lacks_are_missing(tmp_path: Path) -> None:
+    whole = json.loads((FILES / "skill-evals" / "plugin-eval.json").read_bytes())
+    cut = plugin(tmp_path, cases=whole["cases"][:1])
+    said = "Not the whole run: results.json: 4 of 6 samples are here"
+    assert incomplete(tmp_path / "1", "skill-evals", cut) == (said,)
+    benchmark = json.loads((FILES / "skill-evals" / "benchmark.json").read_bytes())
+    path = tmp_path / "benchmark.json"
+    path.write_text(json.dumps(benchmark | {"runs": benchmark["runs"][:5]}))
+    said = "Not the whole run: benchmark.json: 5 of 8 samples are here"
+    assert incomplete(tmp_path / "2", "skill-evals", path) == (said,)
+
+
+def eee(folder: Path, name: str, rows: int, *, stated: int | None = None, score: float = 0.5) -> Path:
+    """Instances of one model, of which every second one is right, and their aggregate."""
+    head = {"schema_version": "0.3.0", "evaluation_id": f"own/lab/m/{name}", "model_id": "lab/m"}
+    lines = [
+        head | {
+            "sample_id": str(number), "evaluation_name": "own", "evaluation_result_id": "acc",
+            "input": {"raw": f"{number}?"}, "interaction_type": "single_turn", "output": {"raw": [name]},
+            "evaluation": {"score": float(number % 2)},
+        }
+        for number in range(rows)
+    ]  # fmt: skip
+    details = {"score": score, "uncertainty": {"num_samples": stated or rows}}
+    result = {"evaluation_result_id": "acc", "evaluation_name": "own", "score_details": details}
+    aggregate = head | {
+        "model_info": {"id": "lab/m"}, "retrieved_timestamp": "1",
+        "evaluation_results": [result | {"metric_config": {"metric_name": "acc"}}],
+        "detailed_evaluation_results": {"total_rows": stated or rows},
+    }  # fmt: skip
+    path = folder / f"{name}_samples.jsonl"
+    path.write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
+    (folder / f"{name}.json").write_text(json.dumps(aggregate), encoding="utf-8")
+    return path
+
+
+def test_figures_of_an_aggregate_are_compared_with_its_instances(tmp_path: Path) -> None:
+    assert incomplete(tmp_path / "1", "eee", eee(tmp_path, "whole", 4)) == ()
+    (said,) = incomplete(tmp_path / "2", "eee", eee(tmp_path, "cut", 4, stated=6))
+    assert "cut_samples.jsonl: 4 of 6 rows are here" in said
+    made = imported("eee", tmp_path / "3", eee(tmp_path, "odd", 4, score=0.9))
+    assert made.findings.notes == ["odd_samples.jsonl states 0.9 as the mean of acc; its values have 0.5"]
+
+
+def test_two_files_of_one_model_share_its_condition_and_lose_nothing(tmp_path: Path) -> None:
+    made = imported("eee", tmp_path / "runs", eee(tmp_path, "a", 4), eee(tmp_path, "b", 6))
+    assert made.run.info.plan.conditions == ("lab/m",)
+    assert (made.counts["answers"], made.run.info.plan.samples, findings(made)) == (10, 6, {})
+    assert means(made)["lab/m", "acc"] == (pytest.approx(0.5), 10)
+    (said,) = incomplete(tmp_path / "2", "eee", eee(tmp_path, "a", 4), eee(tmp_path, "b", 4, stated=6))
+    assert said.endswith("a_samples.jsonl, b_samples.jsonl: 8 of 10 samples are here")

@@ -114,7 +114,7 @@ def import_results(
     identity = _digest([digest, _sha256(_code()), [path.name for path in files], format_name, asked])
     imported: list[Imported] = []
     empty: list[tuple[str, BadDataset]] = []
-    findings = Findings()
+    findings = Findings()  # the importer's; each run takes what was found on its way
     for number, run in enumerate(importer.runs(files, findings)):
         source = {"format": format_name, "tool": run.tool, "file": ", ".join(path.name for path in files)}
         named = {**source, "sha256": digest}
@@ -122,9 +122,9 @@ def import_results(
             folder, counts = _write(run, results, f"{identity}\n{number}", named, findings, cluster=cluster)
         except BadDataset as error:
             empty.append((run.name, error))
+            findings.take()
         else:
-            imported.append(Imported(run=folder, counts=counts, findings=findings))
-        findings = Findings()
+            imported.append(Imported(run=folder, counts=counts, findings=findings.take()))
     if not imported and empty:
         raise empty[0][1]
     for name, problem in empty:  # one without results does not stop the others
@@ -284,7 +284,7 @@ class _Writer:
         self._repetitions = 1
         self._read = Counter[str]()  # condition → results
         self._sums: dict[tuple[str, str, str], tuple[float, int]] = {}  # condition, scorer, metric → sum and number
-        self.missing: list[str] = []  # what the files state and do not hold
+        self.missing: list[str] = []  # what the files state and do not hold, or say of being incomplete
         self.counts = Counter(answers=0, failures=0, scores=0)
         for name, of_condition in [*run.conditions.items()][:MOST_CONDITIONS]:
             self._condition(name, of_condition)
@@ -310,10 +310,10 @@ class _Writer:
                 self._findings.unreadable("a trial longer than 64 MB", trial.sample)
                 continue
             journal.writelines(lines)
+        self.missing += self._run.unfinished
         for stated in self._run.stated:
             self._compare(stated)
-        whole = self._run.finished and not self.missing
-        end = End(at=now(), reason="done" if whole else "interrupted", seconds=self._run.seconds)
+        end = End(at=now(), reason="interrupted" if self.missing else "done", seconds=self._run.seconds)
         journal.write(self._codec.line(end))
         for file in (journal, samples):
             file.flush()

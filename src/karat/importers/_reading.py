@@ -10,6 +10,7 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from hashlib import sha256
 from io import BufferedReader
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 
@@ -40,8 +41,27 @@ _SERVER = re.compile(
 )
 
 
+_Read = TypeVar("_Read")
+
+
 class Unreadable(Exception):
     """Text that is not JSON, or too large; the message says which."""
+
+
+def each_readable(paths: Sequence[Path], read: Callable[[Path], _Read], findings: Findings) -> list[_Read]:
+    """What `read` makes of each file. One that cannot be read is a finding; raises BadDataset if none can."""
+    made: list[_Read] = []
+    unread: list[BadDataset] = []
+    for path in paths:
+        try:
+            made.append(read(path))
+        except BadDataset as error:
+            unread.append(error)
+    if not made:
+        raise unread[0]
+    for problem in unread:
+        findings.unreadable(f"file: {problem.faults[0].message}", Path(problem.path).name)
+    return made
 
 
 def bad_file(path: Path, message: str, place: str = "file") -> BadDataset:
@@ -70,7 +90,7 @@ def _finite(text: str) -> float | None:
 
 def lines(path: Path, findings: Findings) -> Iterator[tuple[str, Json]]:
     """Each line of a JSON Lines file that is an object, with its place. Raises BadDataset for an unreadable file."""
-    with _opened(path) as file:
+    with opened(path) as file:
         number = 0
         while text := file.readline(LONGEST):
             number += 1
@@ -101,7 +121,7 @@ def groups(
 def document(path: Path, *keys: str) -> Json:
     """The object in a file, with the array at `keys` (from the outside in) empty. Raises BadDataset."""
     try:
-        with _opened(path) as file:
+        with opened(path) as file:
             scan = _Scan(file)
             for _ in scan.items(keys):
                 pass
@@ -118,7 +138,7 @@ def items(path: Path, *keys: str, findings: Findings) -> Iterator[tuple[str, Jso
 
     Keeps one item at a time. A file that ends early, or stops being JSON somewhere, is a finding.
     """
-    with _opened(path) as file:
+    with opened(path) as file:
         number = 0
         try:
             for number, text in enumerate(_Scan(file).items(keys), start=1):
@@ -140,7 +160,8 @@ def _objects(text: bytes, place: str, noun: str, findings: Findings) -> Iterator
         findings.unreadable(f"{noun} not a JSON object", place)
 
 
-def _opened(path: Path) -> BufferedReader:
+def opened(path: Path) -> BufferedReader:
+    """The open file. Raises BadDataset."""
     try:
         return open_regular(path)
     except OSError as error:

@@ -93,7 +93,7 @@ class ImportedRun(msgspec.Struct, kw_only=True):
     created: str | None = None  # UTC, ISO 8601; None: not recorded
     seconds: float | None = None  # of the whole run; None: not recorded
     planned: tuple[int, int] | None = None  # samples, repetitions, if more were planned than are in the file
-    finished: bool = True  # False: the file is marked as incomplete
+    unfinished: Sequence[str] = ()  # what the files say of being incomplete; complete once all trials are read
     sparse: bool = False  # whether a sample without a result under a condition was not planned there
     stated: Sequence[Stated] = ()  # complete once all trials are read
     versions: Mapping[str, str] = {}  # package → version
@@ -119,6 +119,13 @@ class Findings:
     def changed(self, problem: str, place: str) -> None:
         """Counts something that the run contains in another form than the file."""
         self._add("changed", problem, place)
+
+    def take(self) -> Findings:
+        """What was found so far, which this no longer holds: the next run starts without it."""
+        taken = Findings()
+        taken._places, taken._counts, taken.notes = self._places, self._counts, self.notes
+        self._places, self._counts, self.notes = {}, {}, []
+        return taken
 
     def note(self, text: str) -> None:
         """Adds a line about the whole, once."""

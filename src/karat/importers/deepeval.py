@@ -22,7 +22,7 @@ from karat.importers import (
     ImportedTrial,
     Stated,
 )
-from karat.importers._reading import Json, bad_file, digest, document, items, unique
+from karat.importers._reading import Json, bad_file, digest, document, each_readable, items, unique
 from karat.records import Metric, Reply, ToolCall
 
 __all__ = ["Deepeval"]
@@ -41,7 +41,7 @@ class Deepeval:
 
     def runs(self, paths: Sequence[Path], findings: Findings) -> Iterable[ImportedRun]:
         """One run. Each file is a condition, named after its identifier, else its model, else the file."""
-        files = [_File(path) for path in paths]
+        files = each_readable(paths, _File, findings)
         names = unique([file.name for file in files])
         scales = _Scales(findings)
         yield ImportedRun(

@@ -12,8 +12,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 
-from karat.importers import Findings, ImportedCondition, ImportedRun, ImportedScore, ImportedTrial
-from karat.importers._reading import Json, bad_file, document, failure, groups
+import msgspec
+
+from karat.importers import Findings, ImportedCondition, ImportedRun, ImportedScore, ImportedTrial, Stated
+from karat.importers._reading import Json, bad_file, document, each_readable, failure, groups
 from karat.records import Metric, Reply, ToolCall
 
 __all__ = ["Eee"]
@@ -40,29 +42,29 @@ class Eee:
     def runs(self, paths: Sequence[Path], findings: Findings) -> Iterable[ImportedRun]:
         """One run per collection. NAME.json also means the NAME_samples.jsonl beside it, and the other way round."""
         collections: dict[str, dict[Path, _File]] = {}
-        for path in paths:
-            samples = path if path.suffix == ".jsonl" else _other(path)
-            if not samples.is_file():
-                raise bad_file(path, f"has no instance-level results next to it (want {samples.name})")
-            file = _File(samples)
-            collections.setdefault(file.collection, {})[samples] = file
-        for collection, files in collections.items():
-            first = next(iter(files.values())).aggregate
+        for file in each_readable(paths, _opened, findings):
+            collections.setdefault(file.collection, {}).setdefault(file.path, file)
+        for collection, of_path in collections.items():
+            files = list(of_path.values())
+            first = files[0].aggregate
             library = [text for key in ("name", "version") if (text := first.at("eval_library").text(key))]
             metrics: dict[str, dict[str, Metric]] = {}
-            for file in files.values():
+            unfinished: list[str] = []
+            for file in files:
                 for scorer, metric in file.announced:
                     metrics.setdefault(scorer, {})[metric.name] = metric
             yield ImportedRun(
                 name=collection,
                 tool=" ".join(library) or "every-eval-ever",
-                trials=(trial for file in files.values() for trial in file.trials(findings)),
-                conditions={name: condition for file in files.values() for name, condition in file.conditions()},
+                trials=_trials(files, unfinished, findings),
+                conditions={name: condition for file in files for name, condition in file.conditions()},
                 metrics={scorer: tuple(known.values()) for scorer, known in metrics.items()},
                 dataset=next((text for result in first.list("evaluation_results")
                               if (text := result.at("source_data").text("dataset_name"))), ""),
                 created=_time(first.text("evaluation_timestamp")),
-                detail={path.name: file.aggregate.raw.get("source_metadata") for path, file in files.items()},
+                unfinished=unfinished,
+                stated=list(_stated(files)),
+                detail={file.path.name: file.aggregate.raw.get("source_metadata") for file in files},
             )  # fmt: skip
 
 
@@ -73,11 +75,49 @@ def _other(path: Path) -> Path:
     return path.with_name(f"{named[1]}.json") if named else path
 
 
+def _opened(path: Path) -> _File:
+    samples = path if path.suffix == ".jsonl" else _other(path)
+    if not samples.is_file():
+        raise bad_file(path, f"has no instance-level results next to it (want {samples.name})")
+    return _File(samples)
+
+
+def _stated(files: Sequence[_File]) -> Iterator[Stated]:
+    """What the aggregates state. Files of one model are one condition, and are taken together."""
+    together: dict[tuple[str, ...], list[_File]] = {}
+    for file in files:
+        together.setdefault(tuple(dict(file.conditions())), []).append(file)
+    for conditions, same in together.items():
+        counts = [file.planned for file in same]
+        yield Stated(
+            file=", ".join(file.path.name for file in same),
+            conditions=conditions,
+            trials=None if None in counts else sum(filter(None, counts)),
+            means=same[0].means if len(same) == 1 else {},
+        )
+
+
+def _trials(files: Sequence[_File], unfinished: list[str], findings: Findings) -> Iterator[ImportedTrial]:
+    """The trials of all files; afterwards `unfinished` is complete. What a later file repeats is a repetition."""
+    taken: dict[tuple[str, str, str], int] = {}  # condition, sample, question → repetitions in earlier files
+    for file in files:
+        here = dict(taken)
+        for trial in file.trials(findings):
+            key = trial.condition, trial.sample, trial.question
+            repetition = taken.get(key, 0) + trial.repetition
+            here[key] = max(here.get(key, 0), repetition + 1)
+            yield msgspec.structs.replace(trial, repetition=repetition)
+        taken = here
+        total = file.aggregate.at("detailed_evaluation_results").count("total_rows") or 0
+        if file.rows < total:
+            unfinished.append(f"{file.path.name}: {file.rows} of {total} rows are here")
+
+
 class _File:
     """Instances of one model, and the aggregate's data about their metrics."""
 
     def __init__(self, path: Path) -> None:
-        self.path, beside = path, Eee.beside(path)
+        self.path, self.rows, beside = path, 0, Eee.beside(path)
         self.aggregate = document(beside[0]) if beside else Json({})
         self.collection = (self.aggregate.text("evaluation_id") or path.stem).partition("/")[0]
         results = {
@@ -85,6 +125,17 @@ class _File:
             for result in self.aggregate.list("evaluation_results")
         }
         self.metrics = {key: _metric(result) for key, result in results.items()}
+        details = [result.at("score_details") for result in results.values()]
+        numbers = [one.at("uncertainty").count("num_samples") or 0 for one in details]
+        self.planned = max(numbers, default=0) or None
+        keys = [(scorer, metric.name) for scorer, metric in self.metrics.values()]
+        self.means = {  # karat's own are means over questions or turns
+            key: score
+            for key, one in zip(keys, details, strict=True)
+            if keys.count(key) == 1
+            if (score := one.number("score")) is not None
+            if self.aggregate.at("eval_library").text("name") != "karat"
+        }
         # If the file does not name the scale, the values show it: only 0 and 1 is a share.
         self.announced = [
             (scorer, metric) for (scorer, metric), result in zip(self.metrics.values(), results.values(), strict=True)
@@ -104,26 +155,33 @@ class _File:
             if key == _NO_SAMPLE:
                 findings.unreadable("instance without a sample_id", place)
                 continue
-            repetitions: list[dict[str, Json]] = []  # of rows without a repetition: counted for each metric
+            self.rows += len(rows)
+            repetitions: list[dict[tuple[str, str], Json]] = []  # of rows without one: counted for each metric
             for row in rows:
-                name = row.text("evaluation_result_id", "evaluation_name") or ""
-                known = next((metrics for metrics in repetitions if name not in metrics), None)
+                metric = self._metric_of(row)
+                known = next((metrics for metrics in repetitions if metric not in metrics), None)
                 if known is None:
                     repetitions.append(known := {})
-                known[name] = row
+                known[metric] = row
             for number, metrics in enumerate(repetitions):
                 yield self._trial(metrics, number, place, findings)
 
-    def _trial(self, metrics: dict[str, Json], number: int, place: str, findings: Findings) -> ImportedTrial:
+    def _metric_of(self, row: Json) -> tuple[str, str]:
+        name = row.text("evaluation_result_id", "evaluation_name")
+        scorer, metric = self.metrics.get(name) or ("every-eval-ever", Metric(name=_task(name)[1] or "score"))
+        return scorer, metric.name
+
+    def _trial(
+        self, metrics: dict[tuple[str, str], Json], number: int, place: str, findings: Findings
+    ) -> ImportedTrial:  # fmt: skip
         row = next(iter(metrics.values()))
         error = next((error for instance in metrics.values() if (error := instance.text("error"))), None)
         scores: dict[str, dict[str, float | bool | None]] = {}
-        for name, instance in metrics.items():
-            scorer, metric = self.metrics.get(name) or ("every-eval-ever", Metric(name=_last(name) or "score"))
+        for (scorer, metric), instance in metrics.items():
             value = instance.at("evaluation").number("score")
             if value is None:
                 findings.unreadable("instance without a score", place)
-            scores.setdefault(scorer, {})[metric.name] = value
+            scores.setdefault(scorer, {})[metric] = value
         metadata, asked = row.at("metadata"), row.at("input")
         reference = [text for text in _texts(asked.raw.get("reference")) if text]
         repetition = metadata.text("karat.repetition") or ""
@@ -141,7 +199,9 @@ class _File:
             detail={
                 "formatted": asked.raw.get("formatted"), "choices": asked.raw.get("choices"),
                 "messages": row.raw.get("messages"), "answer_attribution": row.raw.get("answer_attribution"),
-                "is_correct": {name: entry.at("evaluation").raw.get("is_correct") for name, entry in metrics.items()},
+                "is_correct": {
+                    name: entry.at("evaluation").raw.get("is_correct") for (_, name), entry in metrics.items()
+                },
             },
         )  # fmt: skip
 
@@ -160,8 +220,11 @@ def _metric(result: Json) -> tuple[str, Metric]:
     """The scorer and metric of an aggregate; karat's own are recognized by their details."""
     config = result.at("metric_config")
     details = config.at("additional_details")
-    name = config.text("metric_name", "metric_id") or _last(result.text("evaluation_name")) or "score"
+    task, part = _task(result.text("evaluation_name"))
+    name = config.text("metric_name", "metric_id") or part or "score"
     scorer = details.text("scorer") or "every-eval-ever"
+    if details.text("scorer") is None and task and part != name:  # such as a filter: two may have one metric
+        name = f"{part}.{name}"
     kind = "share" if config.text("score_type") == "binary" else details.text("kind")
     directions: dict[str | None, Literal["higher", "lower", "none"]] = {"none": "none", "lower": "lower"}
     lower = "lower" if config.flag("lower_is_better") else None
@@ -175,8 +238,10 @@ def _metric(result: Json) -> tuple[str, Metric]:
     )
 
 
-def _last(name: str | None) -> str | None:
-    return name.rpartition("/")[2] if name else None
+def _task(name: str | None) -> tuple[str, str]:
+    """The task and the part of it in the name of an evaluation: "task/part"; the task "" if there is no part."""
+    task, _, part = (name or "").rpartition("/")
+    return task, part
 
 
 def _texts(value: object) -> list[str]:

@@ -32,7 +32,7 @@ from karat.importers import (
     ImportedTrial,
     Stated,
 )
-from karat.importers._reading import Json, bad_file, failure, unique
+from karat.importers._reading import Json, bad_file, each_readable, failure, unique
 from karat.records import JsonObject, Reply, ToolCall, Usage
 
 if TYPE_CHECKING:
@@ -206,7 +206,7 @@ class Inspect:
     def runs(self, paths: Sequence[Path], findings: Findings) -> Iterable[ImportedRun]:
         """One run for each task and dataset, in the order of the files. Raises BadDataset."""
         tasks: dict[tuple[str, str], list[_Log]] = {}
-        for log in [_Log(path, findings) for path in paths]:
+        for log in each_readable(paths, lambda path: _Log(path, findings), findings):
             tasks.setdefault((log.task, log.dataset), []).append(log)
         for same_task in tasks.values():
             yield _run(sorted(same_task, key=lambda log: log.created or ""), findings)
@@ -237,22 +237,25 @@ class _Log:
         ids = self.spec.at("dataset").raw.get("sample_ids")
         self.epochs = min(self.spec.at("config").count("epochs") or 1, _MOST_EPOCHS)
         self.places = {str(name): place for place, name in enumerate(ids if isinstance(ids, list) else ())}
-        self._note_state()
 
-    def _note_state(self) -> None:
-        status, name = self.header.status, self.path.name
-        if status == "started":
-            planned = f" of {len(self.places)} × {self.epochs} planned answers" if self.places else " of its answers"
-            self._findings.note(f"{name} was never finished: it contains only part{planned}")
-        elif status != "success":
-            why = f" ({excerpt(self.header.error.message, 120)})" if self.header.error else ""
-            self._findings.note(f"{name} ended with the status {status}{why}")
+    def note_reducers(self) -> None:
         reducers = self.spec.at("config").raw.get("epochs_reducer") or ["mean"]
         if reducers != ["mean"]:
-            self._findings.note(f"{name} reduces epochs by {_written(reducers)}; karat takes their mean")
+            self._findings.note(f"{self.path.name} reduces epochs by {_written(reducers)}; karat takes their mean")
+
+    @property
+    def unfinished(self) -> str | None:
+        """What the log says of being incomplete; None: nothing."""
+        status = self.header.status
+        if status == "success":
+            return None
+        why = f" ({excerpt(self.header.error.message, 120)})" if self.header.error else ""
+        return f"{self.path.name} " + (
+            "was never finished" if status == "started" else f"ended with the status {status}{why}"
+        )
 
     def stated(self, condition: str) -> Stated:
-        """The number of samples and the accuracy of each scorer, as the log's results have them."""
+        """The number of samples that were planned, and the accuracy of each scorer in the log's results."""
         results = Json(self.header.results or {})
         means: dict[tuple[str, str], float] = {}
         for score in results.list("scores"):
@@ -260,7 +263,8 @@ class _Log:
             name = score.text("scorer", "name")
             if accuracy is not None and name is not None and not score.count("unscored_samples"):
                 means[name, score.text("name") or name] = accuracy
-        return Stated(file=self.path.name, conditions=(condition,), trials=results.count("total_samples"), means=means)
+        planned = max(results.count("total_samples") or 0, len(self.places) * self.epochs)
+        return Stated(file=self.path.name, conditions=(condition,), trials=planned or None, means=means)
 
     def samples(self) -> Iterator[tuple[_Sample, Callable[[], bytes | msgspec.Raw]]]:
         """Each sample, and a function that reads its JSON again; from an archive in dataset order."""
@@ -313,6 +317,8 @@ def _whole(file: BufferedReader) -> bytes:
 
 
 def _run(logs: Sequence[_Log], findings: Findings) -> ImportedRun:
+    for log in logs:
+        log.note_reducers()
     conditions = _conditions(logs, findings)
     packages = logs[0].spec.at("packages")
     seconds = [_seconds(log.header.stats) for log in logs]
@@ -325,10 +331,16 @@ def _run(logs: Sequence[_Log], findings: Findings) -> ImportedRun:
         created=logs[0].created,
         seconds=None if None in seconds else math.fsum(filter(None, seconds)),
         planned=(max(len(log.places) for log in logs), max(log.epochs for log in logs)),
-        finished=all(log.header.status == "success" for log in logs),
-        stated=[log.stated(name) for name, same in conditions.items() for log in same if len(same) == 1],
+        unfinished=[said for newest, *_ in conditions.values() if (said := newest.unfinished) is not None],
+        stated=[_stated(name, same) for name, same in conditions.items()],
         versions={name: version for name, version in packages.raw.items() if isinstance(version, str)},
     )
+
+
+def _stated(condition: str, logs: Sequence[_Log]) -> Stated:
+    """What the newest log states; its means only if the condition has no answers of earlier logs."""
+    stated = logs[0].stated(condition)
+    return stated if len(logs) == 1 else msgspec.structs.replace(stated, means={})
 
 
 def _condition(log: _Log) -> ImportedCondition:

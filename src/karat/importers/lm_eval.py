@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from karat.importers import Findings, ImportedCondition, ImportedRun, ImportedScore, ImportedTrial, Stated
-from karat.importers._reading import Json, asked, bad_file, document, lines, unique
+from karat.importers._reading import Json, asked, bad_file, document, each_readable, lines, unique
 from karat.records import JsonObject, Metric, Reply
 
 __all__ = ["LmEval"]
@@ -51,15 +51,9 @@ class LmEval:
     def runs(self, paths: Sequence[Path], findings: Findings) -> Iterable[ImportedRun]:
         """One run per task. A results file also means the samples files of the same time, and the other way round."""
         tasks: dict[str, list[_Samples]] = {}
-        for path in paths:
-            of_this = self.beside(path) if _RESULTS.fullmatch(path.name) else [path]
-            if not of_this:
-                raise bad_file(
-                    path, "has no samples_*.jsonl of the same time next to it: run lm_eval with --log_samples"
-                )
-            for samples in map(_Samples, of_this):
-                if all(known.path != samples.path for known in tasks.setdefault(samples.task, [])):
-                    tasks[samples.task].append(samples)
+        opened = each_readable(paths, _opened, findings)
+        for samples in {file.path: file for files in opened for file in files}.values():
+            tasks.setdefault(samples.task, []).append(samples)
         for task, files in tasks.items():
             names = [file.model for file in files]
             names = unique(
@@ -81,6 +75,13 @@ class LmEval:
                 versions={"lm_eval": version} if version else {},
                 detail={file.path.name: {"results": file.results.at("results", task).raw} for file in files},
             )
+
+
+def _opened(path: Path) -> list[_Samples]:
+    of_this = LmEval.beside(path) if _RESULTS.fullmatch(path.name) else [path]
+    if not of_this:
+        raise bad_file(path, "has no samples_*.jsonl of the same time next to it: run lm_eval with --log_samples")
+    return [_Samples(file) for file in of_this]
 
 
 class _Samples:

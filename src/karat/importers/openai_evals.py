@@ -11,7 +11,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
 
-from karat.files import open_regular
 from karat.importers import (
     Findings,
     ImportedCondition,
@@ -21,7 +20,19 @@ from karat.importers import (
     ImportedTrial,
     Stated,
 )
-from karat.importers._reading import Json, asked, bad_file, failure, groups, items, lines, said_last, unique
+from karat.importers._reading import (
+    Json,
+    asked,
+    bad_file,
+    each_readable,
+    failure,
+    groups,
+    items,
+    lines,
+    opened,
+    said_last,
+    unique,
+)
 from karat.records import JsonObject, Reply, ToolCall
 
 __all__ = ["OpenaiEvals"]
@@ -47,19 +58,12 @@ class OpenaiEvals:
         """One run per eval, with its logs as conditions; all files of output items together are one run."""
         logs: dict[str, list[_Log]] = {}
         pages: dict[Path, bytes] = {}
-        for path in paths:
-            try:
-                with open_regular(path) as file:
-                    head = file.read(2**16)
-            except OSError as error:
-                raise bad_file(path, f"cannot be read: {error.strerror}") from error
+        for path, head in each_readable(paths, _head, findings):
             if _LOG.match(head):
                 log = _Log(path, findings)
                 logs.setdefault(log.spec.text("base_eval", "eval_name") or path.stem, []).append(log)
-            elif _ITEM in head:
-                pages[path] = head
             else:
-                raise bad_file(path, "is neither a log of oaieval nor a list of output items of an eval's run")
+                pages[path] = head
         for name, of_eval in logs.items():
             names = unique([log.name for log in of_eval])
             yield ImportedRun(
@@ -78,6 +82,14 @@ class OpenaiEvals:
         if pages:
             name = next(iter(pages)).name.partition(".")[0]
             yield ImportedRun(name=name, tool="openai-evals-api", trials=_output_items(pages, findings))
+
+
+def _head(path: Path) -> tuple[Path, bytes]:
+    with opened(path) as file:
+        head = file.read(2**16)
+    if not OpenaiEvals.recognizes(path, head):
+        raise bad_file(path, "is neither a log of oaieval nor a list of output items of an eval's run")
+    return path, head
 
 
 class _Log:

@@ -20,7 +20,7 @@ from karat.importers import (
     ImportedTrial,
     Stated,
 )
-from karat.importers._reading import Json, asked, bad_file, digest, document, failure, items, unique
+from karat.importers._reading import Json, asked, bad_file, digest, document, each_readable, failure, items, unique
 from karat.records import Metric, Reply
 from karat.sums import exact_sum
 
@@ -47,8 +47,12 @@ class Promptfoo:
 
     def runs(self, paths: Sequence[Path], findings: Findings) -> Iterable[ImportedRun]:
         """One run. With several files, the name of the file precedes that of the condition."""
-        stems = unique([path.name.partition(".")[0] for path in paths])
-        files = [_File(path, f"{stem}: " if len(paths) > 1 else "") for path, stem in zip(paths, stems, strict=True)]
+        heads = each_readable(paths, _head, findings)
+        stems = unique([path.name.partition(".")[0] for path, _ in heads])
+        files = [
+            _File(path, head, f"{stem}: " if len(heads) > 1 else "")
+            for (path, head), stem in zip(heads, stems, strict=True)
+        ]
         first = files[0]
         version = first.head.at("metadata").text("promptfooVersion")
         milliseconds = first.stats.number("durationMs", low=0) if len(files) == 1 else None
@@ -67,15 +71,20 @@ class Promptfoo:
         )
 
 
+def _head(path: Path) -> tuple[Path, Json]:
+    """The file, and everything in it except its results."""
+    head = document(path, "results", "results")
+    if not isinstance(head.at("results").raw.get("results"), list):
+        raise bad_file(path, "holds no results of promptfoo (want results.results)")
+    return path, head
+
+
 class _File:
     """Everything in a file except its results."""
 
-    def __init__(self, path: Path, prefix: str) -> None:
-        self.path, self._prefix = path, prefix
-        self.head = document(path, "results", "results")
-        results = self.head.at("results")
-        if not isinstance(results.raw.get("results"), list):
-            raise bad_file(path, "holds no results of promptfoo (want results.results)")
+    def __init__(self, path: Path, head: Json, prefix: str) -> None:
+        self.path, self.head, self._prefix = path, head, prefix
+        results = head.at("results")
         self.stats = results.at("stats")
         prompts = results.list("prompts") or results.at("table", "head").list("prompts")
         pairs = [(_provider(prompt), _label(prompt)) for prompt in prompts]

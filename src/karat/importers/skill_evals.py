@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
 
-from karat.importers import Findings, ImportedCondition, ImportedRun, ImportedScore, ImportedTrial
-from karat.importers._reading import Json, bad_file, document, failure, items, unique
+from karat.importers import Findings, ImportedCondition, ImportedRun, ImportedScore, ImportedTrial, Stated
+from karat.importers._reading import Json, bad_file, document, each_readable, failure, items, unique
 from karat.records import Metric, Reply
 
 __all__ = ["SkillEvals"]
@@ -39,24 +39,25 @@ class SkillEvals:
 
     def runs(self, paths: Sequence[Path], findings: Findings) -> Iterable[ImportedRun]:
         """One run of all files. With several, the name of the file precedes that of the condition."""
-        stems = unique([path.name.partition(".")[0] for path in paths])
-        prefixes = [f"{stem}: " if len(paths) > 1 else "" for stem in stems]
-        heads = []
-        for path in paths:
-            heads.append(document(path, "cases"))
-            cases, runs = heads[-1].raw.get("cases"), heads[-1].raw.get("runs")
-            if not isinstance(cases, list) and not isinstance(runs, list):
-                raise bad_file(path, "holds neither cases (claude plugin eval) nor runs (skill-creator)")
-            if heads[-1].flag("partial"):
-                findings.note(f"{path.name} is partial: {heads[-1].text('partialReason') or 'no reason given'}")
-        first, version = heads[0], heads[0].text("claudeVersion")
+        heads = each_readable(paths, _head, findings)
+        stems = unique([path.name.partition(".")[0] for path, _ in heads])
+        files = [
+            (path, head, f"{stem}: " if len(heads) > 1 else "") for (path, head), stem in zip(heads, stems, strict=True)
+        ]
+        first, version = heads[0][1], heads[0][1].text("claudeVersion")
         plugin = isinstance(first.raw.get("cases"), list)
-        seconds = first.number("durationSeconds", low=0) if len(paths) == 1 else None
-        files = list(zip(paths, heads, prefixes, strict=True))
+        seconds = first.number("durationSeconds", low=0) if len(heads) == 1 else None
+        stated: list[Stated] = []
         yield ImportedRun(
             name=first.at("suite").text("pluginId") or first.at("metadata").text("skill_name") or stems[0],
             tool=(f"claude-plugin-eval {version}" if version else "claude-plugin-eval") if plugin else "skill-creator",
-            trials=(trial for path, head, prefix in files for trial in _trials(path, head, prefix, findings)),
+            trials=(trial for file in files for trial in _trials(*file, findings, stated)),
+            stated=stated,
+            unfinished=[
+                f"{path.name} is partial: {head.text('partialReason') or 'no reason given'}"
+                for path, head, _ in files
+                if head.flag("partial")
+            ],
             conditions={
                 f"{prefix}{arm}": ImportedCondition(
                     model=head.at("suite").text("modelOverride") or head.at("metadata").text("executor_model"),
@@ -73,6 +74,14 @@ class SkillEvals:
         )  # fmt: skip
 
 
+def _head(path: Path) -> tuple[Path, Json]:
+    """The file, and everything in it except its cases."""
+    head = document(path, "cases")
+    if not isinstance(head.raw.get("cases"), list) and not isinstance(head.raw.get("runs"), list):
+        raise bad_file(path, "holds neither cases (claude plugin eval) nor runs (skill-creator)")
+    return path, head
+
+
 def _arms(head: Json) -> list[str]:
     """The conditions of a file, the baseline first."""
     arms = dict.fromkeys(run.text("configuration") or "" for run in head.list("runs"))
@@ -80,8 +89,15 @@ def _arms(head: Json) -> list[str]:
     return sorted(known, key=lambda arm: not arm.startswith(("without", "old")))
 
 
-def _trials(path: Path, head: Json, prefix: str, findings: Findings) -> Iterator[ImportedTrial]:
+def _trials(
+    path: Path, head: Json, prefix: str, findings: Findings, stated: list[Stated]
+) -> Iterator[ImportedTrial]:  # fmt: skip
+    """The trials of a file; afterwards `stated` holds how many there should be."""
+    arms = tuple(f"{prefix}{arm}" for arm in _arms(head))
+    cases = trials = 0
     for place, case in items(path, "cases", findings=findings):
+        cases += 1
+        trials += (case.count("runsPerCase") or 1) * len(arms)
         types = {grader.text("name"): grader.text("type") for grader in case.list("graders")}
         for arm in ("with", "without"):
             for repetition, run in enumerate(case.at("arms").list(arm)):
@@ -91,6 +107,11 @@ def _trials(path: Path, head: Json, prefix: str, findings: Findings) -> Iterator
             findings.unreadable("run without an eval_id", f"{path.name}, run {number}")
         else:
             yield _of_benchmark(run, sample, f"{prefix}{run.text('configuration') or ''}")
+    absent = max(0, (head.at("aggregates").count("casesTotal") or 0) - cases) * len(arms)
+    evals = head.at("metadata").raw.get("evals_run")
+    if isinstance(evals, list):
+        absent = len(evals) * (head.at("metadata").count("runs_per_configuration") or 1) * len(arms)
+    stated.append(Stated(file=path.name, conditions=arms, trials=trials + absent))
 
 
 def _of_case(

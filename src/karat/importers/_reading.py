@@ -6,7 +6,7 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from hashlib import sha256
 from io import BufferedReader
 from pathlib import Path
@@ -316,11 +316,26 @@ def failure(message: str) -> ImportedFailure:
     return ImportedFailure(cls=cls, kind="error", message=message)
 
 
+def title(path: Path) -> str:
+    """The name of a file without its ending: "eval.a" of "eval.a.csv", "log" of "log.csv.gz"."""
+    name = path.name.removesuffix(".gz").strip(".")
+    return name.rpartition(".")[0] or name
+
+
+def prefixes(paths: Sequence[Path]) -> list[str]:
+    """What precedes the conditions of each file: its name, or nothing if there is only one file."""
+    names = unique([title(path) for path in paths])
+    return [f"{name}: " for name in names] if len(names) > 1 else [""]
+
+
+def repeats(names: Iterable[str]) -> Iterator[int]:
+    """How often each name has occurred before. What has one name in one answer are repeats, whose mean counts."""
+    counts = Counter[str]()
+    for name in names:
+        yield counts[name]
+        counts[name] += 1
+
+
 def unique(names: Sequence[str]) -> list[str]:
     """The same names, with a number added to repeated ones."""
-    counts = Counter[str]()
-    distinct = []
-    for name in names:
-        counts[name] += 1
-        distinct.append(name if counts[name] == 1 else f"{name} ({counts[name]})")
-    return distinct
+    return [f"{name} ({number + 1})" if number else name for name, number in zip(names, repeats(names), strict=True)]

@@ -25,6 +25,7 @@ from karat.documents.rows import read_rows
 from karat.errors import BadDataset, BadOption, did_you_mean
 from karat.formats import some_of
 from karat.importers import Findings, ImportedFailure, ImportedRun, ImportedScore, ImportedTrial
+from karat.importers._reading import title
 from karat.records import Metric, Reply, Usage
 
 __all__ = ["Csv"]
@@ -89,7 +90,7 @@ class Csv:
                 has_conditions="condition" in self._options.map,
             )  # fmt: skip
             yield ImportedRun(
-                name=path.name.partition(".")[0],
+                name=title(path),
                 tool="table",
                 dataset=path.name,
                 metrics=announced,

@@ -7,7 +7,6 @@ Source of the format: `deepeval.test_run.TestRun` of version 4.3.1, in `.deepeva
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Literal
@@ -22,7 +21,7 @@ from karat.importers import (
     ImportedTrial,
     Stated,
 )
-from karat.importers._reading import Json, bad_file, digest, document, each_readable, items, unique
+from karat.importers._reading import Json, bad_file, digest, document, each_readable, items, repeats, title, unique
 from karat.records import Metric, Reply, ToolCall
 
 __all__ = ["Deepeval"]
@@ -72,7 +71,7 @@ class _File:
         if not isinstance(self.run.raw.get("testCases"), list):
             raise bad_file(path, "holds no test run of DeepEval (want testCases)")
         model = self.run.at("hyperparameters").text("model")
-        self.name = self.run.text("identifier") or model or path.name.strip(".").partition(".")[0]
+        self.name = self.run.text("identifier") or model or title(path)
 
     def stated(self, condition: str) -> Stated:
         """The number of test cases that passed and failed."""
@@ -218,8 +217,7 @@ def _scores(case: Json, scales: _Scales) -> tuple[list[ImportedScore], ImportedF
     errors = {name: error for name, metric in measured if (error := metric.text("error"))}
     whole = ImportedScore(scorer=_WHOLE, values={"pass": None if errors else case.flag("success")})
     scores = [whole] if measured else []
-    earlier = Counter[str]()
-    for name, metric in measured:
+    for (name, metric), repeat in zip(measured, repeats(name for name, _ in measured), strict=True):
         scales.add(name, metric)
         if name == next(iter(errors), None):
             continue
@@ -228,7 +226,7 @@ def _scores(case: Json, scales: _Scales) -> tuple[list[ImportedScore], ImportedF
         scores.append(
             ImportedScore(
                 scorer=name,
-                repeat=earlier[name],
+                repeat=repeat,
                 values=dict.fromkeys(values) if name in errors else values,
                 judge=metric.text("evaluationModel"),
                 reasons={name: reason} if reason else {},
@@ -238,7 +236,6 @@ def _scores(case: Json, scales: _Scales) -> tuple[list[ImportedScore], ImportedF
                 offline=_named(metric) in _BY_RULE,
             )
         )
-        earlier[name] += 1
     for name, error in errors.items():
         return scores, ImportedFailure(cls="judge", kind="error", message=error, stage="score", scorer=name)
     return scores, None

@@ -262,7 +262,7 @@ class _Log:
             accuracy = score.at("metrics", "accuracy").number("value")
             name = score.text("scorer", "name")
             if accuracy is not None and name is not None and not score.count("unscored_samples"):
-                means[name, score.text("name") or name] = accuracy
+                means[name, _metric(name, score.text("name") or name)] = accuracy
         planned = max(results.count("total_samples") or 0, len(self.places) * self.epochs)
         return Stated(file=self.path.name, conditions=(condition,), trials=planned or None, means=means)
 
@@ -497,7 +497,7 @@ class _Trial:
     def _score(self, name: str, score: _Score) -> ImportedScore:
         value, why = score.value, self._text(score.explanation)
         if isinstance(value, dict):
-            values = {str(key): item for key, item in value.items()}
+            values = {_metric(name, str(key)): item for key, item in value.items()}
         else:
             values = (
                 {f"{name}[{n}]": item for n, item in enumerate(value)} if isinstance(value, list) else {name: value}
@@ -567,6 +567,11 @@ class _Trial:
             return reference[0]
         self._room -= len(text)
         return text
+
+
+def _metric(scorer: str, key: str) -> str:
+    """The name of a number in an object that a scorer gave, or of its only number."""
+    return scorer if key == scorer else f"{scorer}.{key}"
 
 
 def _usage(uses: Sequence[_Usage]) -> Usage:

@@ -60,7 +60,7 @@ class LmEval:
                 [f"{file.model} ({file.stamp})" if names.count(file.model) > 1 else file.model for file in files]
             )
             better = files[0].results.at("higher_is_better", task)
-            lower = [Metric(name=name, direction="lower") for name in better.raw if better.flag(name) is False]
+            lower = [name for name in better.raw if better.flag(name) is False]
             filters = {name for file in files for name in file.filters}
             version = files[0].results.text("lm_eval_version")
             yield ImportedRun(
@@ -68,7 +68,10 @@ class LmEval:
                 tool=f"lm-eval {version}" if version else "lm-eval",
                 trials=_Trials(dict(zip(names, files, strict=True)), findings),
                 conditions={name: file.condition() for name, file in zip(names, files, strict=True)},
-                metrics={_scorer(name): lower for name in filters} if lower else {},
+                metrics={
+                    _scorer(filtered): [Metric(name=_metric(filtered, name), direction="lower") for name in lower]
+                    for filtered in (filters if lower else ())
+                },
                 dataset=files[0].results.at("configs", task).text("dataset_path") or task,
                 stated=[file.stated(name) for name, file in zip(names, files, strict=True)],
                 created=_time(files[0].results.number("date", low=0)),
@@ -107,7 +110,7 @@ class _Samples:
             metric, comma, filtered = key.partition(",")
             mean = of_task.number(key)
             if comma and mean is not None:
-                means[_scorer(filtered), metric] = mean
+                means[_scorer(filtered), _metric(filtered, metric)] = mean
         documents = self.results.at("n-samples", self.task).count("effective")
         return Stated(file=self.path.name, conditions=(condition,), trials=documents, means=means)
 
@@ -132,11 +135,11 @@ class _Trials:
             scores: dict[str, dict[str, ImportedScore]] = {}  # document → filter → score
             for place, row in lines(file.path, self._findings):
                 known = scores.setdefault(row.shown("doc_id") or "", {})
-                scorer = _scorer(row.text("filter") or "none")
-                if scorer in known:
+                filtered = row.text("filter") or "none"
+                if filtered in known:
                     self._findings.left_out("a second result of a document and filter", place)
                 else:
-                    known[scorer] = self._score(scorer, row, place, file.of_all)
+                    known[filtered] = self._score(filtered, row, place, file.of_all)
             for place, row in lines(file.path, Findings()):  # its faults are counted already
                 sample = row.shown("doc_id")
                 if sample is None:
@@ -144,7 +147,7 @@ class _Trials:
                 elif of_sample := scores.pop(sample, None):
                     yield _trial(name, sample, row, list(of_sample.values()))
 
-    def _score(self, scorer: str, row: Json, place: str, of_all: Set[str]) -> ImportedScore:
+    def _score(self, filtered: str, row: Json, place: str, of_all: Set[str]) -> ImportedScore:
         listed = row.raw.get("metrics")
         names = [name for name in (listed if isinstance(listed, list) else row.raw) if isinstance(name, str)]
         values: dict[str, float | bool | None] = {}
@@ -152,12 +155,12 @@ class _Trials:
         for name in names:
             value = row.flag(name) if row.number(name) is None else row.number(name)
             if value is not None and name not in _NOT_METRICS | of_all:
-                values[name] = value
+                values[_metric(filtered, name)] = value
             elif name not in _NOT_METRICS:
                 parts[name] = row.raw.get(name)
                 self._findings.changed(f"{name} is not a mean over samples: its values are in detail", place)
-        filtered = {} if scorer == _SCORER else {"filtered": row.raw.get("filtered_resps")}
-        return ImportedScore(scorer=scorer, values=values, detail={**filtered, **parts}, offline=True)
+        answers = {} if filtered == "none" else {"filtered": row.raw.get("filtered_resps")}
+        return ImportedScore(scorer=_scorer(filtered), values=values, detail={**answers, **parts}, offline=True)
 
 
 def _trial(condition: str, sample: str, row: Json, scores: Sequence[ImportedScore]) -> ImportedTrial:
@@ -209,8 +212,12 @@ def _log_likelihood(response: object) -> float | None:
         return None
 
 
-def _scorer(name: str) -> str:
-    return _SCORER if name == "none" else name
+def _scorer(filtered: str) -> str:
+    return _SCORER if filtered == "none" else filtered
+
+
+def _metric(filtered: str, name: str) -> str:
+    return name if filtered == "none" else f"{filtered}.{name}"
 
 
 def _time(seconds: float | None) -> str | None:

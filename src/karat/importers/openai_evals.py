@@ -30,7 +30,9 @@ from karat.importers._reading import (
     items,
     lines,
     opened,
+    repeats,
     said_last,
+    title,
     unique,
 )
 from karat.records import JsonObject, Reply, ToolCall
@@ -80,8 +82,9 @@ class OpenaiEvals:
                 detail={log.path.name: {"run_id": log.spec.text("run_id"), "report": log.report} for log in of_eval},
             )
         if pages:
-            name = next(iter(pages)).name.partition(".")[0]
-            yield ImportedRun(name=name, tool="openai-evals-api", trials=_output_items(pages, findings))
+            yield ImportedRun(
+                name=title(next(iter(pages))), tool="openai-evals-api", trials=_output_items(pages, findings)
+            )
 
 
 def _head(path: Path) -> tuple[Path, bytes]:
@@ -180,7 +183,7 @@ def _metrics(metrics: Mapping[str, object]) -> ImportedScore:
 
 def _output_items(pages: Mapping[Path, bytes], findings: Findings) -> Iterator[ImportedTrial]:
     """The output items of runs of the API: each run is a condition, named after its model."""
-    names: dict[str, str] = {}  # run → condition
+    names: dict[tuple[str, str], str] = {}  # run, model → condition
     seen: dict[tuple[str, str], int] = {}
     for path, head in pages.items():
         if head.lstrip()[:1] == b"[":
@@ -194,9 +197,9 @@ def _output_items(pages: Mapping[Path, bytes], findings: Findings) -> Iterator[I
                 findings.unreadable("output item without a datasource_item_id", place)
                 continue
             run, model = row.text("run_id") or "", sample.text("model") or "not named"
-            if run not in names:
-                names[run] = f"{model} ({run})" if model in names.values() else model
-            condition = names[run]
+            if (run, model) not in names:
+                names[run, model] = f"{model} ({run})" if model in names.values() else model
+            condition = names[run, model]
             repetition = seen[condition, identity] = seen.get((condition, identity), -1) + 1
             yield _of_item(row, item.at("item") if item.at("item").raw else item, (identity, condition, repetition))
 
@@ -209,14 +212,15 @@ def _of_item(row: Json, item: Json, at: tuple[str, str, int]) -> ImportedTrial:
     failed: ImportedFailure | None = None if error is None else failure(error)
     prompt = sample.raw.get("input")
     results = row.list("results")
-    names = unique([_UUID.sub("", result.text("name") or "grader") for result in results])
+    names = [_UUID.sub("", result.text("name") or "grader") for result in results]
     scores = [
         ImportedScore(
             scorer=name,
-            values={"pass": result.flag("passed"), "score": result.number("score")},
+            repeat=repeat,
+            values={f"{name}.pass": result.flag("passed"), f"{name}.score": result.number("score")},
             detail=result.without("name", "passed", "score"),
         )
-        for name, result in zip(names, results, strict=True)
+        for name, repeat, result in zip(names, repeats(names), results, strict=True)
     ]
     detail: JsonObject = {"prompt": prompt, "id": row.raw.get("id"), "status": row.raw.get("status")}
     return ImportedTrial(

@@ -20,7 +20,19 @@ from karat.importers import (
     ImportedTrial,
     Stated,
 )
-from karat.importers._reading import Json, asked, bad_file, digest, document, each_readable, failure, items, unique
+from karat.importers._reading import (
+    Json,
+    asked,
+    bad_file,
+    digest,
+    document,
+    each_readable,
+    failure,
+    items,
+    prefixes,
+    title,
+    unique,
+)
 from karat.records import Metric, Reply
 from karat.sums import exact_sum
 
@@ -48,16 +60,13 @@ class Promptfoo:
     def runs(self, paths: Sequence[Path], findings: Findings) -> Iterable[ImportedRun]:
         """One run. With several files, the name of the file precedes that of the condition."""
         heads = each_readable(paths, _head, findings)
-        stems = unique([path.name.partition(".")[0] for path, _ in heads])
-        files = [
-            _File(path, head, f"{stem}: " if len(heads) > 1 else "")
-            for (path, head), stem in zip(heads, stems, strict=True)
-        ]
+        marks = prefixes([path for path, _ in heads])
+        files = [_File(path, head, mark) for (path, head), mark in zip(heads, marks, strict=True)]
         first = files[0]
         version = first.head.at("metadata").text("promptfooVersion")
         milliseconds = first.stats.number("durationMs", low=0) if len(files) == 1 else None
         yield ImportedRun(
-            name=first.head.at("config").text("description") or stems[0],
+            name=first.head.at("config").text("description") or title(first.path),
             tool=f"promptfoo {version}" if version else "promptfoo",
             trials=_Trials(files, findings),
             conditions={name: condition for file in files for name, condition in file.conditions.items()},

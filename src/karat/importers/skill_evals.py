@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from karat.importers import Findings, ImportedCondition, ImportedRun, ImportedScore, ImportedTrial, Stated
-from karat.importers._reading import Json, bad_file, document, each_readable, failure, items, unique
+from karat.importers._reading import Json, bad_file, document, each_readable, failure, items, prefixes, repeats, title
 from karat.records import Metric, Reply
 
 __all__ = ["SkillEvals"]
@@ -23,7 +23,10 @@ _BENCHMARK = re.compile(rb'\s*\{\s*"metadata"\s*:\s*\{[^{}]*"skill_name"')
 _ASKS_MODEL = ("llm", "baseline")  # types of graders
 _WHOLE = "plugin-eval"
 _METRICS = {
-    _WHOLE: (Metric(name="score", low=0, high=1), Metric(name="pass", kind="share", description="a score of 1")),
+    _WHOLE: (
+        Metric(name="score", low=0, high=1),
+        Metric(name=f"{_WHOLE}.pass", kind="share", description="a score of 1"),
+    ),
     "skill-creator": (Metric(name="pass_rate", low=0, high=1, description="share of expectations that are met"),),
 }
 
@@ -40,16 +43,14 @@ class SkillEvals:
     def runs(self, paths: Sequence[Path], findings: Findings) -> Iterable[ImportedRun]:
         """One run of all files. With several, the name of the file precedes that of the condition."""
         heads = each_readable(paths, _head, findings)
-        stems = unique([path.name.partition(".")[0] for path, _ in heads])
-        files = [
-            (path, head, f"{stem}: " if len(heads) > 1 else "") for (path, head), stem in zip(heads, stems, strict=True)
-        ]
+        marks = prefixes([path for path, _ in heads])
+        files = [(path, head, mark) for (path, head), mark in zip(heads, marks, strict=True)]
         first, version = heads[0][1], heads[0][1].text("claudeVersion")
         plugin = isinstance(first.raw.get("cases"), list)
         seconds = first.number("durationSeconds", low=0) if len(heads) == 1 else None
         stated: list[Stated] = []
         yield ImportedRun(
-            name=first.at("suite").text("pluginId") or first.at("metadata").text("skill_name") or stems[0],
+            name=first.at("suite").text("pluginId") or first.at("metadata").text("skill_name") or title(heads[0][0]),
             tool=(f"claude-plugin-eval {version}" if version else "claude-plugin-eval") if plugin else "skill-creator",
             trials=(trial for file in files for trial in _trials(*file, findings, stated)),
             stated=stated,
@@ -121,16 +122,19 @@ def _of_case(
     skipped = run.flag("skippedPaidGraders") is True
     if skipped:
         findings.changed("run whose paid graders were skipped: its score as a whole is missing", place)
-    values = {"score": None if skipped else run.number("score"), "pass": None if skipped else run.flag("passed")}
+    values = {"score": run.number("score"), f"{_WHOLE}.pass": run.flag("passed")}
+    values = dict.fromkeys(values) if skipped else values
     scores = [ImportedScore(scorer=_WHOLE, values=values, dollars=run.number("judgeCostUsd", low=0))]
-    for name, grader in zip(unique([grader.text("name") or "grader" for grader in graders]), graders, strict=True):
+    names = [grader.text("name", "type") or "grader" for grader in graders]
+    for name, repeat, grader in zip(names, repeats(names), graders, strict=True):
         reason, kind = grader.text("explanation"), types.get(grader.text("name"))
         passed = None if skipped and kind in _ASKS_MODEL else grader.flag("passed")
         scores.append(
             ImportedScore(
                 scorer=name,
-                values={"pass": passed},
-                reasons={"pass": reason} if reason else {},
+                repeat=repeat,
+                values={f"{name}.pass": passed},
+                reasons={f"{name}.pass": reason} if reason else {},
                 detail=grader.without("name", "passed", "explanation"),
                 offline=kind is not None and kind not in _ASKS_MODEL,
             )

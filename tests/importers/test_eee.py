@@ -21,7 +21,7 @@ FOLDER = FILES / "eee"
 def numbers_of(made: Imported) -> dict[tuple[str, str, str], tuple[object, ...]]:
     """Condition, scorer, metric → mean, standard error, interval and number of answers."""
     whole = summary(made)
-    metrics = {metric.key: (metric.scorer, metric.name) for metric in whole.metrics}
+    metrics = {metric.key: (metric.scorer, metric.key) for metric in whole.metrics}
     return {
         (one.condition, *metrics[one.metric]): (one.mean.value, one.mean.se, one.mean.low, one.mean.high, one.n_answers)
         for one in whole.results

@@ -198,7 +198,11 @@ def test_conditions_are_called_after_what_differs(tmp_path: Path) -> None:
         (float("-inf"), {"match": None}, {}),
         (None, {"match": None}, {}),
         ([1, "C", "odd"], {"match[0]": 1, "match[1]": 1.0, "match[2]": None}, {"match[1]": "C", "match[2]": "odd"}),
-        ({"a": 0.5, "b": "I", "c": None, "d": [1]}, {"a": 0.5, "b": 0.0, "c": None, "d": None}, {"b": "I"}),
+        (
+            {"a": 0.5, "b": "I", "c": None, "d": [1]},
+            {"match.a": 0.5, "match.b": 0.0, "match.c": None, "match.d": None},
+            {"match.b": "I"},
+        ),
     ],
 )
 def test_values_count_as_inspect_counts_them(tmp_path: Path, value: Any, values: Any, labels: Any) -> None:

@@ -126,8 +126,8 @@ def test_output_items_of_the_api_are_samples_and_graders_metrics(tmp_path: Path,
     assert format_of(path) == "openai_evals"
     made = imported("openai-evals", tmp_path / "runs", path)
     assert means(made) == {
-        ("gpt-small", "pass"): (0.5, 2), ("gpt-large", "pass"): (1, 2),
-        ("gpt-small", "score"): (0.5, 2), ("gpt-large", "score"): (1, 2),
+        ("gpt-small", "Match.pass"): (0.5, 2), ("gpt-large", "Match.pass"): (1, 2),
+        ("gpt-small", "Match.score"): (0.5, 2), ("gpt-large", "Match.score"): (1, 2),
     }  # fmt: skip
     assert [scorer.name for scorer in made.run.scorers()] == ["Match"]
     first = next(made.run.samples())

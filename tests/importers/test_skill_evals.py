@@ -47,7 +47,7 @@ def test_graders_are_metrics_with_their_explanations(tmp_path: Path) -> None:
     assert {scorer.name: scorer.offline for scorer in made.run.scorers()} == {
         "plugin-eval": False, "mentions-tests": True, "clear": False, "skill-fired": True,
     }  # fmt: skip
-    said = {score.reasons["pass"] for score in made.run.events_of(Score) if score.scorer == "clear"}
+    said = {score.reasons["clear.pass"] for score in made.run.events_of(Score) if score.scorer == "clear"}
     assert said == {"clear says yes", "clear says <b>no</b>"}
     first = next(made.run.samples())
     assert (first.id, first.turns[0].question) == ("review-diff", "Review the staged diff.")

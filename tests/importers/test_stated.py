@@ -66,6 +66,7 @@ def test_two_tables_whose_names_begin_alike_are_two_runs(tmp_path: Path) -> None
     for name, score in (("eval.a.csv", 1), ("eval.b.csv", 0)):
         (tmp_path / name).write_text(f"id,answer,score.right\nq,x,{score}\n", encoding="utf-8")
     made = list(import_results("csv", [tmp_path / "eval.a.csv", tmp_path / "eval.b.csv"], tmp_path / "runs"))
+    assert [result.run.info.name for result in made] == ["eval.a", "eval.b"]
     assert [result.counts["answers"] for result in made] == [1, 1]
     assert [result.run.info.dataset.path for result in made] == ["eval.a.csv", "eval.b.csv"]
 

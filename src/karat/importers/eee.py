@@ -229,7 +229,7 @@ def _metric(result: Json) -> tuple[str, Metric]:
     directions: dict[str | None, Literal["higher", "lower", "none"]] = {"none": "none", "lower": "lower"}
     lower = "lower" if config.flag("lower_is_better") else None
     return scorer, Metric(
-        name=name.removeprefix(f"{scorer}."),
+        name=name,
         low=config.number("min_score"),
         high=config.number("max_score"),
         direction=directions.get(details.text("direction") or lower, "higher"),

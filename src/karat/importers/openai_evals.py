@@ -30,7 +30,6 @@ from karat.importers._reading import (
     items,
     lines,
     opened,
-    repeats,
     said_last,
     title,
     unique,
@@ -211,16 +210,15 @@ def _of_item(row: Json, item: Json, at: tuple[str, str, int]) -> ImportedTrial:
     error = sample.at("error").text("message", "code")
     failed: ImportedFailure | None = None if error is None else failure(error)
     prompt = sample.raw.get("input")
-    results = row.list("results")
-    names = [_UUID.sub("", result.text("name") or "grader") for result in results]
+    results = sorted(row.list("results"), key=lambda result: result.text("name") or "")
+    names = unique([_UUID.sub("", result.text("name") or "grader") for result in results])
     scores = [
         ImportedScore(
             scorer=name,
-            repeat=repeat,
             values={f"{name}.pass": result.flag("passed"), f"{name}.score": result.number("score")},
             detail=result.without("name", "passed", "score"),
         )
-        for name, repeat, result in zip(names, repeats(names), results, strict=True)
+        for name, result in zip(names, results, strict=True)
     ]
     detail: JsonObject = {"prompt": prompt, "id": row.raw.get("id"), "status": row.raw.get("status")}
     return ImportedTrial(

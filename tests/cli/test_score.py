@@ -176,7 +176,7 @@ def test_answers_that_a_file_does_not_hold_are_missing_and_the_others_scored(kar
     assert done.code == 3
     assert (summary["conditions"], summary["repetitions"]) == (["answers"], 2)
     assert summary["total"]["ledger"] == {
-        "planned": 8, "scored": 3, "agent": 5, "infrastructure": 0, "judge": 0, "limit": 0, "not_run": 0,
+        "planned": 5, "scored": 3, "agent": 2, "infrastructure": 0, "judge": 0, "limit": 0, "not_run": 0,
     }  # fmt: skip
 
 

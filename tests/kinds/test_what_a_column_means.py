@@ -49,6 +49,44 @@ def test_choices_that_the_question_lacks_are_a_fault(tmp_path, choices, column):
     assert len(load(tmp_path, [{"question": "Which is smallest: 9, 2, 7 or 5?", "answer": "B", **choices}])) == 1
 
 
+def test_choices_may_be_left_out_of_the_question_and_are_then_named(tmp_path):
+    rows = [{"question": "Which is smallest?", "answer": "B", "choices": ["9", "2"]}] * 2
+    dataset = load(tmp_path, rows, choices="left_out")
+    (warning,) = [text for text in dataset.warnings if "choices" in text]
+    assert warning.startswith("the choices in 'choices' are not part of 'question', so no scorer sees them")
+
+
+@pytest.mark.parametrize(
+    ("row", "taken"),
+    [
+        ({"user_input": "A?", "reference": "x", "response": "y", "retrieved_contexts": []}, ("A?", "x")),
+        ({"Prompt": "A?", "Expected Output": "x"}, ("A?", "x")),
+        ({"question": "A?", "ground_truth": "x"}, ("A?", "x")),
+        ({"input": "A?", "answer": "x"}, ("A?", "x")),
+        ({"input": "A?", "prompt": "B?", "answer": "x"}, "no line has the key 'question'"),
+        ({"question": "A?", "reference": "x", "target": "y"}, "no line has the key 'answer'"),
+        ({"question": "A?", "response": "x"}, "no line has the key 'answer'"),
+        ({"input": [{"role": "user", "content": "A?"}], "ideal": "x"}, "'input' is a list"),
+        ({"question": "A?", "__expected": "equals: x"}, "no line has the key 'answer'"),
+    ],
+)
+def test_the_only_column_with_a_usual_name_is_taken_and_named(tmp_path, row, taken):
+    if isinstance(taken, str):
+        with pytest.raises(BadDataset, match=taken):
+            load(tmp_path, [row])
+        return
+    dataset = load(tmp_path, [row])
+    (turn,) = dataset.samples[0].turns
+    assert (turn.question, turn.golden) == taken
+    named = [column for column in row if column not in ("question", "answer") and row[column] in taken]
+    assert [text.split("'")[1] for text in dataset.warnings] == named
+
+
+def test_a_column_that_an_option_names_is_never_replaced(tmp_path):
+    with pytest.raises(BadDataset, match="no line has the key 'query'"):
+        load(tmp_path, [{"prompt": "A?", "answer": "x"}], question_key="query")
+
+
 @pytest.mark.parametrize(
     ("golden", "why"),
     [
@@ -93,12 +131,44 @@ def test_unreadable_rows_are_left_out_only_if_asked(tmp_path):
         ("version: 1\ncases:\n  - question: A?\n    answer: x\n", "golden"),
         ("cases:\n- question: A?\n  answer: x\n", "golden"),
         ("study: s\narms:\n  - name: a\n", "study"),
+        ("cases: [{question: What?, answer: A lid.}]\n", "golden"),
+        ("cases:\n  # the first\n\n  - question: What?\n    answer: A lid.\n", "golden"),
+        ("cases:\n  -\n    question: What?\n    answer: A lid.\n", "golden"),
+        ("train:\n  - question: What?\ndev:\n  - question: What?\n", "golden"),
     ],
 )
 @pytest.mark.needs_kind("study")
 def test_a_yaml_file_with_its_list_under_a_key_is_a_dataset(tmp_path, text, kind):
     (tmp_path / "q.yaml").write_text(text)
     assert kinds.kind_of(tmp_path / "q.yaml") == kind
+
+
+@pytest.mark.needs_kind("conversation")
+@pytest.mark.parametrize(
+    ("lines", "kept", "said"),
+    [
+        (['{"conversation_id": "b", "turn_idx": 0, "question": "", "answer": 1}'], ["a"], "1 unreadable line left out"),
+        (["nonsense"], ["a"], "line 3 is not JSON"),
+        (['{"conversation_id": "b", "turn_idx": 0, "question": "x?", "answer": null}'], ["a"], "'b' has no executed"),
+        (
+            [
+                '{"conversation_id": "b", "turn_idx": 0, "question": "x?", "answer": 1}',
+                '{"conversation_id": "b", "turn_idx": 2, "question": "y?", "answer": 2}',
+            ],
+            ["a"],
+            "'b' has no turn 1",
+        ),
+    ],
+)
+def test_conversations_that_cannot_be_read_are_left_out_only_if_asked(tmp_path, lines, kept, said):
+    whole = [{"conversation_id": "a", "turn_idx": at, "question": f"q{at}?", "answer": at} for at in range(2)]
+    text = "\n".join([*map(json.dumps, whole), *lines])
+    with pytest.raises(BadDataset, match=r"To leave such rows out, set `dataset.skip: unreadable`"):
+        load(tmp_path, text, kind="conversation")
+    dataset = load(tmp_path, text, kind="conversation", skip="unreadable")
+    assert [sample.id for sample in dataset] == kept
+    (warning,) = dataset.warnings
+    assert said in warning
 
 
 @pytest.mark.needs_kind("conversation")

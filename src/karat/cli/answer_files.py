@@ -144,6 +144,7 @@ def _keys_of_answers(file: Path, answers: Answers, wanted: Scorers, kind: str | 
         dataset["skip"] = "unreadable"
         agent |= {"skip": "unreadable"} if form is None else {}
     dataset |= {"cluster": answers.cluster} if answers.cluster is not None else {}
+    dataset |= {"choices": "left_out"} if kind is None else {}  # nothing is asked
     judge: dict[str, Any] = {"judge": {"type": "overlap"}} if kind is None else {}  # else the dataset's own scorer
     return {
         "name": file.stem,

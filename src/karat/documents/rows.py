@@ -176,12 +176,13 @@ def read_rows(
     section: str | None = None,
     sheet: str | None = None,
     entry: Entry | None = None,
+    first: bool = False,
 ) -> Rows:
     """The rows of a file, whose ending says its format. Raises BadDataset if nothing can be read.
 
     With `lists`, a JSON or YAML file may also be an object of lists: its one list, or the one called `section`, is
-    read; or, with `entry`, an object whose entries are rows. `sheet`: which sheet of a workbook; None: the only one. A
-    path `hf://…` is read from the Hugging Face Hub.
+    read; or, with `entry`, an object whose entries are rows; or, with `first`, the first of several lists. `sheet`:
+    which sheet of a workbook; None: the only one. A path `hf://…` is read from the Hugging Face Hub.
     """
     from hashlib import sha256
 
@@ -220,7 +221,7 @@ def read_rows(
         if ending == ".xlsx":
             _workbook(rows, path, data, sheet)
         elif lists and ending in _NESTED:
-            _NESTED[ending](rows, path, data, within=_Within(section, entry))
+            _NESTED[ending](rows, path, data, within=_Within(section, entry, first))
         else:
             FORMATS[ending](rows, path, data)
     except _TooManyFaults:
@@ -373,6 +374,7 @@ class _Within(msgspec.Struct, frozen=True):
 
     section: str | None
     entry: Entry | None
+    first: bool
 
 
 def _json_list(rows: Rows, path: Path, data: bytes, within: _Within | None = None) -> None:
@@ -396,9 +398,10 @@ def _list_in(path: Path, document: Any, within: _Within | None) -> tuple[list[An
             raise _bad(path, "dataset.split", f"there is no list '{name}' in the file{did_you_mean(name, known)}")
         if not known:
             raise _bad(path, "file", 'is an object without a list; it must be {"dev": [{…}, {…}]} or a list of objects')
-        if name is None and len(known) > 1:
+        if name is None and len(known) > 1 and not within.first:
             raise _bad(path, "dataset.split", f"must name one of the file's lists: {some_of(known)}")
-        name = name if name is not None else known[0]
+        if name is None:
+            name = next((key for key in known if document[key]), known[0])
         document = document[name]
     if not isinstance(document, list):
         raise _bad(path, "file", f"is {_kind(document)}; it must be a list of objects: [{{…}}, {{…}}]")
@@ -442,20 +445,13 @@ def _yaml(rows: Rows, path: Path, data: bytes, within: _Within | None = None) ->
 
 
 _ENDLESS = (math.inf, -math.inf)
-_YAML_LIST = re.compile(rb"(?:\xef\xbb\xbf)?(?:[ \t]*(?:#[^\n]*|---[ \t]*)?\r?\n)*[ \t]*(?:-[ \t\r\n]|\[)")
+_STUDY_KEY = re.compile(rb"^[\"']?(?:study|arms|findings|participants|agent)[\"']?[ \t]*:", re.MULTILINE)
 
 
-_LIST_UNDER_A_KEY = re.compile(rb"^[\w-]+:[ \t]*\r?\n[ \t]*-[ \t]+[\w\"']+[^\n:]*:", re.MULTILINE)
-_STUDY_KEY = re.compile(rb"^(?:study|arms|findings|materials|participants):", re.MULTILINE)
-
-
-def holds_yaml_rows(path: Path) -> bool:
-    """Whether a YAML file is a list, or an object with a list of objects: rows of a dataset, not a study."""
+def holds_study(path: Path) -> bool:
+    """Whether a YAML file has a key that only a study or an experiment has. Others hold rows of a dataset."""
     with suppress(OSError, ValueError), open_regular(path) as file:
-        head = file.read(65536)
-        if _YAML_LIST.match(head) is not None:
-            return True
-        return _LIST_UNDER_A_KEY.search(head) is not None and _STUDY_KEY.search(head) is None
+        return _STUDY_KEY.search(file.read(65536)) is not None
     return False
 
 

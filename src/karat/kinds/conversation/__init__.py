@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -10,7 +10,7 @@ import msgspec
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, Strict
 
 from karat.documents.hub import shown
-from karat.documents.rows import holds_yaml_rows
+from karat.documents.rows import holds_study, left_out
 from karat.errors import BadDataset, BadOption, Fault, did_you_mean
 from karat.formats import excerpt
 from karat.kinds import AnswerFile, Dataset, Kind, Linted, RecordedAnswers, sample_digest
@@ -69,6 +69,7 @@ class Conversation(Kind):
         template: str | None = None  # the first message, as text with {{ document }} or as a file; null: karat's own
         split: Key | None = None  # the list in the file, e.g. dev; null: the only one
         sheet: Key | None = None  # the sheet of an Excel workbook; null: the only one
+        skip: Literal["unreadable"] | None = None  # leave conversations out that cannot be read; null: refuse
         sample_size: Annotated[int, Field(ge=1)] | None = None  # how many conversations are drawn; null: all
         seed: Annotated[int, Field(ge=0)] = 0  # of the draw; a larger sample_size keeps the smaller one's
         stratify: Keys = ["turns", "has_type2_question"]  # features whose values share the draw
@@ -118,7 +119,7 @@ class Conversation(Kind):
 
     @staticmethod
     def looks_like(path: Path) -> bool:
-        if not path.is_file() or (path.suffix in {".yaml", ".yml"} and not holds_yaml_rows(path)):
+        if not path.is_file() or (path.suffix in {".yaml", ".yml"} and holds_study(path)):
             return False
         return looks_like_conversations(path)
 
@@ -164,18 +165,23 @@ class Conversation(Kind):
         """The samples. Raises BadDataset with every bad conversation, and BadOption for a bad template."""
         template = read_template(self._options.template, self._folders(path))
         drafts = self._read(path)
-        faults = [*drafts.faults, *self._missing(drafts)]
-        if faults:
-            raise BadDataset(shown(path), sorted(faults, key=drafts.place))
+        lacking = self._lacking(drafts)
+        whole = [draft for draft in drafts.drafts if draft.id not in lacking]
+        faults = [*drafts.faults, *self._missing(drafts, lacking)]
+        skip = self._options.skip is not None and len(whole) > 0
+        skipped = left_out(path, faults, skip=skip, unit=drafts.unit)
         marks = self._marks(path, drafts)
         samples = Packed()
-        for position, draft in enumerate(drafts.drafts):
+        for position, draft in enumerate(whole):
             samples.append(self._sample(position, draft, template, marks))
         self._check_strata(path, samples)
         if self._options.cluster is not None:
             samples = clustered(samples, self._options.cluster, path=shown(path))
         drawn = self._drawn(with_repeats_clustered(samples))
-        return Dataset(kind="conversation", path=path, sha256=drafts.sha256, samples=drawn, commit=drafts.commit)
+        warnings = () if skipped is None else (skipped,)
+        return Dataset(
+            kind="conversation", path=path, sha256=drafts.sha256, samples=drawn, commit=drafts.commit, warnings=warnings
+        )
 
     def lint(self, path: Path) -> Linted:
         """Contradictions in the golden answers. Raises BadDataset only if nothing can be read."""
@@ -195,15 +201,19 @@ class Conversation(Kind):
         chosen = turn.printed if self._options.expected == "printed" else turn.executed
         return None if chosen is None else str(chosen)
 
-    def _missing(self, drafts: Drafts) -> list[Fault]:
-        """Turns without the requested golden answer."""
+    def _lacking(self, drafts: Drafts) -> dict[str, list[int]]:
+        """Conversation → its turns without the requested golden answer, if it has some."""
+        lacking = {
+            draft.id: [index for index, turn in enumerate(draft.turns) if self._golden(turn) is None]
+            for draft in drafts.drafts
+        }
+        return {name: turns for name, turns in lacking.items() if turns}
+
+    def _missing(self, drafts: Drafts, lacking: Mapping[str, Sequence[int]]) -> list[Fault]:
         expected = self._options.expected
         other = "printed" if expected == "executed" else "executed"
-        lacking: list[tuple[Draft, list[int]]] = []
-        for draft in drafts.drafts:
-            turns = [index for index, turn in enumerate(draft.turns) if self._golden(turn) is None]
-            lacking += [(draft, turns)] if turns else []
-        if lacking and len(lacking) == len(drafts.drafts) > 1 and all(len(t) == len(d.turns) for d, t in lacking):
+        bare = sum(len(lacking.get(draft.id, ())) == len(draft.turns) for draft in drafts.drafts)
+        if bare == len(drafts.drafts) > 1:
             message = (
                 f"no turn of the file has {expected} answers; are there {other} ones? then set `expected: {other}`"
             )
@@ -211,10 +221,11 @@ class Conversation(Kind):
         return [
             Fault(
                 place=f"{drafts.unit} {draft.number}",
-                message=f"'{draft.id:.80}' has no {expected} answer to {_turns(turns)} (from 0); "
+                message=f"'{draft.id:.80}' has no {expected} answer to {_turns(lacking[draft.id])} (from 0); "
                 f"fill it in, or set `expected: {other}`",
             )
-            for draft, turns in lacking
+            for draft in drafts.drafts
+            if draft.id in lacking
         ]
 
     def _marks(self, path: Path, drafts: Drafts) -> Quarantine | None:

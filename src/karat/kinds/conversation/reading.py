@@ -285,7 +285,13 @@ def by_conversation(rows: Rows, names: Mapping[str, str]) -> list[Draft]:
         if wrong:
             broken.add(line.conversation)
         groups.setdefault(line.conversation, []).append(line)
-    return [_draft(rows, lines) for name, lines in groups.items() if name not in broken]
+    drafts = []
+    for name, lines in groups.items():
+        before = len(rows.faults)
+        draft = None if name in broken else _draft(rows, lines)
+        if draft is not None and len(rows.faults) == before:
+            drafts.append(draft)
+    return drafts
 
 
 def _line(number: int, row: Mapping[str, Any], names: Mapping[str, str]) -> tuple[_Line, list[str]]:
@@ -421,11 +427,6 @@ class Drafts(msgspec.Struct, frozen=True, kw_only=True):
     faults: list[Fault]
     commit: str | None = None  # of the file's repository
 
-    def place(self, fault: Fault) -> int:
-        """The position of a fault in the file; 0: not in a row."""
-        unit, _, number = fault.place.rpartition(" ")
-        return int(number) if unit == self.unit else 0
-
 
 def read_drafts(path: Path, *, split: str | None, sheet: str | None, keys: Mapping[str, str | None]) -> Drafts:
     """The whole file. Raises BadDataset if nothing can be read."""
@@ -455,10 +456,10 @@ def read_drafts(path: Path, *, split: str | None, sheet: str | None, keys: Mappi
 def looks_like_conversations(path: Path) -> bool:
     """Whether a row of the file is one, or one turn of one. Raises BadDataset if nothing can be read."""
     try:
-        return _form_of(read_rows(path, lists=True)) is not None
+        return _form_of(read_rows(path, lists=True, first=True)) is not None
     except BadDataset as error:
-        if error.faults[0].place in ("dataset.split", "dataset.sheet"):
-            return error.faults[0].place == "dataset.split"  # with several sheets it is unknown
+        if error.faults[0].place == "dataset.sheet":
+            return False  # with several sheets it is unknown
         raise
 
 

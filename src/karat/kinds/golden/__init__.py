@@ -40,8 +40,9 @@ class Golden(Kind):
 
         model_config = ConfigDict(extra="forbid", frozen=True)
 
-        question_key: Key = "question"  # the column with the question
-        answer_key: Key | None = None  # the column with the golden answer; null: answer
+        question_key: Key | None = None  # the column with the question; null: question, or the only usual name
+        answer_key: Key | None = None  # the column with the golden answer; null: answer, or the only usual name
+        choices: Literal["left_out"] | None = None  # ask without the choices in other columns; null: refuse
         id_key: Key | None = None  # the column with the sample's id; null: the position in the file, from 0, as text
         split: Key | None = None  # the list in a JSON or YAML file, e.g. data; null: the only one
         sheet: Key | None = None  # the sheet of an Excel workbook; null: the only one
@@ -54,9 +55,13 @@ class Golden(Kind):
 
     def __init__(self, options: Options, *, needs_answers: bool = True) -> None:
         self._options, self._needs_answers = options, needs_answers
-        self._columns = {"question_key": options.question_key, "answer_key": options.answer_key or "answer"}
+        self._columns = {
+            "question_key": options.question_key or "question",
+            "answer_key": options.answer_key or "answer",
+        }
         if options.id_key is not None:
             self._columns["id_key"] = options.id_key
+        self._notes: list[str] = []  # what was taken of the file that no option names
 
     def without_answers(self) -> Golden:
         """The same, for scorers that use no golden answer: a row need not have one."""
@@ -78,7 +83,7 @@ class Golden(Kind):
             samples = clustered(samples, self._options.cluster, path=shown(path))
         samples = with_repeats_clustered(samples)
         drawn = draw(samples, self._options.sample_size, seed=self._options.seed, stratum=self._stratum())
-        warnings = (*([] if skipped is None else [skipped]), *suspicions(samples))
+        warnings = (*([] if skipped is None else [skipped]), *dict.fromkeys(self._notes), *suspicions(samples))
         return Dataset(
             kind="golden", path=path, sha256=rows.sha256, samples=drawn, commit=rows.commit, warnings=warnings
         )
@@ -130,6 +135,7 @@ class Golden(Kind):
         """Faults of the whole file; each question with its row's number, the sample or its faults."""
         items = forms.items(rows) if self._columns == _USUAL else None
         if items is None:
+            self._take_usual_columns(rows)
             faults = self._missing_columns(rows)
             return faults, self._by_columns(rows, {fault.place.rpartition(".")[2] for fault in faults})
         names = {name for item in items for name in item.metadata}
@@ -138,6 +144,15 @@ class Golden(Kind):
             for position, item in enumerate(items)
         )
         return self._absent(rows, {}, names), samples
+
+    def _take_usual_columns(self, rows: Rows) -> None:
+        """Where no row has `question` or `answer` and no option names another column, the one with a usual name."""
+        present = {column for _, row in rows.rows for column in row}
+        for key, role in _ROLES.items():
+            found = usual(ROLES[role], present)
+            if getattr(self._options, key) is None and self._columns[key] not in present and len(found) == 1:
+                self._columns[key] = found[0]
+                self._notes.append(f"'{found[0]}' is taken as {_CALLED[key]} (`{key}`)")
 
     def _by_columns(self, rows: Rows, absent: Collection[str]) -> Iterator[tuple[int, Sample | None, list[str]]]:
         numbers: dict[tuple[str, ...], int] = {}  # of questions that several rows ask
@@ -168,14 +183,18 @@ class Golden(Kind):
             yield Fault(place="dataset.answer_key", message=message)
 
     def _without_choices(self, rows: Rows) -> Iterator[Fault]:
-        """A fault if choices are beside the question. Recorded answers are not asked again (`repeated`)."""
+        """A fault if choices are beside the question, unless it is asked without them."""
         question = self._columns["question_key"]
-        found = (choices_left_out(row, question) for _, row in rows.rows if not self._options.repeated)
+        found = (choices_left_out(row, question) for _, row in rows.rows)
         column = next((column for column in found if column is not None), None)
-        if column is not None:
-            message = f"the choices in '{column}' are not part of '{question}', so they would not be asked: "
-            message += f"write them into '{question}'"
+        if column is None:
+            return
+        beside = f"the choices in '{column}' are not part of '{question}', so "
+        if self._options.choices is None:
+            message = f"{beside}they would not be asked: write them into '{question}', or set `choices: left_out`"
             yield Fault(place="dataset.question_key", message=message)
+        else:
+            self._notes.append(f"{beside}no scorer sees them: a golden letter or number fits only an answer like it")
 
     def _absent(self, rows: Rows, columns: Mapping[str, str], present: Collection[str]) -> list[Fault]:
         wanted = {**columns, **{f"stratify.{at}": name for at, name in enumerate(self._options.stratify)}}

@@ -13,7 +13,7 @@ import msgspec
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, Strict
 
 from karat.documents.hub import HUB
-from karat.documents.rows import holds_yaml_rows
+from karat.documents.rows import holds_study
 from karat.errors import BadOption
 from karat.kinds import AnswerFile, Dataset, DatasetPart, Kind, Linted, Preset, RecordedAnswers
 from karat.kinds._samples import Packed
@@ -97,7 +97,7 @@ class Study(Kind):
     @staticmethod
     def looks_like(path: Path) -> bool:
         if path.suffix in {".yaml", ".yml"}:
-            return not holds_yaml_rows(path)
+            return not path.exists() or holds_study(path)
         return path.is_dir() or not (path.suffix or path.exists() or path.parts[:1] == (HUB,))
 
     @staticmethod

@@ -49,6 +49,45 @@ def run_of(file: Path) -> RunFolder:
     return RunFolder.open(folder)
 
 
+FORKING = """
+import multiprocessing, os, signal, time
+
+def pool():
+    with multiprocessing.get_context("fork").Pool(1) as workers:
+        return workers.apply(str, ("pool",))
+
+def terminate():
+    child = multiprocessing.get_context("fork").Process(target=time.sleep, args=(60,))
+    child.start()
+    time.sleep(0.1)
+    child.terminate()
+    child.join()
+    return f"terminate {child.exitcode}"
+
+def fork():
+    child = os.fork()
+    if not child:
+        time.sleep(60)
+        os._exit(0)
+    time.sleep(0.1)
+    os.kill(child, signal.SIGINT)
+    return f"fork {os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) != 0}"
+
+def query(user_query, system_prompt, mcp_servers):
+    return [pool, terminate, fork][int(user_query[1:]) % 3]()
+"""
+
+
+@pytest.mark.slow
+def test_a_process_that_an_agent_forked_gets_its_own_signals(experiment: Write) -> None:
+    file = experiment(FORKING, questions=6, conditions={"a": {}}, execution={"num_repetitions": 1})
+    done = karat(file)
+    assert done.returncode == 0, done.stderr
+    assert sorted(answer.text for answer in run_of(file).events_of(Answer)) == sorted(
+        ["pool", f"terminate {-signal.SIGTERM}", "fork True"] * 2
+    )
+
+
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
 def test_one_signal_finishes_what_is_in_flight(experiment: Write, name: str) -> None:
     code = SIGNALLED.format(name=name, again="pass")

@@ -69,6 +69,7 @@ class SignalHandler:
         self._reading, self._writing = os.pipe()
         os.set_blocking(self._writing, False)
         if self._handle:
+            _HANDLING.append(self)
             self._wakes = signal.set_wakeup_fd(self._writing, warn_on_full_buffer=False)
             for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
                 if signal.getsignal(number) is not signal.SIG_IGN:
@@ -85,6 +86,7 @@ class SignalHandler:
             signal.signal(number, before)
         if self._handle:
             signal.set_wakeup_fd(self._wakes)
+            _HANDLING.remove(self)
         os.write(self._writing, b"\0")
         self._thread.join()
         os.close(self._reading)
@@ -97,6 +99,14 @@ class SignalHandler:
         if not self.ended:
             raise KeyboardInterrupt from None
         return by_others == 0
+
+    def leave_to_child(self) -> None:
+        """In a process that an agent forked: its signals end it, and do not reach this run."""
+        signal.set_wakeup_fd(-1)
+        for number in self._handled:
+            signal.signal(number, signal.SIG_DFL)  # Python's own for SIGINT would unwind karat's frames in the child
+        os.close(self._reading)
+        os.close(self._writing)
 
     def _beat(self) -> None:
         self._alive_at = monotonic()
@@ -155,6 +165,17 @@ class SignalHandler:
             end = End(at=now(), reason="interrupted", seconds=round(self._status.seconds, 3))
             self.journal.write_out(end, seconds=_FLUSH_SECONDS)
         os._exit(_STOPPED)  # nothing else ends a process whose main thread does not return
+
+
+_HANDLING: list[SignalHandler] = []  # those of this process; at most one
+
+
+def _leave_to_child() -> None:
+    while _HANDLING:
+        _HANDLING.pop().leave_to_child()
+
+
+os.register_at_fork(after_in_child=_leave_to_child)
 
 
 def _held_by(frame: FrameType | None) -> tuple[str, str]:

@@ -151,11 +151,10 @@ def test_nothing_of_the_users_own_reaches_its_model(trials: AcpTrials, real: Rea
             trials.work = tmp_path / "work"
             trials.work.mkdir()
             (trials.work / real.instructions).write_text("CANARY of the workspace")
+            (tmp_path / real.instructions).write_text("CANARY above the workspace")
             trials.ask(real.options(server), "hello")
             assert "CANARY of the workspace" in sent(server)
             assert "CANARY of the home" not in sent(server)
-            (tmp_path / real.instructions).write_text("CANARY above the workspace")
-            trials.ask(real.options(server), "hello")
             # Two of them read on above the workspace, so karat refuses a temporary folder below such files.
             assert ("CANARY above" in sent(server)) is (real.instructions != "GEMINI.md")
     finally:

@@ -26,15 +26,13 @@ Run = Callable[..., Outcome]
 SECRET = "canary-in-an-answer-8421"
 
 COUNTING = """
-import os, sys, time, pathlib
-sys.path.insert(0, "")
+import json, os, pathlib, sys, time
 with pathlib.Path("starts").open("a") as starts:
     starts.write("x")
-from karat.testing.mcp_server import scripted
-server = scripted()
+SCHEMA = {"type": "object", "properties": {"question": {"type": "string"}}, "required": ["question"]}
+TOOL = {"name": "ask_me", "description": "Answers anything.", "inputSchema": SCHEMA}
 calls = 0
-def ask(question: str) -> str:
-    '''Answers anything.'''
+def ask(question):
     global calls
     calls += 1
     if question == "q0":
@@ -47,9 +45,26 @@ def ask(question: str) -> str:
     if question == "q3":
         return "x" * 20_000
     return f"{question}: call {calls} of process {os.getpid()}, at {time.monotonic_ns()}"
-server.remove_tool("search")
-server.add_tool(ask, name="ask_me", structured_output=False)
-server.run("stdio")
+def called(name, arguments, **_):
+    try:
+        return {"content": [{"type": "text", "text": ask(**arguments)}]}
+    except ValueError as error:
+        return {"content": [{"type": "text", "text": str(error)}], "isError": True}
+ABOUT = {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}}
+ABOUT["serverInfo"] = {"name": "counting", "version": "1"}
+ANSWERS = {
+    "initialize": lambda **_: ABOUT, "ping": lambda **_: {}, "tools/list": lambda **_: {"tools": [TOOL]},
+    "tools/call": called,
+}
+for line in sys.stdin:
+    asked = json.loads(line)
+    if "id" not in asked:
+        continue
+    answer = ANSWERS.get(asked["method"])
+    done = {"error": {"code": -32601, "message": "Method not found"}}
+    if answer is not None:
+        done = {"result": answer(**asked.get("params", {}))}
+    print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], **done}), flush=True)
 """
 
 CLIENT = '''
@@ -228,13 +243,14 @@ def test_agents_with_models_replay_too(
                     "far": {"type": "http", "url": url},
                 },
                 conditions={"none": {}, "docs": {"mcp_servers": ["shelf", "far"], "require_mcp_tool_success": True}},
+                execution={"num_repetitions": 1},
             )
             first = run(file)
         (tmp_path / "shelf.py").write_text("import sys; sys.exit('gone')")
         second = run(replayed(file))
     assert journal(second) == journal(first)
     found = [answer for answer in second.run.events_of(Answer) if answer.condition == "docs"]
-    assert len(found) == 4
+    assert len(found) == 2
     assert all("lit with a match" in answer.text and len(answer.replies[0].tool_calls) == 2 for answer in found)
 
 

@@ -21,11 +21,11 @@ sys.modules[spec.name] = checks  # its dataclasses look themselves up
 spec.loader.exec_module(checks)
 
 FAULTS = (
-    "SIGINT twice", "full disk", "full temporary folder", "read-only folder", "clock going back",
-    "shards killed and merged", "judge: garbage", "command agent: flood", "python agent: base",
-    "python agent: os_exit", "http agent: reset", "chat agent: status 429", "mcp tools/call: crash",
+    "full disk", "full temporary folder", "read-only folder", "clock going back", "shards killed and merged",
+    "judge: garbage", "python agent: os_exit", "mcp tools/call: crash",
 )  # fmt: skip
-"""One of each class of faults but those with tests of their own: test_crash, test_ends, test_ray, cli/test_terminal."""
+"""One of each class of faults but those with tests of their own: kills and signals in test_crash, test_ends, test_ray
+and cli/test_terminal, what an agent does in test_misbehaving and in the tests of each agent."""
 
 
 @pytest.mark.slow

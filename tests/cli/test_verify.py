@@ -226,11 +226,10 @@ GIVEN: dict[str, tuple[str, tuple[str, ...]]] = {
 """What names a file on the command line, or in the experiment file → that file, and the command."""
 
 
-@pytest.mark.quick(6)
 @pytest.mark.parametrize("shape", ["fifo", "endless", "folder"])
 @pytest.mark.parametrize("given", GIVEN)
 @pytest.mark.needs_kind("study", cases="material")
-def test_no_command_waits_for_a_file_that_is_given(process, experiment, here, given, shape):
+def test_no_command_waits_for_a_file_that_is_given(karat, experiment, here, given, shape):
     file, words = GIVEN[given]
     path = here / file
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -239,7 +238,7 @@ def test_no_command_waits_for_a_file_that_is_given(process, experiment, here, gi
         path = next(iter(sorted((here / "plain" / "materials").glob("*.md"))))
         path.unlink()
     SHAPES[shape][0](path)
-    done = process(*words)
+    done = karat(*words)
     assert done.code == 2, done.out
     assert path.name in done.err + done.out
 

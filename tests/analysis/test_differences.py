@@ -6,7 +6,7 @@ import random
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from karat.analysis import summarize
@@ -168,7 +168,6 @@ def test_one_condition_is_told_alone(tmp_path, journals):
     assert headline == "a: completeness 2.00 [1.00, 5.00] over 2 questions, 4 answers, offline scores"
 
 
-@settings(max_examples=40, deadline=None)
 @given(
     st.lists(st.tuples(st.integers(1, 5), st.integers(1, 5), st.none() | st.integers(1, 5)), min_size=1, max_size=12),
     st.randoms(use_true_random=False),

@@ -7,7 +7,7 @@ import re
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from karat.analysis import summarize
@@ -295,7 +295,6 @@ def written(folder, journals, stories, seed: int, reason: str):
     return script.end(reason)
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     st.lists(st.sampled_from(sorted(STORIES)), min_size=len(PLACES), max_size=len(PLACES)),
     st.integers(0, 10**6),

@@ -7,7 +7,7 @@ import statistics
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from karat.analysis import summarize
@@ -115,7 +115,6 @@ def test_retries_can_be_seen_in_the_result(tmp_path, journals):
 scores = st.one_of(st.none(), st.integers(1, 5))
 
 
-@settings(max_examples=40, deadline=None)
 @given(st.integers(1, 4).flatmap(lambda k: st.lists(st.lists(scores, min_size=k, max_size=k), min_size=1, max_size=6)))
 def test_a_slow_twin_agrees(tmp_path_factory, journals, table):
     summary = summarize(journals.table(tmp_path_factory.mktemp("run"), {"only": table}))

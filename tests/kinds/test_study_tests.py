@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -46,7 +46,6 @@ def spread(*samples: list[int]) -> bool:
 
 
 @given(VALUES, VALUES)
-@settings(max_examples=60)
 def test_two_groups_agree_with_scipy(one: list[int], two: list[int]) -> None:
     data = in_groups(one, two)
     if spread(one, two):
@@ -66,7 +65,6 @@ def test_two_groups_agree_with_scipy(one: list[int], two: list[int]) -> None:
 
 
 @given(VALUES, VALUES, VALUES)
-@settings(max_examples=30)
 def test_several_groups_agree_with_scipy(one: list[int], two: list[int], three: list[int]) -> None:
     if not spread(one, two, three):
         return
@@ -77,7 +75,6 @@ def test_several_groups_agree_with_scipy(one: list[int], two: list[int], three: 
 
 
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), min_size=4, max_size=30))
-@settings(max_examples=60)
 def test_one_group_agrees_with_scipy(pairs: list[tuple[int, int]]) -> None:
     first, second = ([pair[at] for pair in pairs] for at in (0, 1))
     data = {"x": first, "y": second}
@@ -229,7 +226,6 @@ def test_a_copy_of_ranks_is_as_near_as_ranks_can_be(n: int, r: float) -> None:
 
 
 @given(st.integers(2, 40), st.integers(2, 40), st.data())
-@settings(max_examples=50)
 def test_a_copy_of_u_has_no_ties(n1: int, n2: int, data: st.DataObject) -> None:
     u = data.draw(st.integers(0, n1 * n2))
     test = a_test("mannwhitney")
@@ -408,7 +404,6 @@ TENTHS = st.lists(st.integers(-50, 50).map(lambda x: x / 10), min_size=3, max_si
 
 
 @given(TENTHS, st.randoms(use_true_random=False), st.integers(1, 4))
-@settings(max_examples=60, deadline=None)
 def test_groups_with_the_same_answers_have_no_effect_and_no_direction(answers: list[float], dice: Any, times: int):
     """In another order, and several times over: the means are equal, whatever the sums of floats say."""
     if len(set(answers)) < 2:

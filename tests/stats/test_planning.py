@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from karat.stats import (
@@ -36,7 +36,6 @@ def test_three_points_need_about_a_thousand_questions_and_four_times_that_with_n
     assert questions_needed(0.03, 1 / 9, within, method="z").n == needed
 
 
-@settings(deadline=None, max_examples=50)
 @given(delta=deltas, between=variances, within=variances, k=times)
 def test_the_least_detectable_effect_turns_the_number_of_questions_round(delta, between, within, k):
     for method in ("t", "z"):
@@ -70,7 +69,6 @@ def test_one_number_stands_for_both_conditions(between, a, b, k_a, k_b):
     assert alone == pytest.approx(questions_needed(0.1, between, (a, a), (k_a, k_a), method="z").value)
 
 
-@settings(deadline=None, max_examples=50)
 @given(delta=deltas, questions=st.integers(5, 2000), between=variances, within=variances)
 def test_so_many_repetitions_are_just_enough(delta, questions, between, within):
     found = repetitions_needed(delta, questions, between, within)
@@ -137,7 +135,6 @@ def by_hand(budget, agent, judge, question, spread, conditions, most):
     return best
 
 
-@settings(deadline=None, max_examples=40)
 @given(
     budget=st.integers(5, 60),
     agent=st.sampled_from([0.25, 0.5, 1.0]),

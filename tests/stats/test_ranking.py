@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 import scipy.stats
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from karat import stats
@@ -51,7 +51,6 @@ def test_two_conditions_are_compared_as_by_the_paired_test():
     assert (one.low, one.high) == pytest.approx((paired.low, paired.high))
 
 
-@settings(max_examples=40)
 @given(table=tables)
 def test_intervals_lie_between_students_and_bonferronis(table):
     found, n = ranked(table), len(table[0])
@@ -67,7 +66,6 @@ def test_intervals_lie_between_students_and_bonferronis(table):
         assert standing.interval.low <= standing.interval.value <= standing.interval.high
 
 
-@settings(max_examples=40)
 @given(table=tables)
 def test_groups_are_the_largest_sets_of_which_no_two_are_apart(table):
     found = ranked(table)
@@ -87,7 +85,6 @@ def test_groups_are_the_largest_sets_of_which_no_two_are_apart(table):
         assert standing.best_rank <= 1 + names.index(standing.name) <= standing.worst_rank
 
 
-@settings(max_examples=30)
 @given(table=tables, shift=st.integers(-20, 20))
 @example(table=[[1, 1, 1, 1, 1, 1], [1, 1, 1, 2, 2, 3], [1, 3, 3, 5, 5, 5]], shift=-4)  # values at their mean
 @example(table=[[1, 1, 1, 1, 2, 4], [1, 1, 1, 2, 2, 3], [1, 3, 5, 4, 4, 5]], shift=-4)

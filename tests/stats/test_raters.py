@@ -124,7 +124,6 @@ def test_each_is_its_definition(raters, weights, coefficient):
     assert not found.value > 1 + 1e-12
 
 
-@settings(deadline=None, max_examples=40)
 @given(raters=tables(), weights=weightings, coefficient=coefficients, order=st.randoms())
 def test_nothing_depends_on_the_order_of_raters_and_things(raters, weights, coefficient, order):
     things = list(zip(*raters, strict=True))
@@ -136,7 +135,6 @@ def test_nothing_depends_on_the_order_of_raters_and_things(raters, weights, coef
     assert one.se == pytest.approx(two.se, abs=1e-7, nan_ok=True)
 
 
-@settings(deadline=None, max_examples=40)
 @given(raters=tables(), coefficient=coefficients, names=st.permutations(STEPS))
 def test_nominal_steps_have_no_names(raters, coefficient, names):
     renamed = [[None if value is None else names[value - 1] for value in rater] for rater in raters]
@@ -145,7 +143,6 @@ def test_nominal_steps_have_no_names(raters, coefficient, names):
     assert one.se == pytest.approx(two.se, abs=1e-7, nan_ok=True)
 
 
-@settings(deadline=None, max_examples=40)
 @given(raters=tables(), weights=weightings, coefficient=coefficients)
 def test_a_scale_that_is_turned_round_agrees_as_much(raters, weights, coefficient):
     turned = [[None if value is None else 5 - value for value in rater] for rater in raters]
@@ -161,7 +158,6 @@ def test_full_agreement_is_one(said, weights, coefficient):
     assert (found.value, found.se) == (pytest.approx(1.0), pytest.approx(0.0, abs=1e-7))
 
 
-@settings(deadline=None, max_examples=40)
 @given(raters=tables(raters=(2, 2), gaps=False), weights=weightings)
 def test_with_two_raters_congers_kappa_is_cohens(raters, weights):
     at = range(len(raters[0]))

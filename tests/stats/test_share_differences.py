@@ -4,7 +4,7 @@ import math
 
 import pytest
 import scipy.optimize
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from karat import stats
@@ -51,7 +51,6 @@ def test_the_other_intervals_agree_with_newcombes_table(counts, method, low, hig
     assert (found.low, found.high) == pytest.approx((low, high), abs=5e-5)
 
 
-@settings(max_examples=30)
 @given(one=few, two=few, level=st.sampled_from([0.8, 0.95]))
 def test_miettinen_and_nurminens_ends_have_the_score_that_they_should(one, two, level):
     """The restricted shares come from a search here, from a cubic there."""

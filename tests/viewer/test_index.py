@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from starlette.requests import Request
 from tests.analysis.journals import JUDGE, NUMERIC, Script, asked, conversations, resealed, sample, table
@@ -143,7 +143,6 @@ def test_a_conversation_has_the_numbers_of_its_turns(tmp_path):
 
 
 @given(cuts=st.lists(st.integers(0, 100_000), max_size=8))
-@settings(max_examples=25, deadline=None)
 def test_an_index_that_follows_a_run_is_the_same_as_one_made_at_its_end(tmp_path_factory, cuts):
     folder = tmp_path_factory.mktemp("following")
     run = eventful(folder / "run").end(command="score")

@@ -129,6 +129,35 @@ def test_an_imported_table_of_uneven_rows_lacks_nothing(karat, here):
     assert "without a result" not in said
 
 
+PARTED = [f"{q}?,x,x{value},{value}" for q in "AB" for value in ("{0}", "{1}")]
+
+
+@pytest.mark.parametrize(
+    ("column", "values", "said"),
+    [
+        ("version", ("v1", "v2"), True),
+        ("temperature", ("0", "0.7"), True),
+        ("prompt", ("short", "long"), True),
+        ("seed", ("1", "2"), False),
+    ],
+)
+@pytest.mark.parametrize("command", [("score", "--scorer", "equals"), ("import", "csv")])
+def test_a_column_that_looks_like_conditions_is_named(karat, here, column, values, said, command):
+    text = rows(f"{HEAD},{column}", *(line.format(*values) for line in PARTED))
+    (here / "answers.csv").write_text(text, encoding="utf-8")
+    first, *flags = command
+    done = karat(first, *(flags if first == "import" else []), "answers.csv", *(flags if first == "score" else []))
+    assert done.code == 0
+    assert (f"--map condition={column}" in " ".join((done.out + done.err).split())) is said
+
+
+def test_score_names_a_column_that_looks_like_a_cluster(karat, here):
+    text = rows(f"{HEAD},page", *(f"q{n}?,x,x,p{n // 3}" for n in range(9)))
+    _, said = scored(karat, here, text)
+    assert "9 questions share 3 values of 'page'" in said
+    assert "share" not in scored(karat, here, text, "--cluster", "page")[1]
+
+
 def test_two_answers_to_one_repetition_are_a_fault(karat, here):
     (here / "answers.csv").write_text(rows(f"{HEAD},repetition", "A?,x,x,1", "A?,x,y,1"), encoding="utf-8")
     done = karat("score", "answers.csv", "--scorer", "equals")

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from karat import api, kinds, plugins
+from karat.cli.checking import cluster_hint
 from karat.cli.ending import keep_hidden
 from karat.cli.live import following
 from karat.cli.output import Output
@@ -16,7 +17,7 @@ from karat.cli.printed import aside
 from karat.cli.scoring import scorer_keys
 from karat.cli.values import parsed
 from karat.config import Experiment
-from karat.documents.answers import ROLES, condition_columns, key_of, sample_columns, usual, usual_id
+from karat.documents.answers import ROLES, condition_columns, key_of, like_conditions, sample_columns, usual, usual_id
 from karat.documents.hub import shown
 from karat.errors import BadDataset, BadOption, Fault, did_you_mean
 from karat.formats import count, excerpt, plural, some_of
@@ -61,7 +62,9 @@ def score_answers(
     output.say(*(f"warning: {text}" for text in experiment.warnings))
     agent = _recorded(experiment)
     if kind is None and (agent.repetitions > 1 or len(agent.conditions) > 1):
-        output.say(_groups(experiment, agent))
+        output.say(_groups(file, experiment, agent))
+    hint = cluster_hint(experiment.load_dataset(), "score with --cluster")
+    output.say(*([hint] if hint is not None else []))
     faults = report_faults(agent, experiment, strict=answers.strict, output=output)
     left_out = _left_out(file, experiment) if kind is None else []
     if answers.strict:
@@ -79,7 +82,7 @@ def score_answers(
     return outcome, left_out
 
 
-def _groups(experiment: Experiment, agent: _RecordedAgent) -> str:
+def _groups(file: Path, experiment: Experiment, agent: _RecordedAgent) -> str:
     """Which rows belong together, for a file with several answers to a question."""
     options = experiment.agent.options
     ids, conditions = (options[key] for key in ("id_key", "condition_key"))
@@ -92,7 +95,19 @@ def _groups(experiment: Experiment, agent: _RecordedAgent) -> str:
         text += f"; conditions: {column} ({some_of(agent.conditions)})"
     if agent.repetitions > 1:
         text += f"; up to {agent.repetitions} repetitions"
+        used = {name for key in _OF_SAMPLES.values() for name in _listed(options[key])}
+        used |= {
+            name for key in ("question_key", "answer_key") for name in _listed(experiment.dataset.options.get(key))
+        }
+        rows = [row for _, row in kinds.read_rows(file).rows]
+        group = [*_listed(ids), *_listed(conditions)]
+        hint = like_conditions(rows, lambda row: key_of(row, group), used=used)
+        text += f"\n{hint}" if hint is not None else ""
     return text
+
+
+def _listed(columns: str | Sequence[str] | None) -> list[str]:
+    return [columns] if isinstance(columns, str) else [*(columns or ())]
 
 
 def _kind_with_rows(dataset: Path | None) -> str | None:

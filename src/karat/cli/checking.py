@@ -234,14 +234,19 @@ def check(
 def _doubts(dataset: Dataset) -> Iterator[str]:
     """What was left out or is doubtful, and a column that looks as if it made questions dependent."""
     yield from dataset.warnings
+    hint = cluster_hint(dataset, "set dataset.cluster:")
+    if hint is not None:
+        yield hint
+
+
+def cluster_hint(dataset: Dataset, option: str) -> str | None:
+    """A sentence about a column that looks as if it made questions dependent; None: there is none."""
     if not kinds.of(dataset.kind).compared or all(sample.cluster is not None for sample in dataset):
-        return
+        return None
     shared = SharedValues()
     for sample in dataset:
         shared.add(sample.metadata)
-    hint = shared.hint("set dataset.cluster:")
-    if hint is not None:
-        yield hint
+    return shared.hint(option)
 
 
 def _context(context: Context) -> tuple[str, ...]:

@@ -146,6 +146,28 @@ def condition_columns(
     return tuple(chosen)
 
 
+def like_conditions(rows: Iterable[Row], group_of: Callable[[Row], Hashable], *, used: Collection[str]) -> str | None:
+    """A sentence that names a column whose values each question has equally often, as it has those of conditions.
+
+    None: there is none. Whole numbers count repetitions. `used`: columns with another meaning.
+    """
+    values: dict[str, dict[Hashable, list[str]]] = {}
+    for row in rows:
+        group = group_of(row)
+        for column in row:
+            values.setdefault(column, {}).setdefault(group, []).append(_text(row[column]))
+    for column in [name for name in values if name not in used]:
+        groups = values[column]
+        first, *others = map(sorted, groups.values())
+        kinds = Counter(first)
+        crossed = len(kinds) > 1 and len(set(kinds.values())) == 1 and all(other == first for other in others)
+        if others and crossed and not all(value.isdecimal() for value in kinds):
+            named = some_of([f"'{excerpt(value, 24)}'" for value in kinds])
+            hint = f"if they are conditions, --map condition={column}"
+            return f"each question has rows with {named} in '{column}': {hint}"
+    return None
+
+
 def condition_of(row: Row, columns: Sequence[str]) -> str | None:
     """The row's condition; None: it names none."""
     values = [_text(row.get(column)) for column in columns]

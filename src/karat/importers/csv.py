@@ -18,6 +18,7 @@ from karat.documents.answers import (
     condition_columns,
     condition_of,
     key_of,
+    like_conditions,
     repetition_value,
     sample_columns,
 )
@@ -89,6 +90,8 @@ class Csv:
                 f"{path.name}, {rows.unit}", rows.rows, chosen, metrics, findings,
                 has_conditions="condition" in self._options.map,
             )  # fmt: skip
+            if (hint := trials.hint()) is not None:
+                findings.note(hint)
             yield ImportedRun(
                 name=title(path),
                 tool="table",
@@ -136,6 +139,11 @@ class _Trials:
         groups = {self._group(row) for _, row in self._rows}
         samples, conditions = ({group[part] for group in groups} for part in (0, 1))
         return "repetition" not in self._columns and len(groups) == len(samples) * len(conditions)
+
+    def hint(self) -> str | None:
+        """A sentence about a column that looks as if it named conditions; None: there is none."""
+        used = {*self._columns.values(), *self._conditions}
+        return like_conditions([row for _, row in self._rows], self._group, used=used)
 
     def _group(self, row: Mapping[str, object]) -> tuple[tuple[str, ...], str | None]:
         """The row's sample and condition."""

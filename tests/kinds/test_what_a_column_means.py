@@ -41,6 +41,7 @@ def test_no_hint_crosses_roles(tmp_path):
         ({"choice0": "9", "choice1": "2"}, "choice0"),
         ({"option_a": "9", "option_b": "2"}, "option_a"),
         ({"A": "9", "B": "2", "C": "7", "D": "5"}, "A"),
+        ({"distractor1": "9", "distractor2": "2"}, "distractor1"),
     ],
 )
 def test_choices_that_the_question_lacks_are_a_fault(tmp_path, choices, column):
@@ -63,6 +64,9 @@ def test_choices_may_be_left_out_of_the_question_and_are_then_named(tmp_path):
         ({"Prompt": "A?", "Expected Output": "x"}, ("A?", "x")),
         ({"question": "A?", "ground_truth": "x"}, ("A?", "x")),
         ({"input": "A?", "answer": "x"}, ("A?", "x")),
+        ({"Question": "A?", "Answer": "x"}, ("A?", "x")),
+        ({"Question": "A?", "Answer": "x", "Expected": "y"}, "no line has the key 'answer'"),
+        ({"instruction": "Translate.", "input": "A", "target": "x"}, "no line has the key 'question'"),
         ({"input": "A?", "prompt": "B?", "answer": "x"}, "no line has the key 'question'"),
         ({"question": "A?", "reference": "x", "target": "y"}, "no line has the key 'answer'"),
         ({"question": "A?", "response": "x"}, "no line has the key 'answer'"),
@@ -80,6 +84,14 @@ def test_the_only_column_with_a_usual_name_is_taken_and_named(tmp_path, row, tak
     assert (turn.question, turn.golden) == taken
     named = [column for column in row if column not in ("question", "answer") and row[column] in taken]
     assert [text.split("'")[1] for text in dataset.warnings] == named
+
+
+def test_a_text_that_no_agent_sees_is_named(tmp_path):
+    rows = [{"question": "Who?", "context": "Ann did.", "answer": "Ann"}]
+    (warning,) = load(tmp_path, rows).warnings
+    assert warning.startswith("no agent sees 'context'")
+    squad = {"id": "a", "question": "Who?", "context": "Ann.", "answers": {"text": ["Ann"], "answer_start": [0]}}
+    assert load(tmp_path, [squad]).warnings == ()
 
 
 def test_a_column_that_an_option_names_is_never_replaced(tmp_path):

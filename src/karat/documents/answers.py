@@ -24,7 +24,7 @@ CONDITIONS = (
 )
 """Usual names of the column that says under which condition a row was answered."""
 ROLES = {
-    "question": ("question", "query", "prompt", "input", "user_query", "user_input"),
+    "question": ("question", "query", "prompt", "input", "user_query", "user_input", "instruction"),
     "golden": (
         *("golden", "golden_answer", "gold", "gold_answer", "expected", "expected_answer", "expected_output"),
         *("reference", "reference_answer", "ground_truth", "groundtruth", "correct_answer", "target", "ideal"),
@@ -36,9 +36,11 @@ ROLES = {
 }
 """What a column holds → its usual names."""
 _CHOICES = (
-    *("choices", "options", "answer_choices", "endings", "candidates"),
+    *("choices", "options", "answer_choices", "endings", "candidates", "distractors", "distractor1"),
     *(f"{word}{mark}{end}" for word in ("choice", "option") for mark in ("", "_") for end in "0123abcd"),
 )
+TEXTS = ("context", "passage", "paragraph", "story", "article", "premise")
+"""Usual names of the column with the text that a question is about."""
 _LETTERS = ("A", "B")
 _ALWAYS = ("condition", "model", "model_name")  # also if no question has rows with two values
 _IDS = ("id", "question_id", "sample_id", "item_id", "case_id", "example_id", "task_id", "qid", "uid")

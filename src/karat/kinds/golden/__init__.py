@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, Strict
 
-from karat.documents.answers import ROLES, choices_left_out, hint, key_of, usual
+from karat.documents.answers import ROLES, TEXTS, choices_left_out, hint, key_of, usual
 from karat.documents.hub import shown
 from karat.documents.rows import Rows, left_out, read_rows
 from karat.errors import BadDataset, Fault
@@ -149,7 +149,7 @@ class Golden(Kind):
         """Where no row has `question` or `answer` and no option names another column, the one with a usual name."""
         present = {column for _, row in rows.rows for column in row}
         for key, role in _ROLES.items():
-            found = usual(ROLES[role], present)
+            found = usual(dict.fromkeys([_USUAL[key], *ROLES[role]]), present)
             if getattr(self._options, key) is None and self._columns[key] not in present and len(found) == 1:
                 self._columns[key] = found[0]
                 self._notes.append(f"'{found[0]}' is taken as {_CALLED[key]} (`{key}`)")
@@ -172,6 +172,9 @@ class Golden(Kind):
         needed = {key: name for key, name in self._columns.items() if key != "answer_key" or self._needs_answers}
         if not rows.count:
             return []
+        unseen = usual(TEXTS, present - {*self._columns.values()})
+        if unseen:
+            self._notes.append(f"no agent sees '{unseen[0]}': write it into the question if it is about that")
         return [*self._absent(rows, needed, present), *self._two_golden(present), *self._without_choices(rows)]
 
     def _two_golden(self, present: Collection[str]) -> Iterator[Fault]:

@@ -38,12 +38,8 @@ async def query(user_query, history, system_prompt, sample, turn, seed):
           history=[[one["question"], one["answer"]] for one in history])
     return {"text": f"number: {number(sample, turn)}", "dollars": 1.0}
 """
-MOMENTS = {
-    "before anybody answered": [(0, 0)],
-    "in the first round": [(1, 2)],
-    "between two rounds": [(3, 3)],
-    "in a later round": [(4, 7)],
-    "at the last turn": [(8, 8)],
+MOMENTS = {  # of each kill: the turns of both groups that are then being answered
+    "from the first turn to the last": [(0, 0), (1, 2), (3, 3), (4, 7), (8, 8)],
     "again and again": [(1, 4), (2, 5), (7, 8)],
 }
 

@@ -160,9 +160,9 @@ def test_conditions_without_a_shared_test_have_no_difference():
     assert (math.isnan(found.value), found.n) == (True, 0)
 
 
-RUNS = {"PAS of the benchmark": 500, "PAS of one test": 2_000, "ECS for new studies": 2_000,
-        "ECS for these studies": 500, "PAS, participants drawn": 150, "PAS, groups drawn": 150,
-        "ECS, participants drawn": 120}  # fmt: skip
+RUNS = {"PAS of the benchmark": 200, "PAS of one test": 1_000, "ECS for new studies": 1_000,
+        "ECS for these studies": 200, "PAS, participants drawn": 75, "PAS, groups drawn": 75,
+        "ECS, participants drawn": 60}  # fmt: skip
 
 
 @pytest.mark.slow

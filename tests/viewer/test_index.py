@@ -276,7 +276,10 @@ def test_a_page_reads_only_so_much_of_the_journal(tmp_path):
     script = Script(tmp_path / "run", samples=1, conditions=("baseline",), repetitions=4)
     for repetition in range(4):
         script.answer(0, "baseline", repetition, reply=Reply(text="x" * 20_000_000))
-    with opened(script.stop()).page() as page:
+    run = opened(script.stop())
+    while not run.fresh().finished:
+        pass  # a page does not wait so long for an index on a busy machine
+    with run.page() as page:
         found, total = page.texts.trials(0)
         assert (len(found), total) == (2, 4)
 

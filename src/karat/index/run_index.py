@@ -113,7 +113,6 @@ class ScoreRows:
         self.claims = array("q")  # positions of the rows with unverified claims
         self.offline = False
         self.too_large = 0  # values left out because they exceed `_LARGEST`
-        self.uneven = False  # whether rows differ in their metrics, or in whether a rule gave them
         self.incomplete: PartialScorings[int, tuple[int, int, int]] = PartialScorings()  # by cell
         self._complete: set[int] = set()  # cells whose several rows are all there
         self._order: NDArray[np.int64] | None = None
@@ -124,11 +123,6 @@ class ScoreRows:
     def partial(self) -> Mapping[int, set[tuple[int, int, int]]]:
         """The cells with too few rows, and the rows they have: turn, judge's code, repeat."""
         return self.incomplete.places
-
-    @property
-    def exact(self) -> bool:
-        """Whether each row's metrics, values and `offline` are exactly those of its line."""
-        return not self.too_large and not self.uneven
 
     def add(self, cell: int, at: int, row: ScoreLine) -> None:
         """Adds a row. Raises OverflowError, and adds nothing, for numbers that karat never writes."""
@@ -147,12 +141,10 @@ class ScoreRows:
                 self.labels.setdefault(label, array("q")).append(count)
         if row.claims:
             self.claims.append(count)
-        self.uneven |= count > 0 and (self.offline != row.offline or len(self.values) != len(row.values))
         self.offline |= row.offline
         for metric, value in row.values.items():
             column = self.values.get(metric)
             if column is None:
-                self.uneven |= count > 0
                 column = self.values[metric] = array("d", [nan]) * count
             if value is None:
                 column.append(nan)

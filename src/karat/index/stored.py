@@ -31,7 +31,6 @@ class _Rows(msgspec.Struct):
     claims: Ints
     offline: bool
     too_large: int
-    uneven: bool
     partial: dict[int, set[tuple[int, int, int]]]
 
 

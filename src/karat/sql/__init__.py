@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 __all__ = [
     "SQL_TYPES",
     "TYPES",
-    "ArrayColumn",
-    "Arrays",
     "Filled",
     "Limits",
     "Selected",
@@ -83,26 +81,11 @@ class Selected(msgspec.Struct, frozen=True, kw_only=True):
         return len(next(iter(self.columns.values()), ()))
 
 
-class ArrayColumn(msgspec.Struct, frozen=True, kw_only=True):
-    """A column as a `numpy.save` file: numbers with NaN for NULL, or indices into `texts` with −1 for NULL."""
-
-    path: Path
-    texts: tuple[str, ...] | None = None
-
-
-class Arrays(msgspec.Struct, frozen=True, kw_only=True):
-    """Rows of a table, column by column; missing columns are NULL."""
-
-    rows: int
-    columns: dict[str, ArrayColumn]
-
-
 class Filled(msgspec.Struct, frozen=True, kw_only=True):
-    """A table as a file of JSON lines, one object each, followed by arrays. Columns that a line lacks are NULL."""
+    """A table as a file of JSON lines, one object each. Columns that a line lacks are NULL."""
 
     path: Path
     longest: int  # bytes of its longest line; 0: the file is empty
-    arrays: tuple[Arrays, ...] = ()
 
 
 class Shape(msgspec.Struct, frozen=True, kw_only=True):
@@ -182,7 +165,7 @@ def quoted(name: str) -> str:
 class Stream:
     """The rows of one SELECT over tables of any size, as they arrive. Close it to end its process.
 
-    `fill` is called with the tables and columns that the query may read, and returns the files that hold them. These
+    `fill` is called with the tables that the query may read, and returns the files that hold them. These
     are loaded into a database in `folder`, which the caller makes for this query and removes afterwards.
     """
 
@@ -190,7 +173,7 @@ class Stream:
         self,
         sql: str,
         types: Mapping[str, Mapping[str, str]],
-        fill: Callable[[Mapping[str, Sequence[str]]], Mapping[str, Filled]],
+        fill: Callable[[Sequence[str]], Mapping[str, Filled]],
         folder: Path,
         *,
         limits: Limits | None = None,

@@ -190,8 +190,6 @@ def _stream(question: JsonObject) -> JsonObject:
             connection.execute(_declaration(name, types))
         for name, table in filled.items():
             fill_from_file(connection, name, tables[name], Path(table["path"]), longest=table["longest"])
-            for part in table["arrays"]:
-                _fill_from_arrays(connection, name, tables[name], part)
         _lock(connection, leave="temp_directory")
         signal.setitimer(signal.ITIMER_REAL, question["seconds"])
         most = question["rows"]
@@ -220,36 +218,14 @@ def _lock(connection: duckdb.DuckDBPyConnection, *, leave: str | None = None) ->
             connection.execute(f"SET {setting} = {value}")
 
 
-def _needed(tree: JsonObject, tables: dict[str, dict[str, str]]) -> dict[str, list[str]]:
-    """The tables that a query reads, each with the columns that it may read.
-
-    A column is left out only if every part of the query names its columns.
-    """
+def _needed(tree: JsonObject, tables: dict[str, dict[str, str]]) -> list[str]:
+    """The tables that a query may read: all if it cannot be analysed, or names one in a text."""
     nodes = list(_walk(tree))
-    read = {str(node.get("table_name", "")).lower() for node in nodes}
-    paths = [node["column_names"] for node in nodes if node.get("column_names")]
-    names = {
-        str(name).lower() for path in (*paths, *(node.get("using_columns") or () for node in nodes)) for name in path
-    }
-    rows = read | {str(node.get("alias") or "").lower() for node in nodes if "class" not in node}
-    rows.add("rowid")  # which only a table has
-    modifiers = [modifier for node in nodes for modifier in node.get("modifiers") or ()]
-    ordered_by = {id(order["expression"]) for modifier in modifiers for order in modifier.get("orders") or ()}
-    entire = tree.get("error", True) or any(str(path[-1]).lower() in rows for path in paths)  # a table's whole row
-    for node in nodes:
-        part = node.get("class", node.get("type"))
-        if part == "STAR" and id(node) in ordered_by and not any(node.get(key) for key in _STAR):
-            continue  # ORDER BY ALL means the selected columns
-        entire |= isinstance(part, str) and part not in _NAMING and not part.endswith(("_MODIFIER", "_TYPE_INFO"))
-        entire |= node.get("ref_type") == "NATURAL" or bool(node.get("column_name_alias") or node.get("schema_name"))
-    # A query that cannot be analysed may read any table; so may `query` and `query_table`, which name one in a text.
     called = {str(node.get("function_name", "")) for node in nodes}
-    any_table = tree.get("error", True) or bool(called & {"query", "query_table"})
-    return {
-        name: [column for column in types if entire or column.lower() in names]
-        for name, types in tables.items()
-        if any_table or name.lower() in read
-    }
+    if tree.get("error", True) or called & {"query", "query_table"}:
+        return list(tables)
+    read = {str(node.get("table_name", "")).lower() for node in nodes}
+    return [name for name in tables if name.lower() in read]
 
 
 def fill_from_file(
@@ -264,36 +240,6 @@ def fill_from_file(
             f"format = 'newline_delimited', maximum_object_size = {most})"
         )
     path.unlink()
-
-
-def _fill_from_arrays(
-    connection: duckdb.DuckDBPyConnection, name: str, types: dict[str, str], part: JsonObject
-) -> None:
-    """Loads files of numpy arrays into a table with these columns, in batches, because texts are Python objects.
-
-    A column's file holds numbers, with NaN for NULL, or codes of texts, with −1 for NULL. Columns without a file are
-    NULL.
-    """
-    import numpy as np
-
-    connection.execute("SET pandas_analyze_sample = 0")  # texts stay texts even if the first thousand are NULL
-    sources = {column: part["columns"][column] for column in types if column in part["columns"]}
-    values = {column: np.load(source["path"], mmap_mode="r") for column, source in sources.items()}
-    texts = {
-        column: np.array([*source["texts"], None], dtype=object)
-        for column, source in sources.items()
-        if source["texts"] is not None
-    }
-    selected = ", ".join(_quoted(column) if column in sources else "NULL" for column in types)
-    for start in range(0, part["rows"], _BATCH):
-        rows = min(_BATCH, part["rows"] - start)
-        batch: dict[str, Any] = {"": np.zeros(rows, dtype=np.int8)}  # in case no column has a file
-        for column, array in values.items():
-            some = array[start : start + rows]
-            batch[column] = texts[column][some] if column in texts else some
-        connection.register("batch", batch)
-        connection.execute(f"INSERT INTO {_quoted(name)} SELECT {selected} FROM batch")  # noqa: S608 -- quoted
-        connection.unregister("batch")
 
 
 def _say(value: object) -> None:
@@ -326,16 +272,8 @@ def _as_text(value: Any) -> str | None:
     return str(value)
 
 
-_NAMING = {  # parts of a parsed query that read only the columns they name
-    "BETWEEN", "CASE", "CAST", "COLUMN_REF", "COMPARISON", "CONJUNCTION", "CONSTANT", "FUNCTION", "OPERATOR",
-    "SUBQUERY", "TYPE", "WINDOW", "BASE_TABLE", "EMPTY", "JOIN", "SELECT_NODE", "SET_OPERATION_NODE", "ORDER_DEFAULT",
-    "ASCENDING", "DESCENDING",
-}  # fmt: skip
 _LINE = 16 << 20  # bytes: the longest line that DuckDB reads by default
-_STAR = ("relation_name", "exclude_list", "replace_list", "expr", "qualified_exclude_list", "rename_list")
-"""What may accompany a *."""
 _ROWS = 1000  # per line
-_BATCH = 8 * 122_880  # rows inserted at a time; DuckDB writes groups of 122,880
 _WHOLE = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER")
 _HUGE = ("UBIGINT", "HUGEINT", "UHUGEINT")  # may exceed a signed 64-bit integer
 _KINDS = {

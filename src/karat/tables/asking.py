@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
 from karat.errors import BadOption, did_you_mean
 from karat.files import temporary_folder
 from karat.sql import Filled, Limits, Stream
 from karat.tables.columns import Runs, TableInfo, tables_of
-from karat.tables.filling import ARRAYS_FROM, fill
+from karat.tables.filling import fill
 
 LIMITS = Limits(seconds=60.0, megabytes=512, rows=10_000_000)
 """Limits of one query. Time counts from when its tables are filled."""
@@ -29,7 +29,6 @@ def ask(
     *,
     scorings: Mapping[str, str] | None = None,
     limits: Limits = LIMITS,
-    arrays_from: int = ARRAYS_FROM,
 ) -> Iterator[Stream]:
     """The rows of one SELECT, as they arrive. Only the tables that it names are filled.
 
@@ -39,8 +38,8 @@ def ask(
     types = {name: table.types for name, table in tables.items()}
     with temporary_folder("query") as folder:
 
-        def fill_needed(needed: Mapping[str, Collection[str]]) -> Mapping[str, Filled]:
-            return fill(runs, needed, folder, scorings=scorings, arrays_from=arrays_from)
+        def fill_needed(needed: Iterable[str]) -> Mapping[str, Filled]:
+            return fill(runs, needed, folder, scorings=scorings)
 
         try:
             stream = Stream(sql, types, fill_needed, folder, limits=limits, place=_PLACE)

@@ -5,7 +5,7 @@ Rows go to files as they are made; only the index and the places of counting sco
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from functools import cached_property, partial
 from math import fsum
@@ -20,14 +20,11 @@ from karat.index import ScoreRows, read_index, trusted
 from karat.journal import Attempt, RunFolder
 from karat.journal.codec import decode
 from karat.records import Answer, Failure, Reply, Sample, Score, Usage, recorded_seconds
-from karat.sql import ArrayColumn, Arrays, Filled
+from karat.sql import Filled
 from karat.tables.columns import Runs, opened
 from karat.tool_use import CalledTool, Offered, called_tool
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from karat.analysis.use import Expectation
 
 _MADE_OF = {
@@ -46,46 +43,21 @@ _TOKENS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_to
 _WHOLE = 2**63 - 1  # the largest integer in a column
 _encode = msgspec.json.Encoder().encode
 
-ARRAYS_FROM = 20_000
-"""The number of planned trials from which loading numpy pays off."""
-
-_PLACE_COLUMNS = frozenset({"run", "sample", "condition", "repetition"})
-_TRIAL_COLUMNS = _PLACE_COLUMNS | {"position", "outcome"}
-_SCORE_COLUMNS = _PLACE_COLUMNS | {"scorer", "scoring", "turn", "judge", "repeat", "metric", "value", "offline"}
-
 Row = dict[str, Any]
-ArrayColumns = dict[str, Callable[[], tuple["NDArray[Any]", Sequence[str] | None]]]
-"""Column → a function for its numbers, or its codes and their texts; only one column is in memory at a time."""
 
 
 def fill(
-    runs: Runs,
-    needed: Mapping[str, Collection[str]],
-    folder: Path,
-    *,
-    scorings: Mapping[str, str] | None = None,
-    arrays_from: int = ARRAYS_FROM,
+    runs: Runs, needed: Iterable[str], folder: Path, *, scorings: Mapping[str, str] | None = None
 ) -> dict[str, Filled]:
-    """Writes tables of all runs into a folder, as JSON lines. `needed`: table → columns to fill.
-
-    If a run has `arrays_from` trials and the index holds all needed columns of a table, these are written as arrays
-    and the journal is not read again. Raises BadRun for damaged runs.
-    """
+    """Writes the needed tables of all runs into a folder, as JSON lines. Raises BadRun for damaged runs."""
     with ExitStack() as stack:
         files = {name: stack.enter_context(_File(folder / f"{name}.jsonl")) for name in needed}
         for run in opened(runs) if files else ():
             for file in files.values():
                 file.run = run.path.resolve().name
             with trusted(run):
-                filling = _Filling(run, files, scorings or {})
-                for name in filling.as_arrays(needed) if filling.index.planned >= arrays_from else ():
-                    del filling.files[name]
-                if filling.files:
-                    filling.fill()
-        return {
-            name: Filled(path=file.path, longest=file.longest, arrays=tuple(file.arrays))
-            for name, file in files.items()
-        }
+                _Filling(run, files, scorings or {}).fill()
+        return {name: Filled(path=file.path, longest=file.longest) for name, file in files.items()}
 
 
 class _File:
@@ -95,7 +67,6 @@ class _File:
         self.path = path
         self.run = ""  # the run whose rows are being written
         self.longest = 0
-        self.arrays: list[Arrays] = []
         self._file = path.open("wb")
 
     def __enter__(self) -> _File:
@@ -108,18 +79,6 @@ class _File:
         line = _encode({"run": self.run, **row})
         self.longest = max(self.longest, len(line))
         self._file.write(line + b"\n")
-
-    def add_arrays(self, columns: ArrayColumns, *, rows: int) -> None:
-        """Adds rows, column by column."""
-        import numpy as np
-
-        saved = {}
-        for name, column in columns.items():
-            path = self.path.with_name(f"{self.path.stem}-{len(self.arrays)}-{name}.npy")
-            values, texts = column()
-            np.save(path, values if texts is None else values.astype(np.int32))
-            saved[name] = ArrayColumn(path=path, texts=None if texts is None else tuple(texts))
-        self.arrays.append(Arrays(rows=rows, columns=saved))
 
 
 _Line = Answer | Score | Failure | Attempt
@@ -199,103 +158,6 @@ class _Filling:
             self._rest_of_trials()
         for row in ledger_rows(*accounts(self.index, self._ended)) if "ledger" in self.files else ():
             self.files["ledger"].write(row)
-
-    def as_arrays(self, needed: Mapping[str, Collection[str]]) -> list[str]:
-        """Writes the tables whose needed columns the index holds, and returns their names."""
-        written = []
-        for name, known, columns in (
-            ("scores", _SCORE_COLUMNS, self._score_columns),
-            ("trials", _TRIAL_COLUMNS, self._trial_columns),
-        ):
-            if name in needed and known.issuperset(needed[name]) and (arrays := columns()) is not None:
-                wanted = {column: arrays[column] for column in needed[name]}
-                self.files[name].add_arrays(wanted, rows=len(arrays["run"]()[0]))
-                written.append(name)
-        return written
-
-    def _score_columns(self) -> ArrayColumns | None:
-        """The scores in the journal's order; None if the index does not hold each value exactly."""
-        import numpy as np
-
-        shown = {key: self.index.scores[key] for key in self._shown.items() if key in self.index.scores}
-        if not shown or not all(rows.exact for rows in shown.values()):
-            return None
-        parts = [(rows, np.sort(rows.counting()), len(rows.values)) for rows in shown.values()]
-        order: NDArray[np.int64] | None = None  # the journal's order, if there are several scorings
-
-        def in_order(arrays: Iterable[NDArray[Any]]) -> NDArray[Any]:
-            joined = np.concatenate(list(arrays))
-            return joined if order is None else joined[order]
-
-        def of_lines(name: str) -> NDArray[Any]:
-            columns = [(getattr(rows, name), counting, width) for rows, counting, width in parts]
-            return in_order(np.repeat(np.frombuffer(of, of.typecode)[at], width) for of, at, width in columns)
-
-        def of_scorings(values: Iterable[object]) -> NDArray[Any]:
-            sizes = [len(counting) * width for _, counting, width in parts]
-            return in_order(np.full(size, value) for size, value in zip(sizes, values, strict=True))
-
-        def turns() -> NDArray[Any]:
-            codes = of_lines("turns")
-            return np.where(codes >= 0, codes, np.nan)
-
-        def judges() -> NDArray[Any]:
-            codes = of_lines("judges")
-            first = np.cumsum([0, *(len(rows.names) for rows in shown.values())])[:-1]
-            return np.where(codes >= 0, codes + of_scorings(first), -1)
-
-        def metrics() -> NDArray[Any]:
-            ends = np.cumsum([width for _, _, width in parts])
-            columns = zip(ends, parts, strict=True)
-            return in_order(np.tile(np.arange(end - width, end), len(at)) for end, (_, at, width) in columns)
-
-        def values() -> NDArray[Any]:
-            scores = ([np.frombuffer(column)[at] for column in rows.values.values()] for rows, at, _ in parts)
-            return in_order(np.column_stack(columns).ravel() for columns in scores)
-
-        if len(parts) > 1:
-            order = np.argsort(of_lines("at"), kind="stable")
-        return self._place_columns(lambda: of_lines("cells")) | {
-            "scorer": lambda: (of_scorings(range(len(shown))), [scorer for scorer, _ in shown]),
-            "scoring": lambda: (of_scorings(range(len(shown))), [scoring for _, scoring in shown]),
-            "turn": lambda: (turns(), None),
-            "judge": lambda: (judges(), [name for rows in shown.values() for name in rows.names]),
-            "repeat": lambda: (of_lines("repeats"), None),
-            "offline": lambda: (of_scorings([rows.offline for rows in shown.values()]), None),
-            "metric": lambda: (metrics(), [name for rows in shown.values() for name in rows.values]),
-            "value": lambda: (values(), None),
-        }
-
-    def _trial_columns(self) -> ArrayColumns:
-        """The trials in the order of their answers and last failures; then the missing ones, in the plan's order."""
-        import numpy as np
-
-        answered = np.frombuffer(self.index.answered, dtype=np.uint8).astype(bool)
-        at = np.where(answered, np.frombuffer(self.index.answers, dtype=np.int64), np.iinfo(np.int64).max)
-        for cell, place in self._last_failure.items():
-            at[cell] = at[cell] if answered[cell] else place
-        cells = np.argsort(at, kind="stable")
-        outcomes = np.where(answered, 0, 1)
-        classes = list(dict.fromkeys(["scored", "not_run", *self._ended.classes.values()]))
-        if self._ended.decided is not None:
-            outcomes[np.frombuffer(self._ended.decided, dtype=np.uint8) > 0] = len(classes)
-            classes.append("decided")
-        for cell, name in self._ended.classes.items():
-            outcomes[cell] = classes.index(name)
-        positions = np.array(self.index.positions)[cells // (len(self._conditions) * self.index.repetitions)]
-        return self._place_columns(lambda: cells) | {
-            "position": lambda: (positions, None),
-            "outcome": lambda: (outcomes[cells], classes),
-        }
-
-    def _place_columns(self, cells: Callable[[], NDArray[np.int64]]) -> ArrayColumns:
-        width, conditions = self.index.repetitions, len(self._conditions)
-        return {
-            "run": lambda: (cells() * 0, [self._run.path.resolve().name]),
-            "sample": lambda: (cells() // (width * conditions), self._samples),
-            "condition": lambda: (cells() // width % conditions, self._conditions),
-            "repetition": lambda: (cells() % width, None),
-        }
 
     def _read_samples(self) -> None:
         of_kind = not self._tables_of_kind.isdisjoint(self.files)

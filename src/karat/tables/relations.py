@@ -67,7 +67,7 @@ def relation(run: Runs, name: str, *, scorings: Mapping[str, str] | None = None)
     select = whole(name, tables)
     with ExitStack() as undone:
         folder = undone.enter_context(temporary_folder("relation"))
-        filled = fill(run, {name: tables[name].types}, folder, scorings=scorings)
+        filled = fill(run, [name], folder, scorings=scorings)
         connection = duckdb.connect(str(folder / "tables.duckdb"))
         load(connection, name, tables[name].types, filled[name])
         table = connection.sql(select)

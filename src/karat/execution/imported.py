@@ -371,7 +371,7 @@ class _Writer:
             agent_type=run.tool.partition(" ")[0] or "unknown",
             agent_model=models.pop() if len(models) == 1 else None,
             scorers=tuple(self._scorers(source["format"])),
-            sparse=run.sparse and not self.missing,
+            sparse=run.sparse and not self.missing and not self.counts["not run"],
             versions={"karat": karat.__version__, **run.versions},
             source={
                 **source,

@@ -85,23 +85,15 @@ def score_answers(
 def _groups(file: Path, experiment: Experiment, agent: _RecordedAgent) -> str:
     """Which rows belong together, for a file with several answers to a question."""
     options = experiment.agent.options
-    ids, conditions = (options[key] for key in ("id_key", "condition_key"))
-    text = f"one question: the same {ids if isinstance(ids, str) else ' and '.join(ids)}"
+    ids, conditions, said = (_listed(options[key]) for key in ("id_key", "condition_key", "answer_key"))
+    text = f"one question: the same {' and '.join(ids)}"
     if len(agent.conditions) > 1:
-        several = isinstance(options["answer_key"], list)
-        column = (
-            "each answer column" if several else conditions if isinstance(conditions, str) else " and ".join(conditions)
-        )
+        column = "each answer column" if len(said) > 1 else " and ".join(conditions)
         text += f"; conditions: {column} ({some_of(agent.conditions)})"
     if agent.repetitions > 1:
         text += f"; up to {agent.repetitions} repetitions"
-        used = {name for key in _OF_SAMPLES.values() for name in _listed(options[key])}
-        used |= {
-            name for key in ("question_key", "answer_key") for name in _listed(experiment.dataset.options.get(key))
-        }
         rows = [row for _, row in kinds.read_rows(file).rows]
-        group = [*_listed(ids), *_listed(conditions)]
-        hint = like_conditions(rows, lambda row: key_of(row, group), used=used)
+        hint = like_conditions(rows, lambda row: key_of(row, [*ids, *conditions]), used={*said, *conditions})
         text += f"\n{hint}" if hint is not None else ""
     return text
 

@@ -153,18 +153,16 @@ def like_conditions(rows: Iterable[Row], group_of: Callable[[Row], Hashable], *,
 
     None: there is none. Whole numbers count repetitions. `used`: columns with another meaning.
     """
-    values: dict[str, dict[Hashable, list[str]]] = {}
+    groups: dict[Hashable, list[Row]] = {}
     for row in rows:
-        group = group_of(row)
-        for column in row:
-            values.setdefault(column, {}).setdefault(group, []).append(_text(row[column]))
-    for column in [name for name in values if name not in used]:
-        groups = values[column]
-        first, *others = map(sorted, groups.values())
-        kinds = Counter(first)
-        crossed = len(kinds) > 1 and len(set(kinds.values())) == 1 and all(other == first for other in others)
-        if others and crossed and not all(value.isdecimal() for value in kinds):
-            named = some_of([f"'{excerpt(value, 24)}'" for value in kinds])
+        groups.setdefault(group_of(row), []).append(row)
+    first, *others = groups.values()
+    for column in [name for name in first[0] if name not in used]:
+        values = [sorted(_text(row.get(column)) for row in group) for group in (first, *others)]
+        counts = Counter(values[0])
+        alike = len({*counts.values()}) == 1 < len(counts) and all(other == values[0] for other in values)
+        if others and alike and not all(value.isdecimal() for value in counts):
+            named = some_of([f"'{excerpt(value, 24)}'" for value in counts])
             hint = f"if they are conditions, --map condition={column}"
             return f"each question has rows with {named} in '{column}': {hint}"
     return None

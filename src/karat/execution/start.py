@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
 from itertools import pairwise
 from pathlib import Path
@@ -277,7 +277,7 @@ class _Part:
             info,
             reports_tool_calls=all(getattr(agent, "reports_tool_calls", False) for agent in agents.values()),
             measures_calls=all(getattr(agent, "measures_calls", False) for agent in agents.values()),
-            sparse=any(_never_made(agents, name) is not None for name in agents),
+            sparse=any(getattr(agent, "never_made", None) is not None for agent in agents.values()),
             versions=info.versions | _versions(agents),
         )
         self.folder = create_run(
@@ -458,18 +458,11 @@ def _budget(experiment: Experiment, past: JournalState, shard: Shard | None) -> 
     )  # fmt: skip
 
 
-def _never_made(agents: Mapping[str, TrialAgent], condition: str) -> Callable[[Trial], bool] | None:
-    """Which trials are none of the answers that were made elsewhere; None: there is no such trial."""
-    rule: Callable[[Trial], bool] | None = getattr(agents[condition], "never_made", None)
-    return rule
-
-
 def _made(trials: Iterable[Trial], agents: Mapping[str, TrialAgent]) -> Iterator[Trial]:
     """The trials, without those that are none of the answers that were made elsewhere."""
-    rules = {name: _never_made(agents, name) for name in agents}
     for trial in trials:
-        rule = rules[trial.condition.name]
-        if rule is None or not rule(trial):
+        never_made = getattr(agents[trial.condition.name], "never_made", None)
+        if never_made is None or not never_made(trial):
             yield trial
 
 
@@ -478,10 +471,9 @@ def _show_plan(part: _Part, past: JournalState, agents: Mapping[str, TrialAgent]
     status.past.dollars, status.past.tokens = past.dollars, past.tokens
     status.past.dollars_unknown, status.past.tokens_unknown = past.price_unknown, past.tokens_unknown
     status.scores_with((used.info for used in part.scorers if not used.late), part.experiment.kind)
-    counts: Mapping[str, int] = part.selected.counts()
+    counts = part.selected.counts()
     if part.folder.info.sparse:
-        made = Counter(trial.condition.name for trial in _made(part.selected, agents))
-        counts = {name: made[name] for name in counts}
+        counts = Counter(trial.condition.name for trial in _made(part.selected, agents))
     status.expects(counts, past.answered(part.selected))
 
 

@@ -90,8 +90,8 @@ class Csv:
                 f"{path.name}, {rows.unit}", rows.rows, chosen, metrics, findings,
                 has_conditions="condition" in self._options.map,
             )  # fmt: skip
-            if (hint := trials.hint()) is not None:
-                findings.note(hint)
+            if trials.hint is not None:
+                findings.note(trials.hint)
             yield ImportedRun(
                 name=title(path),
                 tool="table",
@@ -132,6 +132,8 @@ class _Trials:
         self._ids, self._conditions = self._grouping()
         texts = [columns[target] for target in ("question", "golden") if target in columns]
         self._of_one_sample = list(dict.fromkeys([*self._ids, *texts]))
+        used = {*columns.values(), *self._conditions}
+        self.hint = like_conditions((row for _, row in rows), self._group, used=used)
 
     @property
     def sparse(self) -> bool:
@@ -139,11 +141,6 @@ class _Trials:
         groups = {self._group(row) for _, row in self._rows}
         samples, conditions = ({group[part] for group in groups} for part in (0, 1))
         return "repetition" not in self._columns and len(groups) == len(samples) * len(conditions)
-
-    def hint(self) -> str | None:
-        """A sentence about a column that looks as if it named conditions; None: there is none."""
-        used = {*self._columns.values(), *self._conditions}
-        return like_conditions([row for _, row in self._rows], self._group, used=used)
 
     def _group(self, row: Mapping[str, object]) -> tuple[tuple[str, ...], str | None]:
         """The row's sample and condition."""

@@ -245,9 +245,17 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return not self.text and self.stop_reason in _ABSENT
 
 
-CUT = ("length", "max_tokens", "model_length", "max_output_tokens", "MAX_TOKENS")
-"""Stop reasons of an answer that was cut at a limit of tokens, as pydantic-ai, OpenAI, Anthropic, Inspect and Google
-name them."""
+_CUT = ("length", "max_tokens", "model_length", "max_output_tokens")
+
+
+def was_cut(stop_reason: str | None) -> bool:
+    """Whether an answer with this stop reason was cut at a limit of tokens, whichever provider or SDK names it.
+
+    >>> [was_cut(reason) for reason in ("length", "FinishReason.MAX_TOKENS", "stop", None)]
+    [True, True, False, False]
+    """
+    return stop_reason is not None and stop_reason.rpartition(".")[2].lower() in _CUT
+
 
 _ABSENT = ("not_asked", "not_recorded")
 

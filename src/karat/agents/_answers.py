@@ -19,7 +19,7 @@ from pydantic import ConfigDict, TypeAdapter
 from karat.agents._usage import unread_counts, usage_from
 from karat.errors import AgentFault, Caught, LimitReached, TrialFault, described
 from karat.models.metering import total, usage_of
-from karat.records import JsonObject, Reply, ToolCall, Usage, absurd_dollars, plain
+from karat.records import JsonObject, Reply, ToolCall, Usage, absurd_dollars, plain, was_cut
 
 TEXT_KEYS = ("text", "answer", "output", "response")
 _WANTED = (
@@ -103,7 +103,7 @@ _TEXT_BLOCKS = ("text", "output_text", "input_text")
 
 def empty_answer(stop_reason: str | None) -> TrialFault:
     """Why a model gave no text, from the provider's reason."""
-    if stop_reason in ("length", "max_tokens"):
+    if was_cut(stop_reason):
         return LimitReached("max_tokens", "the model ran out of tokens before it answered (max_tokens)")
     if stop_reason in ("content_filter", "refusal"):
         return AgentFault("content_filter", "the provider's filter stopped the answer, or the model refused")

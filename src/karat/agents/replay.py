@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from karat.agents import AgentSetting
 from karat.agents._recorded import Columns, OffsetRows, TableRows
-from karat.documents.answers import condition_columns, key_of
+from karat.documents.answers import condition_columns, key_of, stop_reason
 from karat.errors import AgentFault, BadDataset, Fault
 from karat.files import open_regular
 from karat.journal import RunFolder
@@ -194,7 +194,12 @@ class Replay:
         text = row.get(column)
         if not isinstance(text, str):
             raise AgentFault("bad_record", f"'{column}' is a {type(text).__name__}, want a text")
-        return Reply(text=text, dollars=_recorded(row, _COSTS), milliseconds=_recorded(row, _LATENCIES))
+        return Reply(
+            text=text,
+            dollars=_recorded(row, _COSTS),
+            milliseconds=_recorded(row, _LATENCIES),
+            stop_reason=stop_reason(row),
+        )
 
 
 _LATENCIES = {"latency_seconds": 1000.0, "seconds": 1000.0, "latency_ms": 1.0, "milliseconds": 1.0}

@@ -35,6 +35,8 @@ ROLES = {
     ),
 }
 """What a column holds → its usual names."""
+STOP_REASONS = ("stop_reason", "finish_reason", "stopreason", "finishreason", "done_reason")
+"""Usual names of the column that says why an answer ended."""
 _CHOICES = (
     *("choices", "options", "answer_choices", "endings", "candidates", "distractors", "distractor1"),
     *(f"{word}{mark}{end}" for word in ("choice", "option") for mark in ("", "_") for end in "0123abcd"),
@@ -111,6 +113,12 @@ def sample_columns(rows: Iterable[Row], *, question: str, golden: str | None, id
         count += 1
     numbers_rows = golden is not None and len(questions) == count and 2 * len(texts) <= count
     return text if numbers_rows else [id_column]
+
+
+def stop_reason(row: Row) -> str | None:
+    """Why the answer of a row ended, in a column with a usual name; None: it does not say."""
+    reasons = (_text(row[column]) for column in usual(STOP_REASONS, row))
+    return next(filter(None, reasons), None)
 
 
 def usual_id(columns: Iterable[str]) -> str | None:

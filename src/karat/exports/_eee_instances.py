@@ -81,6 +81,7 @@ def _instance(trial: TrialRecord, answer: Answer, evaluation: str, model: str) -
             "karat.condition": trial.condition,
             "karat.repetition": str(trial.repetition),
             "karat.attempts": str(answer.attempts),
+            **({"karat.stop_reason": replies[-1].stop_reason} if replies and replies[-1].stop_reason else {}),
         },
     }
 

@@ -14,6 +14,7 @@ from typing import TypeVar
 
 import msgspec
 
+from karat.documents.answers import stop_reason
 from karat.documents.rows import has_too_many_nan
 from karat.errors import BadDataset, Fault, unreadable
 from karat.files import open_regular
@@ -264,6 +265,11 @@ class Json:
         """A text as it is, anything else as JSON."""
         value = self.raw.get(key)
         return value if value is None or isinstance(value, str) else msgspec.json.encode(value).decode()
+
+    @property
+    def stop_reason(self) -> str | None:
+        """Why an answer ended, under a usual name."""
+        return stop_reason(self.raw)
 
     def flag(self, key: str) -> bool | None:
         value = self.raw.get(key)

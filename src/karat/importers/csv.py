@@ -13,6 +13,7 @@ import msgspec
 from pydantic import BaseModel, ConfigDict, Field
 
 from karat.documents.answers import (
+    STOP_REASONS,
     Copies,
     Repetitions,
     condition_columns,
@@ -21,18 +22,19 @@ from karat.documents.answers import (
     like_conditions,
     repetition_value,
     sample_columns,
+    usual,
 )
 from karat.documents.rows import read_rows
 from karat.errors import BadDataset, BadOption, did_you_mean
 from karat.formats import some_of
 from karat.importers import Findings, ImportedFailure, ImportedRun, ImportedScore, ImportedTrial
 from karat.importers._reading import title
-from karat.records import Metric, Reply, Usage
+from karat.records import Metric, Reply, Usage, was_cut
 
 __all__ = ["Csv"]
 
 _TARGETS = (
-    *("id", "question", "golden", "answer", "condition", "repetition", "model", "error"),
+    *("id", "question", "golden", "answer", "condition", "repetition", "model", "error", "stop_reason"),
     *("seconds", "dollars", "input_tokens", "output_tokens", "started"),
 )
 _TRUE, _FALSE = ("true", "yes", "pass", "passed", "correct"), ("false", "no", "fail", "failed", "incorrect")
@@ -109,7 +111,8 @@ class Csv:
                 raise BadOption("--map", f"unknown target '{target}' (known: {known})")
             if column not in columns:
                 raise BadOption(f"--map {target}", f"{path} has no column '{column}'{did_you_mean(column, columns)}")
-        chosen = {name: name for name in columns if name in _TARGETS or name.startswith(("score.", "reason."))} | mapped
+        chosen = {name: name for name in columns if name in _TARGETS or name.startswith(("score.", "reason."))}
+        chosen |= dict(zip(["stop_reason"], usual(STOP_REASONS, columns), strict=False)) | mapped
         if "id" not in chosen and "question" not in chosen:
             raise BadOption(
                 "--map", f"say which column is the sample's id or its question (columns: {_listed(columns)})"
@@ -196,7 +199,7 @@ class _Trials:
     def _trial(
         self, row: Mapping[str, object], sample: str, condition: str, repetition: int, place: str
     ) -> ImportedTrial:
-        error, answer = self._text(row, "error"), self._text(row, "answer")
+        error, answer, stop = (self._text(row, target) for target in ("error", "answer", "stop_reason"))
         error = "" if error.strip().lower() in _NO_ERROR else error
         seconds = self._number(row, "seconds", place)
         scores = {name: self._score(row.get(column), place, name) for name, column in self._metrics.items()}
@@ -206,9 +209,9 @@ class _Trials:
             counts = [None if count is None else int(count) for count in tokens]
             usage = Usage(input_tokens=counts[0], output_tokens=counts[1])
         reply = None
-        if not error and (answer or any(value is not None for value in scores.values())):
+        if not error and (answer or was_cut(stop) or any(value is not None for value in scores.values())):
             reply = Reply(
-                text=answer or "", dollars=self._number(row, "dollars", place), usage=usage,
+                text=answer, stop_reason=stop or None, dollars=self._number(row, "dollars", place), usage=usage,
                 milliseconds=None if seconds is None else 1000 * seconds, model=self._text(row, "model") or None,
             )  # fmt: skip
         used = set(self._columns.values())

@@ -122,6 +122,7 @@ def _reply(case: Json, turns: Sequence[Json]) -> Reply | None:
         text=text,
         usage=case.usage(input_tokens="inputTokenCount", output_tokens="outputTokenCount"),
         dollars=case.number("tokenCost", low=0),
+        stop_reason=case.at("metadata").stop_reason,
         milliseconds=None if seconds is None else 1000 * seconds,
         tool_calls=tuple(
             ToolCall(tool=call.text("name") or "", input=call.at("inputParameters").raw, result=call.shown("output"))

@@ -273,6 +273,7 @@ def _reply(row: Json) -> Reply | None:
             cache_read_tokens="input_tokens_cache_read", cache_write_tokens="input_tokens_cache_write",
         ),
         milliseconds=latency,
+        stop_reason=row.at("metadata").text("karat.stop_reason") or row.at("metadata").stop_reason,
     )  # fmt: skip
 
 

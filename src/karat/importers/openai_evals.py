@@ -144,6 +144,7 @@ def _trial(sample: str, condition: str, events: Sequence[Json]) -> ImportedTrial
             answer=match.text("picked"),
             usage=sampling.at("usage").usage(**_TOKENS),
             model=sampling.text("model"),
+            stop_reason=sampling.stop_reason,
             tool_calls=tuple(
                 ToolCall(
                     tool=call.text("name") or "", input=call.at("arguments").raw, result=call.shown("return_value")
@@ -229,7 +230,7 @@ def _of_item(row: Json, item: Json, at: tuple[str, str, int]) -> ImportedTrial:
         repetition=at[2],
         reply=None if text is None else Reply(
             text=text, usage=sample.at("usage").usage(**_TOKENS, cache_read_tokens="cached_tokens"),
-            model=sample.text("model"), stop_reason=sample.text("finish_reason"),
+            model=sample.text("model"), stop_reason=sample.stop_reason,
         ),
         failure=failed,
         scores=[] if failed else scores,

@@ -210,7 +210,7 @@ class _Trials:
             dollars=response.number("cost", low=0),
             milliseconds=milliseconds,
             model=row.at("provider").text("id"),
-            stop_reason=response.text("finishReason"),
+            stop_reason=response.stop_reason,
         )
         return reply, milliseconds
 

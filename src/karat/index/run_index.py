@@ -31,7 +31,7 @@ from karat.index.lines import (
 from karat.index.rules import PartialConversation, PartialScorings, counting_rows, shown_scorings
 from karat.index.spending import CallRows, Ints, Tally
 from karat.journal import MISSED_GATE, Decided, Horizon, LineDamaged, PlanInfo, Resume, RunFolder, ScorerInfo
-from karat.records import CUT, Sample, Usage, recorded_seconds
+from karat.records import Sample, Usage, recorded_seconds, was_cut
 
 if TYPE_CHECKING:
     import numpy as np
@@ -559,7 +559,7 @@ class RunIndex:
         self.answered[cell] = 1
         self.answers[cell] = at
         tally.answered += 1
-        if any(reply.stop_reason in CUT for reply in replies):
+        if any(was_cut(reply.stop_reason) for reply in replies):
             tally.cut += 1
         seconds = recorded_seconds([reply.milliseconds for reply in replies]) if self.recorded else answer.seconds
         if seconds is not None:

@@ -570,8 +570,8 @@ class _Trial:
 
 
 def _metric(scorer: str, key: str) -> str:
-    """The name of a number in an object that a scorer gave, or of its only number."""
-    return scorer if key == scorer else f"{scorer}.{key}"
+    """The name of a number in an object that a scorer gave, or of its only number. karat writes the whole name."""
+    return key if key == scorer or key.startswith(f"{scorer}.") else f"{scorer}.{key}"
 
 
 def _usage(uses: Sequence[_Usage]) -> Usage:

@@ -45,7 +45,7 @@ _SERVER = re.compile(
 _Read = TypeVar("_Read")
 
 
-class Unreadable(Exception):
+class Unreadable(ValueError):
     """Text that is not JSON, or too large; the message says which."""
 
 
@@ -79,6 +79,8 @@ def decode(text: bytes) -> object:
                 raise Unreadable("more than a million NaN or infinities") from None
             value = json.loads(text.decode("utf-8", "replace"), parse_constant=lambda _: None, parse_float=_finite)
             return msgspec.json.decode(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace"))
+    except Unreadable:
+        raise
     except RecursionError:
         raise Unreadable("JSON that is nested too deeply") from None
     except (ValueError, msgspec.DecodeError):
@@ -139,14 +141,21 @@ def items(path: Path, *keys: str, findings: Findings) -> Iterator[tuple[str, Jso
 
     Keeps one item at a time. A file that ends early, or stops being JSON somewhere, is a finding.
     """
-    with opened(path) as file:
-        number = 0
-        try:
-            for number, text in enumerate(_Scan(file).items(keys), start=1):
-                place = f"{path.name}, {'.'.join(keys) or 'item'} {number}"
-                yield from _objects(text, place, "result", findings)
-        except Unreadable as error:
-            findings.unreadable(f"rest of the file: {error}", f"{path.name}, after item {number}")
+    for number, text in enumerate(texts(path, *keys, findings=findings), start=1):
+        place = f"{path.name}, {'.'.join(keys) or 'item'} {number}"
+        yield from _objects(text, place, "result", findings)
+
+
+def texts(path: Path, *keys: str, findings: Findings) -> Iterator[bytes]:
+    """The same, before it is decoded."""
+    number = 0
+    try:
+        with opened(path) as file:
+            for text in _Scan(file).items(keys):
+                number += 1
+                yield text
+    except Unreadable as error:
+        findings.unreadable(f"rest of the file: {error}", f"{path.name}, after item {number}")
 
 
 def _objects(text: bytes, place: str, noun: str, findings: Findings) -> Iterator[tuple[str, Json]]:

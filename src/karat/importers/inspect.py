@@ -6,7 +6,6 @@ Source of the format: `inspect_ai.log.EvalLog` (version 2) and the layout of the
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -17,11 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
-from pydantic import BaseModel, ConfigDict
 
-from karat.documents.rows import has_too_many_nan
-from karat.errors import unreadable
-from karat.files import open_regular
 from karat.formats import excerpt
 from karat.importers import (
     Findings,
@@ -32,7 +27,18 @@ from karat.importers import (
     ImportedTrial,
     Stated,
 )
-from karat.importers._reading import Json, bad_file, each_readable, failure, unique
+from karat.importers._reading import (
+    LONGEST,
+    Json,
+    bad_file,
+    decode,
+    document,
+    each_readable,
+    failure,
+    opened,
+    texts,
+    unique,
+)
 from karat.records import JsonObject, Reply, ToolCall, Usage
 
 if TYPE_CHECKING:
@@ -40,17 +46,10 @@ if TYPE_CHECKING:
 
 __all__ = ["Inspect"]
 
-_LARGEST_JSON = 512 << 20  # bytes of a .json log, which is read as a whole
-_LARGEST_ODD = 64 << 20  # bytes of JSON with invalid numbers or characters
 _MOST_EPOCHS = 1000  # repetitions of a sample in the plan
 _MOST_ATTACHED = 1 << 20  # characters that replace references in the texts of a sample
 _REFERENCE = re.compile(r"attachment://([0-9a-f]{32}|\d+)")
 _SAMPLE_NAME = re.compile(r"samples/(.+)_epoch_(\d{1,9})\.json", re.DOTALL)
-_ODD = re.compile(  # ordinary JSON, then possibly a number that is not JSON, or a string with an escaped surrogate
-    rb'((?:[^"NI-]++|-(?!I)|"[^"\\]*+(?:\\(?!u[dD][89A-Fa-f]).[^"\\]*+)*+")*+)'
-    rb'(-?(?:NaN|Infinity)|"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)|[NI-]|\Z)',
-    re.DOTALL,
-)
 _NUMBERS = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0, "yes": 1.0, "true": 1.0, "no": 0.0, "false": 0.0}
 _LIMITS = ("message_limit", "token_limit", "turn_limit", "time_limit", "working_limit", "cost_limit")
 
@@ -148,52 +147,26 @@ class _Header(msgspec.Struct, frozen=True, kw_only=True):
     error: _Error | None = None
 
 
-class _Samples(msgspec.Struct, frozen=True):
-    """The samples of a .json log."""
-
-    samples: list[msgspec.Raw] | None = None
-
-
 _Decoded = TypeVar("_Decoded")
 _HEADER = msgspec.json.Decoder(_Header)
-_SAMPLES = msgspec.json.Decoder(_Samples)
 _SAMPLE = msgspec.json.Decoder(_Sample)
 _ATTACHED = msgspec.json.Decoder(_Attached)
 
 
-def _decode(decoder: msgspec.json.Decoder[_Decoded], data: bytes | msgspec.Raw) -> _Decoded:
+def _decode(decoder: msgspec.json.Decoder[_Decoded], data: bytes) -> _Decoded:
     """JSON as Inspect writes it, with NaN, infinities and half surrogate pairs. Raises ValueError, RecursionError."""
     try:
         return decoder.decode(data)
     except msgspec.ValidationError:
         raise
     except ValueError:
-        text = bytes(data)
-        if len(text) > _LARGEST_ODD or has_too_many_nan(text):
+        if len(data) > LONGEST:
             raise
-        text = text if text.isascii() else text.decode("utf-8", "replace").encode()
-        return decoder.decode(_ODD.sub(_standard, text))
-
-
-def _standard(match: re.Match[bytes]) -> bytes:
-    fine, odd = match.groups()
-    if odd.endswith((b"NaN", b"Infinity")):
-        return fine + b"null"
-    if b"\\u" in odd:
-        odd = msgspec.json.encode(json.loads(odd).encode("utf-8", "replace").decode())
-    return fine + odd
+        return msgspec.convert(decode(data), decoder.type)
 
 
 class Inspect:
     """Logs of Inspect AI (.eval and .json): a run for each task; models or task arguments are its conditions."""
-
-    class Options(BaseModel):
-        """No options."""
-
-        model_config = ConfigDict(extra="forbid")
-
-    def __init__(self, options: Options | None = None) -> None:
-        pass
 
     @staticmethod
     def recognizes(path: Path, head: bytes) -> bool:
@@ -216,19 +189,9 @@ class _Log:
     """One file: its data about the run, and its samples, read one at a time."""
 
     def __init__(self, path: Path, findings: Findings) -> None:
-        self.path, self._findings = path, findings
+        self.path, self.findings = path, findings
         try:
-            with open_regular(path) as file:
-                if archive := _archive(file):
-                    names = [name for name in ("header.json", "_journal/start.json") if name in archive.names]
-                    if not names:
-                        raise ValueError("it has neither header.json nor _journal/start.json")
-                    text = archive.read(names[0])
-                else:
-                    text = _whole(file)
-            self.header = _decode(_HEADER, text)
-        except OSError as error:
-            raise bad_file(path, f"cannot be read: {unreadable(error)}") from error
+            self.header = _header(path)
         except (ValueError, RecursionError) as error:
             raise bad_file(path, f"is not a readable log of Inspect: {str(error).strip()}") from error
         self.spec, self.plan = Json(self.header.eval), Json(self.header.plan)
@@ -241,7 +204,7 @@ class _Log:
     def note_reducers(self) -> None:
         reducers = self.spec.at("config").raw.get("epochs_reducer") or ["mean"]
         if reducers != ["mean"]:
-            self._findings.note(f"{self.path.name} reduces epochs by {_written(reducers)}; karat takes their mean")
+            self.findings.note(f"{self.path.name} reduces epochs by {_written(reducers)}; karat takes their mean")
 
     @property
     def unfinished(self) -> str | None:
@@ -254,6 +217,10 @@ class _Log:
             "was never finished" if status == "started" else f"ended with the status {status}{why}"
         )
 
+    def metric(self, scorer: str, key: str) -> str:
+        """The name of a number in an object that a scorer gave, or of its only number; karat's own are kept."""
+        return key if key == scorer or "karat" in self.spec.at("packages").raw else f"{scorer}.{key}"
+
     def stated(self, condition: str) -> Stated:
         """The number of samples that were planned, and the accuracy of each scorer in the log's results."""
         results = Json(self.header.results or {})
@@ -262,13 +229,13 @@ class _Log:
             accuracy = score.at("metrics", "accuracy").number("value")
             name = score.text("scorer", "name")
             if accuracy is not None and name is not None and not score.count("unscored_samples"):
-                means[name, _metric(name, score.text("name") or name)] = accuracy
+                means[name, self.metric(name, score.text("name") or name)] = accuracy
         planned = max(results.count("total_samples") or 0, len(self.places) * self.epochs)
         return Stated(file=self.path.name, conditions=(condition,), trials=planned or None, means=means)
 
-    def samples(self) -> Iterator[tuple[_Sample, Callable[[], bytes | msgspec.Raw]]]:
+    def samples(self) -> Iterator[tuple[_Sample, Callable[[], bytes]]]:
         """Each sample, and a function that reads its JSON again; from an archive in dataset order."""
-        with open_regular(self.path) as file:
+        with opened(self.path) as file:
             for name, read in self._sources(file):
                 try:
                     sample = _decode(_SAMPLE, read())
@@ -276,29 +243,33 @@ class _Log:
                         raise ValueError(f"epoch {sample.epoch}")
                     yield sample, read
                 except (ValueError, RecursionError) as error:
-                    self._findings.unreadable(
-                        f"a sample: {excerpt(str(error), 120)}", f"{self.path.name}, {name[:120]}"
-                    )
+                    self.findings.unreadable(f"a sample: {excerpt(str(error), 120)}", f"{self.path.name}, {name[:120]}")
 
-    def _sources(self, file: BufferedReader) -> Iterator[tuple[str, Callable[[], bytes | msgspec.Raw]]]:
+    def _sources(self, file: BufferedReader) -> Iterator[tuple[str, Callable[[], bytes]]]:
         archive = _archive(file)
         if archive is None:
-            try:
-                samples = _decode(_SAMPLES, _whole(file)).samples or ()
-            except (ValueError, RecursionError) as error:
-                self._findings.unreadable(f"the samples: {excerpt(str(error), 120)}", self.path.name)
-                return
-            for number, raw in enumerate(samples, start=1):
-                yield f"sample {number}", partial(bytes, raw)
+            for number, text in enumerate(texts(self.path, "samples", findings=self.findings), start=1):
+                yield f"sample {number}", partial(bytes, text)
             return
         order: dict[str, tuple[int, int]] = {}
         for name in archive.names:
             if match := _SAMPLE_NAME.fullmatch(name):
                 order[name] = self.places.get(match[1], len(self.places)), int(match[2])
             elif name.startswith("samples/") and (name.endswith("/sample.json") or name.count("/") == 1):
-                self._findings.unreadable("a sample in chunks or of another name", f"{self.path.name}, {name[:120]}")
+                self.findings.unreadable("a sample in chunks or of another name", f"{self.path.name}, {name[:120]}")
         for name in sorted(order, key=order.__getitem__):
             yield name, partial(archive.read, name)
+
+
+def _header(path: Path) -> _Header:
+    with opened(path) as file:
+        archive = _archive(file)
+        if archive is None:
+            return msgspec.convert(document(path, "samples").raw, _Header)
+        names = [name for name in ("header.json", "_journal/start.json") if name in archive.names]
+        if not names:
+            raise ValueError("it has neither header.json nor _journal/start.json")
+        return _decode(_HEADER, archive.read(names[0]))
 
 
 def _archive(file: BufferedReader) -> Archive | None:
@@ -307,13 +278,6 @@ def _archive(file: BufferedReader) -> Archive | None:
     from karat.importers._zips import Archive
 
     return Archive(file)
-
-
-def _whole(file: BufferedReader) -> bytes:
-    text = file.read(_LARGEST_JSON + 1)
-    if len(text) > _LARGEST_JSON:
-        raise ValueError("it is too large; `inspect log convert --to eval` makes one that is read in parts")
-    return text
 
 
 def _run(logs: Sequence[_Log], findings: Findings) -> ImportedRun:
@@ -325,7 +289,7 @@ def _run(logs: Sequence[_Log], findings: Findings) -> ImportedRun:
     return ImportedRun(
         name=logs[0].task,
         tool=f"inspect_ai {packages.text('inspect_ai') or ''}".strip(),
-        trials=_trials(conditions, findings),
+        trials=_trials(conditions),
         conditions={name: _condition(same[0]) for name, same in conditions.items()},
         dataset=logs[0].dataset,
         created=logs[0].created,
@@ -387,7 +351,7 @@ def _conditions(logs: Sequence[_Log], findings: Findings) -> dict[str, list[_Log
     return named
 
 
-def _trials(conditions: Mapping[str, Sequence[_Log]], findings: Findings) -> Iterator[ImportedTrial]:
+def _trials(conditions: Mapping[str, Sequence[_Log]]) -> Iterator[ImportedTrial]:
     for name, logs in conditions.items():
         seen: set[tuple[str, int]] = set()
         for log in logs:
@@ -395,18 +359,15 @@ def _trials(conditions: Mapping[str, Sequence[_Log]], findings: Findings) -> Ite
                 key = str(sample.id), sample.epoch
                 if len(logs) == 1 or key not in seen:
                     seen.add(key)
-                    yield _Trial(sample, read, f"{log.path.name}, {sample.id} epoch {sample.epoch}", findings).trial(
-                        name
-                    )
+                    yield _Trial(log, sample, read).trial(name)
 
 
 class _Trial:
     """Converts one sample in one epoch."""
 
-    def __init__(
-        self, sample: _Sample, read: Callable[[], bytes | msgspec.Raw], place: str, findings: Findings
-    ) -> None:
-        self._sample, self._read, self._place, self._findings = sample, read, place, findings
+    def __init__(self, log: _Log, sample: _Sample, read: Callable[[], bytes]) -> None:
+        self._log, self._sample, self._read, self._findings = log, sample, read, log.findings
+        self._place = f"{log.path.name}, {sample.id} epoch {sample.epoch}"
         self._scores = sample.scores or ({"score": sample.score} if sample.score else {})
         self._attached: Mapping[str, str] | None = None
         self._room = _MOST_ATTACHED
@@ -497,7 +458,7 @@ class _Trial:
     def _score(self, name: str, score: _Score) -> ImportedScore:
         value, why = score.value, self._text(score.explanation)
         if isinstance(value, dict):
-            values = {_metric(name, str(key)): item for key, item in value.items()}
+            values = {self._log.metric(name, str(key)): item for key, item in value.items()}
         else:
             values = (
                 {f"{name}[{n}]": item for n, item in enumerate(value)} if isinstance(value, list) else {name: value}
@@ -567,11 +528,6 @@ class _Trial:
             return reference[0]
         self._room -= len(text)
         return text
-
-
-def _metric(scorer: str, key: str) -> str:
-    """The name of a number in an object that a scorer gave, or of its only number. karat writes the whole name."""
-    return key if key == scorer or key.startswith(f"{scorer}.") else f"{scorer}.{key}"
 
 
 def _usage(uses: Sequence[_Usage]) -> Usage:

@@ -33,24 +33,30 @@ ROOT = TESTS.parent
 SHARED_DATA = ROOT.parent / "shared" / "data"
 CHROMIUM = Path("/usr/bin/chromium")  # Debian's
 
-# Files of a minute and more that run first, so that none of them is what all others wait for at the end.
+# Files of half a minute and more that run first, so that none of them is what all others wait for at the end.
 LONGEST = (
-    "execution/test_faults.py",
-    "execution/test_ray_sharing.py",
     "execution/test_ray.py",
-    "execution/test_cassettes.py",
-    "agents/test_acp_agents.py",
+    "execution/test_ray_sharing.py",
     "browser/test_every_page.py",
+    "agents/test_acp_agents.py",
+    "execution/test_faults.py",
     "models/test_rates.py",
-    "exports/test_inspect.py",
-    "agents/test_claude_isolation.py",
-    "analysis/test_study.py",
     "test_corpus.py",
-    "importers/test_mutations.py",
     "server_checks/test_planted.py",
-    "kinds/test_shipped_forms.py",
-    "browser/test_hostile.py",
+    "cli/test_shipped_forms.py",
     "test_fuzz.py",
+    "examples/test_framing.py",
+    "browser/test_hostile.py",
+    "browser/test_studies.py",
+    "analysis/test_study.py",
+    "kinds/test_shipped_studies.py",
+    "kinds/test_shipped_forms.py",
+    "replication/test_uncertainty.py",
+    "execution/test_cassettes.py",
+    "agents/test_claude_isolation.py",
+    "exports/test_inspect.py",
+    "agents/test_claude.py",
+    "importers/test_mutations.py",
 )
 
 _calls_outside: list[str] = []

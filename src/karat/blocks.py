@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import Literal
+from typing import Literal, TypeVar
 
 import msgspec
 
@@ -425,6 +425,7 @@ class Fold(msgspec.Struct, frozen=True):
 
 
 Block = Table | Chart | Note | Facts | Listing | Low | Fold
+_Block = TypeVar("_Block", bound=Block)
 
 
 class Section(msgspec.Struct, frozen=True, kw_only=True):
@@ -468,6 +469,17 @@ def columns(*heads: str | Column, text: Sequence[str] = ()) -> tuple[Column, ...
         head if isinstance(head, Column) else Column(head, number=at > 0 and head not in text)
         for at, head in enumerate(heads)
     )
+
+
+def explained(block: _Block) -> _Block:
+    """A table with the legend of the mark for an unknown number, if it shows one; any other block as it is."""
+    if not isinstance(block, Table):
+        return block
+    cells = (cell for row in block.rows if isinstance(row, Row) for cell in row.cells)
+    if not any(written(cell)[0] == formats.UNKNOWN for cell in cells):
+        return block
+    legend = f"{block.legend} {formats.UNKNOWN}: not known, or does not apply."
+    return msgspec.structs.replace(block, legend=legend.strip())
 
 
 def limited(table: Table, most: int, rest: str = "") -> Table:

@@ -15,7 +15,7 @@ from scipy import stats as scipy_stats
 from tests.analysis.test_study_reducer import run_of
 from tests.kinds.copied_runs import copy_of, put_through, several
 
-from karat import Experiment
+from karat import Experiment, formats
 from karat.analysis import Summary, summarize
 from karat.analysis.numbers import Estimate
 from karat.document.charts import charts
@@ -289,14 +289,27 @@ def test_constant_answers_have_an_interval(constant: Summary) -> None:
     assert score.pas.low <= score.pas.value <= score.pas.high
 
 
-def test_a_run_of_one_study_has_no_benchmark_interval(constant: Summary) -> None:
-    (agent,) = part_of(constant).conditions
-    for one in (agent.benchmark, *agent.domains):
-        for found in (one.pas, one.ecs):
-            assert found.value is not None
-            assert (found.low, found.high) == (None, None)
-            assert found.reason is not None and "two studies" in found.reason
-    assert "[" not in constant.headline.partition(" over ")[0]
+def test_a_run_of_one_study_shows_its_scores_with_intervals_first(constant: Summary) -> None:
+    """The same as beside the study."""
+    part = part_of(constant)
+    (agent,) = part.conditions
+    (domain,), (study,) = agent.domains, agent.studies
+    for one in (agent.benchmark, domain):
+        assert (one.pas, one.ecs) == (study.score.pas, study.score.ecs)
+    assert agent.benchmark.ecs_ceiling == study.score.ecs_ceiling
+    pas, ecs = study.score.pas, study.score.ecs
+    for name, found in (("PAS", pas), ("ECS", ecs)):
+        assert f"{name} {formats.estimate(found.value, found.low, found.high)}" in constant.headline
+
+
+def test_constant_answers_to_a_test_have_no_point_interval(constant: Summary) -> None:
+    """The study has one, from its tests: other participants would be in other arms."""
+    tests = [test for finding in part_of(constant).conditions[0].findings for test in finding.tests]
+    assert tests
+    for test in tests:
+        assert test.pas.value is not None
+        assert (test.pas.low, test.pas.high) == (None, None)
+        assert test.pas.reason == "all answers within each group are the same"
 
 
 def test_opposed_findings_are_never_called_above_chance(summary: Summary) -> None:

@@ -14,8 +14,10 @@ import msgspec
 import pytest
 from tests.exports.study_story import CONDITIONS
 
+from karat import blocks
 from karat.__main__ import main
 from karat.analysis import Summary
+from karat.blocks import Row, Table
 from karat.errors import BadOption
 from karat.exports import save
 from karat.exports.csv import Csv
@@ -25,7 +27,7 @@ from karat.journal import RunFolder
 from karat.kinds.study.analysis.model import SideNumbers, StudySummary
 from karat.kinds.study.exports.humanstudy import HEADER, Humanstudy
 from karat.kinds.study.exports.humanstudy import files as humanstudy_files
-from karat.kinds.study.sections import statistic_of
+from karat.kinds.study.sections import sections, statistic_of
 
 
 @pytest.fixture(scope="module")
@@ -71,6 +73,24 @@ def test_every_table_says_how_many_were_asked_answered_and_parsed(summary: Summa
         table = text.partition(f"\n{title}")[2].partition("\n\n")[0]
         assert table, title
         assert ("asked" in table) + ("answered" in table) + ("parsed" in table) == 3, title
+
+
+def test_every_table_explains_the_marks_that_it_shows(summary: Summary) -> None:
+    shown = sections(summary)
+    lists = (shown.results, shown.differences, shown.variation, shown.failing, shown.cost)
+    lists = (*lists, *(section.blocks for section in shown.sections))
+    tables = [block for some in lists for block in some or () if isinstance(block, Table)]
+    seen = set()
+    for table in tables:
+        cells = [blocks.written(cell) for row in table.rows if isinstance(row, Row) for cell in row.cells]
+        marks = {text for text, _ in cells if text in {"–", "opposite", "other"}}
+        marks |= {"*" for _, beside in cells if beside.endswith("*")}
+        explained = " ".join([table.legend, *(column.legend for column in table.columns)]).lower()
+        assert not [mark for mark in marks if mark not in explained], table.caption
+        heads = {"copy", "ceiling", "coverage", "direction"} & {column.head for column in table.columns}
+        seen |= marks | heads
+        assert not [head for head in heads if f"{head}: " not in explained and head != "coverage"], table.caption
+    assert seen >= {"–", "*", "opposite", "copy", "ceiling", "direction"}
 
 
 def test_the_floor_stands_beside_every_condition_and_is_no_condition(summary: Summary, run: RunFolder) -> None:

@@ -19,7 +19,6 @@ from karat.replication import (
     score_uncertainty,
     weighted_ccc,
 )
-from karat.replication.uncertainty import ONE_STUDY
 
 
 @pytest.mark.parametrize("kind", SIDES)
@@ -81,16 +80,44 @@ def test_every_level_has_a_standard_error_and_every_level_above_findings_an_inte
     assert found.replicates == 300
 
 
-def test_one_study_is_no_benchmark():
-    """Its own interval is beside the study; a domain of one study has none either."""
-    agreement = benchmark(studies=1)
+def test_one_study_has_one_ecs_with_one_interval():
+    """Wherever it is printed: as the study, as its domain and as the headline of a run of that study alone."""
+    effects = [("F1", "T1", 2.0, 1.0), ("F1", "T2", 3.0, 0.5), ("F1", "T3", 1.0, 3.0), ("F2", "T1", 4.0, -1.0)]
+    tests = [replace(t_test("s0", *row), domain="cognition") for row in effects]
+    agreement = score_tests(tests)
+    (study,), (domain,) = agreement.studies, agreement.domains
+    assert study.ecs.value == domain.ecs.value == agreement.benchmark.ecs.value == agreement.ecs_interval.value
+    alike = weighted_ccc([one.human.d for one in agreement.tests], [one.agent.d for one in agreement.tests])
+    assert study.ecs.value == alike.value
     found = score_uncertainty(agreement, rng=np.random.default_rng(1), replicates=200)
     for spreads in (found.pas, found.ecs_fixed):
-        for key in (("benchmark", ""), ("domain", "cognition")):
-            assert (math.isnan(spreads[key].low), math.isnan(spreads[key].high)) == (True, True)
-            assert spreads[key].reason == ONE_STUDY
-            assert spreads[key].se > 0
-        assert spreads["study", "s0"].low < spreads["study", "s0"].value <= spreads["study", "s0"].high
+        alone = spreads["study", "s0"]
+        assert alone.low < alone.value <= alone.high
+        assert spreads["benchmark", ""] == spreads["domain", "cognition"] == alone
+    assert found.noise_ceiling == found.ecs_ceiling["s0"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "agent"),
+    [
+        ("contingency", Side(table=((90, 0), (0, 76)))),
+        ("contingency", Side(table=((90, 0), (76, 0)))),
+        ("binomial", Side(statistic=150, n1=150)),
+        ("binomial", Side(statistic=0, n1=150)),
+        ("mannwhitney", Side(statistic=0, n1=150, n2=150, tie_term=2 * (150**3 - 150))),
+    ],
+)
+def test_constant_answers_to_a_test_have_no_point_interval(kind, agent):
+    people = {
+        "contingency": Side(table=((60, 30), (20, 56))),
+        "binomial": Side(statistic=30, n1=50),
+        "mannwhitney": Side(statistic=400, n1=40, n2=30),
+    }
+    score = score_test(StudyTest(study="s", finding="F1", test="T1", kind=kind, human=people[kind], agent=agent))
+    found = pas_interval_of_test(score)
+    assert np.isfinite(found.value)
+    assert np.isnan([found.low, found.high]).all()
+    assert found.reason == "all answers within each group are the same"
 
 
 def test_every_study_has_a_ceiling_of_its_ecs():

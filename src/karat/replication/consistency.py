@@ -112,13 +112,16 @@ def weights_by_study(
 
     Only valid tests are counted, and the others have weight 0. `findings` identify a finding
     within its study; if finding ids repeat across sub-studies, use pairs.
-    `level="study"` gives all tests of a study equal weight. The weights sum to 1.
+    `level="study"` gives all tests of a study equal weight, as they have if there is only one study:
+    its ECS is then the overall one. The weights sum to 1.
 
     >>> weights_by_study(["a", "a", "b"], ["F1", "F2", "F1"], [True, True, True]).tolist()
     [0.25, 0.25, 0.5]
     """
     if level not in {"finding", "study"}:
         raise ValueError(f"level: must be 'finding' or 'study', got {level!r}")
+    if len(set(studies)) == 1:
+        level = "study"
     counted = np.asarray(valid, dtype=bool)
     tests: dict[Hashable, int] = {}
     nested: dict[Hashable, set[Hashable]] = {}

@@ -239,12 +239,12 @@ def score_tests(
     for name in dict.fromkeys(score.test.study for score in scored):
         members = [score for score in scored if score.test.study == name]
         within = [finding for finding in findings if finding.id[0] == name]
-        studies.append(_level(name, members, within, domain=members[0].test.domain, alike=True, fallbacks=fallbacks))
+        studies.append(_level(name, members, within, domain=members[0].test.domain, fallbacks=fallbacks))
     domains = []
     for name in dict.fromkeys(study.domain for study in studies if study.domain):
         members = [score for score in scored if score.test.domain == name]
         below = [study for study in studies if study.domain == name]
-        domains.append(_level(name, members, below, domain=name, alike=False, fallbacks=fallbacks))
+        domains.append(_level(name, members, below, domain=name, fallbacks=fallbacks))
     human, agent = _effects(scored)
     names, ids = [score.test.study for score in scored], [score.test.finding_id for score in scored]
     weights = weights_by_study(names, ids, np.isfinite(human) & np.isfinite(agent))
@@ -253,7 +253,7 @@ def score_tests(
         findings=findings,
         studies=tuple(studies),
         domains=tuple(domains),
-        benchmark=_level("benchmark", scored, studies, domain="", alike=False, fallbacks=fallbacks),
+        benchmark=_level("benchmark", scored, studies, domain="", fallbacks=fallbacks),
         ecs_interval=ecs_interval(human, agent, names, ids, level=level),
         caricature=caricature(human, agent, weights, level=level),
         convention=convention,
@@ -329,13 +329,12 @@ def _level(
     below: Sequence[Scored],
     *,
     domain: str,
-    alike: bool,
     fallbacks: str | None,
 ) -> StudyScore:
     human, agent = _effects(scores)
     valid = np.isfinite(human) & np.isfinite(agent)
     names, ids = [score.test.study for score in scores], [score.test.finding_id for score in scores]
-    ecs = weighted_ccc(human, agent, None if alike else weights_by_study(names, ids, valid))
+    ecs = weighted_ccc(human, agent, weights_by_study(names, ids, valid))
     documented = documented_fallbacks(fallbacks)
     if documented and math.isnan(ecs.value):
         ecs = replace(ecs, value=0.0)

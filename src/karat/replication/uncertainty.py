@@ -3,9 +3,9 @@
 Human numbers are held fixed. The interval of a benchmark or domain PAS is the estimate ±
 z bootstrap standard errors (1.96 at 95 %), clipped to [0, 1]: its estimand is the expected PAS of an
 experiment with these participant numbers. Percentiles are never used for it; they cover
-38–95 %. One study is not a benchmark: a domain or benchmark of one has no interval. A study has one, with
-the same estimand but another method (`_study_interval`); `benchmarks/coverage.py` measures it for each shipped
-study. Findings have a standard error and no claim of coverage.
+38–95 %. A study has an interval with the same estimand but another method (`_study_interval`), and so
+has a domain or benchmark in which no other study has a score; `benchmarks/coverage.py` measures it for
+each shipped study. Findings have a standard error and no claim of coverage.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ NAN = float("nan")
 FindingId = tuple[str, str, str]
 Key = tuple[str, str] | tuple[str, FindingId]
 WHOLE: Key = ("benchmark", "")
+POINT = 5e-4  # a narrower interval is printed as a point
 FEWEST_UNITS = 5  # per arm: resampling fewer says too little about other participants
-ONE_STUDY = "a benchmark interval needs two studies: see the interval of the study"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -137,14 +137,18 @@ def score_uncertainty(
     scores.update({("domain", domain.name): domain for domain in agreement.domains})
     scores.update({("study", study.name): study for study in agreement.studies})
     scores.update({("finding", finding.id): finding for finding in agreement.findings})
-    names, streams = [study.name for study in agreement.studies], rng.spawn(1 + len(agreement.studies))
+    names = [study.name for study in agreement.studies]
+    streams = rng.spawn(1 + len(names))
     ceiling, tests = _noise_ceiling(agreement, streams[0])
+    ceilings = {
+        name: _noise_ceiling(agreement, own, study=name)[0] for name, own in zip(names, streams[1:], strict=True)
+    }
+    if len(names) == 1:
+        ceiling = ceilings[names[0]]
     return Uncertainty(
         noise_ceiling=ceiling,
         noise_ceiling_n=tests,
-        ecs_ceiling={
-            name: _noise_ceiling(agreement, own, study=name)[0] for name, own in zip(names, streams[1:], strict=True)
-        },
+        ecs_ceiling=ceilings,
         pas={
             key: pas_spread(place_of(key, agreement, drawn), score.pas, levels[key], n=score.tests_used)
             for key, score in scores.items()
@@ -160,8 +164,8 @@ def _noise_ceiling(agreement: Agreement, rng: np.random.Generator, *, study: str
     tests = [score for score in agreement.tests if study is None or score.test.study == study]
     human = np.array([(score.human.d, score.human.d_se, score.agent.d_se) for score in tests]).reshape(-1, 3)
     known = np.isfinite(human).all(axis=1)
-    names, alike = [score.test.study for score in tests], "finding" if study is None else "study"
-    weights = weights_by_study(names, [score.test.finding_id for score in tests], known, level=alike)
+    names = [score.test.study for score in tests]
+    weights = weights_by_study(names, [score.test.finding_id for score in tests], known)
     kept = human[known]
     return noise_ceiling(kept[:, 0], kept[:, 1], kept[:, 2], weights[known], rng=rng), len(kept)
 
@@ -337,23 +341,24 @@ def mean_rows(rows: Sequence[Floats]) -> Floats:
 class Place:
     """The level of an interval, and its basis."""
 
-    key: Key
+    key: Key  # of the study, for a domain or benchmark in which no other has a score
     level: float
     over: str  # what was resampled
     units: int  # for a study: units in the smallest arm; 0: not known
-    studies: int  # for domain and benchmark: those with a score
 
 
 def place_of(key: Key, agreement: Agreement, draws: Draws) -> Place:
     """The basis of a score's interval."""
+    below = [study for study in agreement.studies if key in {WHOLE, ("domain", study.domain)}]
+    scored = [study for study in below if study.used] or below
+    if len(scored) == 1:
+        key = ("study", scored[0].name)
     counts = zip(draws.units, agreement.tests, strict=False)
-    levels = {"benchmark": [agreement.benchmark], "domain": [one for one in agreement.domains if one.name == key[1]]}
     return Place(
         key=key,
         level=agreement.level,
         over=_over(draws),
         units=min((count for count, score in counts if score.test.study == key[1] and count), default=0),
-        studies=sum(level.used for level in levels.get(key[0], ())),
     )
 
 
@@ -366,8 +371,6 @@ def pas_spread(place: Place, value: float, values: Floats, *, n: int) -> Spread:
         return replace(bare, reason="no coverage claimed")
     if key[0] == "study":
         return _study_interval(bare, values, place, least=0.0)
-    if place.studies == 1:
-        return replace(bare, reason=ONE_STUDY)
     z = z_of_level(place.level)
     low, high = max(0.0, value - z * bare.se), min(1.0, value + z * bare.se)
     return replace(bare, low=low, high=high, method=f"± {round(z, 2)} {bare.method}")
@@ -439,8 +442,9 @@ def ecs_levels(agreement: Agreement, draws: Draws) -> dict[Key, tuple[int, Float
         valid = known & np.array(members, dtype=bool)
         n, rows = int(valid.sum()), None
         if n >= FEWEST:
-            weights = weights_by_study(names, ids, valid, level="study" if key[0] == "study" else "finding")
-            rows = _ecs_rows(human[valid], draws.d[:, valid], weights[valid])
+            own = np.flatnonzero(members)
+            weights = weights_by_study([names[at] for at in own], [ids[at] for at in own], known[own])
+            rows = _ecs_rows(human[valid], draws.d[:, valid], weights[known[own]])
         levels[key] = n, rows
     return levels
 
@@ -456,8 +460,6 @@ def ecs_spread(place: Place, value: float, values: Floats, *, n: int) -> Spread:
     bare = Spread(value=value, se=_sd(values), n=n, method=f"bootstrap SE{place.over}")
     if place.key[0] == "study":
         return _study_interval(bare, values, place, least=-1.0)
-    if place.studies == 1:
-        return replace(bare, reason=ONE_STUDY)
     if values.size < 2:
         return replace(bare, reason="no replicate has an ECS")
     low, high = np.quantile(values, percentiles_of_level(place.level)) - (values.mean() - value)
@@ -477,19 +479,32 @@ def pas_interval_of_test(score: TestScore, *, level: float = 0.95) -> Spread:
     """The interval of one test's PAS: that of its signed statistic, mapped through ln BF.
 
     Evidence grows with the distance from no effect, so the ends of the interval give the
-    ends of PAS; if the interval contains zero effect, the value there is an end.
+    ends of PAS; if the interval contains zero effect, the value there is an end. Constant answers have no interval that
+    is a point: they do not show how sure other participants would be.
     """
+    bare = Spread(value=score.pas, se=NAN, n=1, method="signed statistic")
     ends = _effect_interval(score, level)
     if ends is None:
-        reason = "no signed statistic with an error"
-        return Spread(value=score.pas, se=NAN, n=1, method="signed statistic", reason=reason)
+        return replace(bare, reason="no signed statistic with an error")
     low, high, nothing = ends
     points = [low, high] + ([nothing] if low < nothing < high else [])
     values = _pas([score], np.array([_log_bf_at(score, point) for point in points])[:, None])[:, 0]
     values = np.append(values, score.pas)
-    return Spread(
-        value=score.pas, se=NAN, low=float(values.min()), high=float(values.max()), n=1, method="signed statistic"
-    )
+    low, high = float(values.min()), float(values.max())
+    if high - low < POINT and _is_constant(score):
+        return replace(bare, reason="all answers within each group are the same")
+    return replace(bare, low=low, high=high)
+
+
+def _is_constant(score: TestScore) -> bool:
+    """Whether the agent gave one and the same answer within each group."""
+    side = score.test.agent
+    if score.test.kind in SHARE_KINDS:
+        return side.statistic in {0, side.n1}
+    if score.test.kind == "mannwhitney":
+        tied = side.n1**3 - side.n1 + side.n2**3 - side.n2
+        return abs(score.agent.effect) == 1 and side.tie_term == tied
+    return side.table is not None and all(max(row) == sum(row) for row in side.table)
 
 
 def _effect_interval(score: TestScore, level: float) -> tuple[float, float, float] | None:

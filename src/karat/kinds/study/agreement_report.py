@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from karat import formats
+from karat import blocks, formats
 from karat.blocks import Cell, Column, Estimate, Number, PValue, Row, Share, Table, Text
 from karat.document.render.terminal import table_lines
 
@@ -97,7 +97,7 @@ def _table(heads: Sequence[str | Column], rows: Sequence[Row]) -> list[str]:
         return []
     columns = (head if isinstance(head, Column) else Column(head, number=at > 0) for at, head in enumerate(heads))
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else _WIDTH
-    return table_lines(Table(caption="", columns=tuple(columns), rows=tuple(rows)), width=width)
+    return table_lines(blocks.explained(Table(caption="", columns=tuple(columns), rows=tuple(rows))), width=width)
 
 
 def _levels(level: str, parts: str, scores: Sequence[StudyScore], sure: Uncertainty) -> list[str]:
@@ -105,7 +105,7 @@ def _levels(level: str, parts: str, scores: Sequence[StudyScore], sure: Uncertai
     rows = []
     for score in scores:
         spread, fixed = sure.pas[(level, score.name)], sure.ecs_fixed[(level, score.name)]
-        pas = Estimate(score.pas, spread.low, spread.high, digits=_DIGITS) if level == "domain" else _value(score.pas)
+        pas = Estimate(score.pas, spread.low, spread.high, digits=_DIGITS)
         rows.append(Row(name=score.name, cells=(
             pas, _value(spread.se), _value(score.pas_directional), _value(score.ecs.value),
             _spread(fixed.low, fixed.high), Text(f"{score.tests_used} of {score.tests_planned}"),

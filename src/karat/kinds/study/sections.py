@@ -40,6 +40,7 @@ from karat.kinds.study.analysis.model import (
 from karat.kinds.study.analysis.verdicts import (
     ECS_CEILING,
     NARROW_STUDY,
+    PAS_CEILING,
     narrow_studies,
     pairs_sentence,
     studies_counted,
@@ -52,6 +53,10 @@ _LISTED = 30  # tests in opposite directions, findings without a score, fields t
 _FLOOR = "random answers (floor)"
 _ONE_ANSWER = "one answer an arm (floor)"
 PEOPLE = ("asked", "answered", "parsed")
+DIRECTION = (
+    "Direction: of the agent's effect against that of people; opposite (opposed): with an effect on both sides, "
+    "other: without."
+)
 _SYMBOLS = {
     "ttest_ind": "t", "welch": "t", "ttest_paired": "t", "ttest_one": "t", "anova": "F",
     "interaction": "F", "correlation": "r",
@@ -74,19 +79,23 @@ def statistic_of(kind: str, side: SideNumbers) -> str:
     return f"{_SYMBOLS.get(kind, kind)} {formats.number(side.statistic, digits=digits)}"
 
 
-def _named(condition: StudyCondition) -> str:
+def named(condition: StudyCondition) -> str:
+    """Its name, marked if its agent answers at random."""
     return f"{condition.condition} (floor)" if condition.floor else condition.condition
 
 
-def _value(value: float | None) -> Number:
+def number_cell(value: float | None) -> Number:
+    """With the digits of PAS and ECS."""
     return Number(value, digits=_DIGITS)
 
 
-def _pas(estimate: Estimate, color: int) -> blocks.Estimate:
+def pas_cell(estimate: Estimate, color: int) -> blocks.Estimate:
+    """On its scale, with its interval."""
     return _estimate(estimate, Scale(0.0, 1.0), color)
 
 
-def _ecs(estimate: Estimate, color: int) -> blocks.Estimate:
+def ecs_cell(estimate: Estimate, color: int) -> blocks.Estimate:
+    """On its scale, with its interval."""
     return _estimate(estimate, Scale(-1.0, 1.0, 0.0), color)
 
 
@@ -106,7 +115,8 @@ def _took_part(participants: Participants) -> str:
     return ", ".join(f"{formats.count(count)} {word}" for count, word in counts)
 
 
-def _covered(coverage: float | None) -> Share:
+def coverage_cell(coverage: float | None) -> Share:
+    """Marked where few answers could be read."""
     few = coverage is not None and coverage < _FLAGGED
     return Share(coverage, tone="bad" if few else "")
 
@@ -130,12 +140,12 @@ def sections(summary: Summary) -> KindBlocks:
         asked=asked,
         asked_with=tuple(asked_with),
         scorers=(part.scorer,),
-        results=tuple(_agreement(part)),
-        differences=tuple(_differences(part)),
-        variation=tuple(_repetitions(part)),
+        results=tuple(map(blocks.explained, _agreement(part))),
+        differences=tuple(map(blocks.explained, _differences(part))),
+        variation=tuple(map(blocks.explained, _repetitions(part))),
         sections=(_beside_people(part),),
-        failing=tuple(_lost(part)),
-        cost=tuple(_used(part)),
+        failing=tuple(map(blocks.explained, _lost(part))),
+        cost=tuple(map(blocks.explained, _used(part))),
         origin=tuple(_sources(part)),
     )
 
@@ -152,11 +162,11 @@ def _beside_people(part: StudySummary) -> Section:
             parts += figures
         parts += _findings(condition, part, folded=bool(at))
     parts += _auxiliary(part)
-    return Section(id="study", title="Beside what people did", blocks=tuple(parts))
+    return Section(id="study", title="Beside what people did", blocks=tuple(map(blocks.explained, parts)))
 
 
 def _heading(condition: StudyCondition) -> Group:
-    return Group(_named(condition), _took_part(condition.participants))
+    return Group(named(condition), _took_part(condition.participants))
 
 
 def _agreement(part: StudySummary) -> Iterator[Block]:
@@ -165,17 +175,18 @@ def _agreement(part: StudySummary) -> Iterator[Block]:
     for at, condition in enumerate(part.conditions):
         scores = condition.benchmark
         cells = (
-            _pas(scores.pas, at), _value(scores.ceiling), _ecs(scores.ecs, at), _value(scores.ecs_ceiling),
+            pas_cell(scores.pas, at), number_cell(scores.ceiling),
+            ecs_cell(scores.ecs, at), number_cell(scores.ecs_ceiling),
             Count(scores.tests_used, of=scores.tests_planned), *_people(condition.participants),
         )  # fmt: skip
-        rows.append(Row(name=_named(condition), color=at, cells=cells))
+        rows.append(Row(name=named(condition), color=at, cells=cells))
     rows += _floor_rows(part)
     level = formats.level(part.level)
     yield Table(
         caption="Agreement with people",
         columns=columns(
             "condition", f"PAS [{level}]",
-            Column("copy", rank=2, legend="Copy: the PAS that a perfect copy of people would get."),
+            Column("copy", rank=2, legend=PAS_CEILING),
             f"ECS [{level}]", Column("ceiling", rank=2, legend=ECS_CEILING), Column("tests", rank=3),
             *(Column(head, rank=1) for head in PEOPLE),
         ),
@@ -196,7 +207,7 @@ def _floor_rows(part: StudySummary) -> list[Row]:
     nothing, color = Text(formats.UNKNOWN, tone="quiet"), len(part.conditions)
     return [
         Row(name=name, cells=(
-            _pas(floor.benchmark.pas, color), nothing, _ecs(floor.benchmark.ecs, color), nothing,
+            pas_cell(floor.benchmark.pas, color), nothing, ecs_cell(floor.benchmark.ecs, color), nothing,
             Count(floor.benchmark.tests_used, of=floor.benchmark.tests_planned), nothing, nothing, nothing,
         ))
         for name, floor in ((_FLOOR, part.floor), (_ONE_ANSWER, part.floor_one_answer))
@@ -295,10 +306,10 @@ def _repetitions(part: StudySummary) -> Iterator[Block]:
         scores = condition.benchmark
         rows.append(_heading(condition))
         for repetition in scores.repetitions:
-            values = map(_value, (repetition.pas, repetition.pas_se, repetition.pas_directional, repetition.ecs))
+            values = map(number_cell, (repetition.pas, repetition.pas_se, repetition.pas_directional, repetition.ecs))
             cells: tuple[Cell, ...] = (*values, Count(repetition.tests_used))
             rows.append(Row(name=f"repetition {formats.count(repetition.repetition + 1)}", cells=cells))
-        spread = (_value(scores.pas_sd), Text(""), Text(""), _value(scores.ecs_sd), Text(""))
+        spread = (number_cell(scores.pas_sd), Text(""), Text(""), number_cell(scores.ecs_sd), Text(""))
         rows.append(Row(name="± between them", cells=spread, total=True))
     heads = ("repetition", "PAS", "SE", "directional", "ECS", "tests")
     yield Table(caption="Repetitions", columns=columns(*heads), rows=tuple(rows),
@@ -323,13 +334,14 @@ def _levels(part: StudySummary) -> Iterator[Block]:
     if any(len(condition.domains) > 1 for condition in part.conditions):
         heads = ("domain", f"PAS [{level}]", f"ECS [{level}]", Column("studies", rank=1), Column("tests", rank=2))
         yield Table(caption="By domain", columns=columns(*heads), rows=tuple(domains),
-                    legend="Means of the studies of a domain.")  # fmt: skip
+                    legend="PAS: means over the studies of a domain. ECS: studies weigh the same.")  # fmt: skip
     narrow = ", ".join(narrow_studies(part))
     coverage = "Coverage: the lowest share, over the arms of a finding, of participants with every needed answer."
     yield Table(
         caption="By study",
         columns=columns(
-            "study", f"PAS [{level}]", Column("copy", rank=4), f"ECS [{level}]", Column("ceiling", rank=4),
+            "study", f"PAS [{level}]", Column("copy", rank=4, legend=PAS_CEILING),
+            f"ECS [{level}]", Column("ceiling", rank=4, legend=ECS_CEILING),
             Column("same direction", rank=3), Column("tests", rank=2), Column("coverage", rank=1, legend=coverage),
             *(Column(head, rank=2) for head in PEOPLE),
         ),
@@ -341,27 +353,28 @@ def _levels(part: StudySummary) -> Iterator[Block]:
 
 def _domain(score: LevelScore, color: int) -> tuple[Cell, ...]:
     counts = (Count(score.used, of=score.planned), Count(score.tests_used, of=score.tests_planned))
-    return (_pas(score.pas, color), _ecs(score.ecs, color), *counts)
+    return (pas_cell(score.pas, color), ecs_cell(score.ecs, color), *counts)
 
 
 def _floor_domain(score: FloorScore) -> tuple[Cell, ...]:
     tests = Count(score.tests_used, of=score.tests_planned, tone="quiet")
-    return (_pas(score.pas, 0), _ecs(score.ecs, 0), Text(""), tests)
+    return (pas_cell(score.pas, 0), ecs_cell(score.ecs, 0), Text(""), tests)
 
 
 def _study(study: StudyResult, color: int) -> tuple[Cell, ...]:
     scores = study.score
     return (
-        _pas(scores.pas, color), _value(scores.ceiling), _ecs(scores.ecs, color), _value(scores.ecs_ceiling),
+        pas_cell(scores.pas, color), number_cell(scores.ceiling),
+        ecs_cell(scores.ecs, color), number_cell(scores.ecs_ceiling),
         Count(scores.tests_agreeing, of=scores.tests_directed), Count(scores.tests_used, of=scores.tests_planned),
-        _covered(scores.coverage), *_people(study.participants),
+        coverage_cell(scores.coverage), *_people(study.participants),
     )  # fmt: skip
 
 
 def _floor_study(score: FloorScore) -> tuple[Cell, ...]:
     blank = Text("")
     tests = Count(score.tests_used, of=score.tests_planned, tone="quiet")
-    return (_pas(score.pas, 0), blank, _ecs(score.ecs, 0), blank, blank, tests, *[blank] * 4)
+    return (pas_cell(score.pas, 0), blank, ecs_cell(score.ecs, 0), blank, blank, tests, *[blank] * 4)
 
 
 def _findings(condition: StudyCondition, part: StudySummary, *, folded: bool) -> Iterator[Block]:
@@ -373,18 +386,19 @@ def _findings(condition: StudyCondition, part: StudySummary, *, folded: bool) ->
             rows.append(Group(f"{study.study} {finding.name}", finding.claim, ", ".join(marks)))
             rows += [_test(test) for test in finding.tests]
             if len(finding.tests) > 1:
-                cells = (Text(""), Text(""), _value(finding.pas.value), Text(""), Text(""), Text(""))
-                rows.append(Row(name="pooled", total=True, cells=(*cells, _covered(finding.coverage))))
+                cells = (Text(""), Text(""), number_cell(finding.pas.value), Text(""), Text(""), Text(""))
+                rows.append(Row(name="pooled", total=True, cells=(*cells, coverage_cell(finding.coverage))))
     first = " Statistics are those of the first repetition." if part.repetitions > 1 else ""
     yield Table(
-        caption=f"Findings, {_named(condition)}: {_took_part(condition.participants)}",
+        caption=f"Findings, {named(condition)}: {_took_part(condition.participants)}",
         columns=columns(
             "test", "people", "agent", f"PAS [{formats.level(part.level)}]", Column("d people", rank=2),
             Column("d agent", rank=2), "direction", Column("coverage", rank=1), text=("people", "agent", "direction"),
         ),
         rows=tuple(rows),
-        legend="PAS of a finding is pooled over its tests. Direction: of the agent's effect against that of people."
-        + first,
+        legend="PAS of a finding is pooled over its tests; a test has no interval without a signed statistic, nor if "
+        f"all answers within each group are the same. {DIRECTION} Few answers: coverage below "
+        f"{formats.share(_FLAGGED)}.{first}",
         folded=folded,
     )  # fmt: skip
 
@@ -397,11 +411,11 @@ def _test(test: TestResult) -> Row:
         name=test.id,
         cells=(
             *(Text(side) for side in sides),
-            _pas(test.pas, 0),
+            pas_cell(test.pas, 0),
             Number(test.d_human, signed=True),
             Number(test.d_agent, signed=True),
             Text(direction[test.same_direction], tone="bad" if test.opposed else ""),
-            _covered(test.coverage),
+            coverage_cell(test.coverage),
         ),
     )
 
@@ -440,7 +454,7 @@ def _opposed(effects: Sequence[tuple[StudyCondition, FindingResult, TestResult]]
 def _without(findings: Sequence[tuple[StudyCondition, FindingResult]]) -> Iterator[Block]:
     rows: dict[str, list[Row | Group]] = {}
     for one, finding in findings[:_LISTED]:
-        cells = (_covered(finding.coverage), Text(finding.reason or "not known"))
+        cells = (coverage_cell(finding.coverage), Text(finding.reason or "not known"))
         rows.setdefault(one.condition, [_heading(one)]).append(Row(name=f"{finding.study} {finding.name}", cells=cells))
     if rows:
         yield Table(
@@ -465,7 +479,7 @@ def _unread(part: StudySummary) -> Iterator[Block]:
         kinds = list(dict.fromkeys(kind for *_, counts in unread for kind in counts if counts[kind]))
         rows = tuple(
             Row(name=f"{study} {arm.arm}: {field}", cells=(
-                Text(_named(condition)), *(Count(counts.get(kind, 0)) for kind in kinds), *_people(arm.participants)))
+                Text(named(condition)), *(Count(counts.get(kind, 0)) for kind in kinds), *_people(arm.participants)))
             for condition, study, arm, field, counts in unread[:_LISTED]
         )  # fmt: skip
         heads = columns("field", "condition", *(kind.replace("_", " ") for kind in kinds),
@@ -512,7 +526,7 @@ def _auxiliary(part: StudySummary) -> Iterator[Block]:
         ),
         rows=tuple(
             Row(
-                name=_named(one), color=at, cells=_auxiliary_cells(one), note=_took_part(one.participants), tone="quiet"
+                name=named(one), color=at, cells=_auxiliary_cells(one), note=_took_part(one.participants), tone="quiet"
             )
             for at, one in enumerate(part.conditions)
         ),
@@ -527,14 +541,14 @@ def _auxiliary_cells(condition: StudyCondition) -> tuple[Cell, ...]:
     if new is not None:
         anew = formats.interval(new.low, new.high, digits=_DIGITS) or new.reason or formats.UNKNOWN
     same = Count(scores.tests_agreeing, of=scores.tests_directed)
-    return (*map(_value, values), same, Text(anew), _value(condition.ecs_other.value))
+    return (*map(number_cell, values), same, Text(anew), number_cell(condition.ecs_other.value))
 
 
 def _used(part: StudySummary) -> Iterator[Block]:
     """What the answers of each study cost."""
     rows: list[Row | Group] = []
     for condition in part.conditions:
-        rows += [Group(_named(condition))] if len(part.conditions) > 1 else []
+        rows += [Group(named(condition))] if len(part.conditions) > 1 else []
         for study in condition.studies:
             usage = study.usage
             counts = map(Count, (usage.calls, usage.input_tokens, usage.output_tokens))

@@ -9,17 +9,15 @@ from karat.blocks import (
     Block,
     Cell,
     Count,
-    Estimate,
     Group,
     Note,
     Number,
     Row,
-    Scale,
     Section,
-    Share,
     Table,
     Text,
     columns,
+    explained,
 )
 from karat.kind_views import KindPage, address
 from karat.kinds.study.analysis.model import (
@@ -32,9 +30,17 @@ from karat.kinds.study.analysis.model import (
     TestResult,
     TestRow,
 )
-from karat.kinds.study.sections import statistic_of
+from karat.kinds.study.analysis.verdicts import PAS_CEILING
+from karat.kinds.study.sections import (
+    DIRECTION,
+    coverage_cell,
+    ecs_cell,
+    named,
+    number_cell,
+    pas_cell,
+    statistic_of,
+)
 
-_DIGITS = 3
 _FLAGGED = 0.8  # of coverage
 _MOST_FINDINGS = 100
 _MOST_TESTS = 60  # of one finding
@@ -50,9 +56,11 @@ def study_page(part: StudySummary, run: str, name: str) -> KindPage | None:
         return None
     results = [(condition, result) for condition in part.conditions if (result := condition.study(name)) is not None]
     sections = (
-        Section(id="agreement", title="Agreement with people", blocks=(_scores(part, results),)),
-        Section(id="findings", title="Findings", blocks=tuple(_findings(part, name)), lead=_legend(part)),
-        Section(id="arms", title="Arms", blocks=(_arms(run, results),)),
+        Section(id="agreement", title="Agreement with people", blocks=(explained(_scores(part, results)),)),
+        Section(
+            id="findings", title="Findings", blocks=tuple(map(explained, _findings(part, name))), lead=_legend(part)
+        ),
+        Section(id="arms", title="Arms", blocks=(explained(_arms(run, results)),)),
         Section(id="unread", title="What could not be read", blocks=tuple(_unread(run, results))),
         Section(id="lost", title="Participants without an answer", blocks=tuple(_lost(run, results))),
     )
@@ -91,14 +99,15 @@ def _scores(part: StudySummary, results: Sequence[tuple[StudyCondition, StudyRes
             Count(score.tests_agreeing, of=score.tests_directed),
             Count(score.tests_used, of=score.tests_planned),
         )
-        values = (_value(score.pas.se), _value(score.ceiling), _value(score.ecs.value))
-        cells = (_pas(score.pas.value, None, None, color), *values, *counts, _covered(score.coverage))
-        rows.append(Row(name=_named(condition), color=color, cells=cells))
-    heads = ("condition", "PAS", "SE", "copy", "ECS", "same direction", "tests", "coverage")
+        scores = (pas_cell(score.pas, color), number_cell(score.ceiling), ecs_cell(score.ecs, color))
+        cells = (*scores, *counts, coverage_cell(score.coverage))
+        rows.append(Row(name=named(condition), color=color, cells=cells))
+    level = formats.level(part.level)
+    heads = ("condition", f"PAS [{level}]", "copy", f"ECS [{level}]", "same direction", "tests", "coverage")
     return Table(
         caption="Agreement with people in this study", columns=columns(*heads), rows=tuple(rows),
-        legend="Copy: the PAS that a perfect copy of people would get. ECS needs three tests with effects. Coverage: "
-        "the lowest share, over the arms of a finding, of participants with every needed answer.",
+        legend=f"{PAS_CEILING} ECS needs three tests with effects. Coverage: the lowest share, over the arms of a "
+        "finding, of participants with every needed answer.",
     )  # fmt: skip
 
 
@@ -110,7 +119,7 @@ def _findings(part: StudySummary, name: str) -> Iterator[Block]:
         for finding in study.findings if study is not None else ():
             findings.setdefault(finding.name, []).append((color, finding))
     for own, sides in list(findings.items())[:_MOST_FINDINGS]:
-        flagged = ", ".join(_named(part.conditions[color]) for color, finding in sides if finding.flagged)
+        flagged = ", ".join(named(part.conditions[color]) for color, finding in sides if finding.flagged)
         texts = (sides[0][1].claim, f"few answers: {flagged}" if flagged else "")
         yield Note(title=own, texts=tuple(filter(None, texts)), tone="quiet")
         yield from _tests(part, own, sides)
@@ -136,10 +145,11 @@ def _tests(part: StudySummary, name: str, sides: Sequence[tuple[int, FindingResu
         rows += [_result(part, color, result) for color, result in results]
         again += _again(part, own, results)
     rows += _pooled(part, sides) if len(tests) > 1 else []
-    yield Table(caption=f"Tests of {name}", columns=columns(*_HEADS, text=("statistic", "direction")), rows=tuple(rows))
+    heads = columns(*_HEADS, text=("statistic", "direction"))
+    yield Table(caption=f"Tests of {name}", columns=heads, rows=tuple(rows), legend=DIRECTION)
     if again:
-        yield Table(caption=f"Tests of {name}, each repetition", folded=True, rows=tuple(again),
-                    columns=columns(*_HEADS, text=("statistic", "direction")))  # fmt: skip
+        caption = f"Tests of {name}, each repetition"
+        yield Table(caption=caption, folded=True, rows=tuple(again), columns=heads, legend=DIRECTION)
     if (left := len(tests) - _MOST_TESTS) > 0:
         yield Note(texts=(f"{formats.plural(left, 'further test')} left out.",), tone="quiet")
 
@@ -149,18 +159,18 @@ def _result(part: StudySummary, color: int, test: TestResult) -> Row:
     statistic, evidence, effect, own = _side(test.kind, None if row is None else row.agent)
     if len(test.repetitions) > 1:
         own = Number(test.d_agent, signed=True)
-    pas: Cell = _pas(test.pas.value, test.pas.low, test.pas.high, color)
+    pas: Cell = pas_cell(test.pas, color)
     if test.pas.value is None and test.reason and not (row is not None and test.reason in row.agent.reasons):
         pas = Text(formats.UNKNOWN, below=test.reason)
     direction = _direction(test.same_direction, opposed=test.opposed, decisive=test.decisive)
-    cells = (statistic, evidence, effect, own, pas, direction, _covered(test.coverage))
-    return Row(name=_named(part.conditions[color]), color=color, cells=cells)
+    cells = (statistic, evidence, effect, own, pas, direction, coverage_cell(test.coverage))
+    return Row(name=named(part.conditions[color]), color=color, cells=cells)
 
 
 def _again(part: StudySummary, name: str, results: Sequence[tuple[int, TestResult]]) -> Iterator[Row | Group]:
     for color, test in results:
         if len(test.repetitions) > 1:
-            yield Group(name, _named(part.conditions[color]))
+            yield Group(name, named(part.conditions[color]))
             for row in test.repetitions[:_MOST_REPETITIONS]:
                 yield _repeated(test.kind, row, color)
 
@@ -168,9 +178,9 @@ def _again(part: StudySummary, name: str, results: Sequence[tuple[int, TestResul
 def _repeated(kind: str, row: TestRow, color: int) -> Row:
     cells = (
         *_side(kind, row.agent),
-        _pas(row.pas.value, row.pas.low, row.pas.high, color),
+        pas_cell(row.pas, color),
         _direction(row.same_direction, opposed=row.opposed, decisive=row.decisive),
-        _covered(row.coverage),
+        coverage_cell(row.coverage),
     )
     return Row(name=f"repetition {formats.count(row.repetition + 1)}", cells=cells)
 
@@ -178,13 +188,13 @@ def _repeated(kind: str, row: TestRow, color: int) -> Row:
 def _pooled(part: StudySummary, sides: Sequence[tuple[int, FindingResult]]) -> Iterator[Row | Group]:
     yield Group("pooled over its tests")
     for color, finding in sides:
-        pas: Cell = _pas(finding.pas.value, None, None, color)
+        pas: Cell = pas_cell(finding.pas, color)
         if finding.pas.value is None and finding.reason:
             pas = Text(formats.UNKNOWN, below=finding.reason)
         directed = formats.count(finding.tests_directed)
         same = f"{formats.count(finding.tests_agreeing)} of {directed} the same" if finding.tests_directed else ""
-        cells = (*[Text("")] * 4, pas, Text(same), _covered(finding.coverage))
-        yield Row(name=_named(part.conditions[color]), color=color, cells=cells)
+        cells = (*[Text("")] * 4, pas, Text(same), coverage_cell(finding.coverage))
+        yield Row(name=named(part.conditions[color]), color=color, cells=cells)
 
 
 def _side(kind: str, side: SideNumbers | None) -> tuple[Cell, Cell, Cell, Cell]:
@@ -195,22 +205,13 @@ def _side(kind: str, side: SideNumbers | None) -> tuple[Cell, Cell, Cell, Cell]:
     unbounded = side.log_bf is None and side.pi is not None and side.pi >= 1
     evidence = Number(float("inf") if unbounded else side.log_bf, digits=1)
     shown = Text(statistic_of(kind, side), below="; ".join(side.reasons))
-    return shown, evidence, _value(side.pi), Number(side.d, signed=True)
-
-
-def _pas(value: float | None, low: float | None, high: float | None, color: int) -> Estimate:
-    return Estimate(value, low, high, digits=_DIGITS, scale=Scale(0.0, 1.0), color=color)
+    return shown, evidence, number_cell(side.pi), Number(side.d, signed=True)
 
 
 def _direction(same: bool | None, *, opposed: bool, decisive: bool) -> Text:
     if opposed:
         return Text("opposite", below="decisive" if decisive else "", tone="bad")
     return Text({True: "same", False: "other", None: formats.UNKNOWN}[same])
-
-
-def _covered(coverage: float | None) -> Share:
-    few = coverage is not None and coverage < _FLAGGED
-    return Share(coverage, tone="bad" if few else "")
 
 
 def _arms(run: str, results: Sequence[tuple[StudyCondition, StudyResult]]) -> Table:
@@ -279,14 +280,6 @@ def _lost(run: str, results: Sequence[tuple[StudyCondition, StudyResult]]) -> It
 
 def _listed(run: str, study: str, arm: str, condition: str, **query: str) -> str:
     return address("runs", run, "samples", study=study, arm=arm, condition=condition, **query)
-
-
-def _named(condition: StudyCondition) -> str:
-    return f"{condition.condition} (floor)" if condition.floor else condition.condition
-
-
-def _value(value: float | None) -> Number:
-    return Number(value, digits=_DIGITS)
 
 
 def _legend(part: StudySummary) -> str:

@@ -158,7 +158,7 @@ class LevelScore(msgspec.Struct, frozen=True, kw_only=True):
 
     level: str  # study, domain, benchmark
     name: str
-    pas: Estimate  # interval: for domain and benchmark ± z bootstrap SE, none over one study; a study has its own
+    pas: Estimate  # interval: for domain and benchmark ± z bootstrap SE; a study, also alone in them, has its own
     ceiling: float | None  # PAS of a perfect copy, over the scored tests
     pas_directional: float | None
     normalized: float | None  # auxiliary
@@ -434,6 +434,7 @@ TEST_COLUMNS = (
     "coverage", "flagged", "repetitions", "reason", "finding_pas", "finding_pas_se", "study_pas", "study_ecs",
     "planned", "asked", "answered", "parsed",
     "floor_pas", "floor_d", "study_floor_pas", "study_floor_ecs",
+    "study_pas_low", "study_pas_high", "study_ecs_low", "study_ecs_high",
 )  # fmt: skip
 
 
@@ -458,7 +459,11 @@ def test_rows(part: StudySummary) -> Iterator[dict[str, Any]]:
                         "domain": info.domain if info is not None else None,
                         "study": study.study,
                         "study_pas": study.score.pas.value,
+                        "study_pas_low": study.score.pas.low,
+                        "study_pas_high": study.score.pas.high,
                         "study_ecs": study.score.ecs.value,
+                        "study_ecs_low": study.score.ecs.low,
+                        "study_ecs_high": study.score.ecs.high,
                         "planned": people.planned,
                         "asked": people.asked,
                         "answered": people.answered,

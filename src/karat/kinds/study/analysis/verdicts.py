@@ -196,6 +196,7 @@ def _p(estimate: Estimate) -> float:
 
 _MOST_NAMED = 3
 NOT_EVEN_PEOPLE = "people's own answers would not be"
+PAS_CEILING = "Copy: the PAS that a perfect copy of people would get."
 ECS_CEILING = "Ceiling: the mean ECS of new samples of the same people, given the standard errors of both sides."
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -226,3 +227,56 @@ def test_two_files_of_one_model_share_its_condition_and_lose_nothing(tmp_path: P
     assert means(made)["lab/m", "acc"] == (pytest.approx(0.5), 10)
     (said,) = incomplete(tmp_path / "2", "eee", eee(tmp_path, "a", 4), eee(tmp_path, "b", 4, stated=6))
     assert said.endswith("a_samples.jsonl, b_samples.jsonl: 8 of 10 samples are here")
+
+
+def test_what_cannot_be_read_of_a_file_makes_its_run_unfinished(tmp_path: Path) -> None:
+    table = tmp_path / "t.csv"
+    table.write_text('id,answer,score.ok\na,x,1\nb,"unclosed,1\n', encoding="utf-8")
+    (said,) = incomplete(tmp_path / "1", "csv", table)
+    assert said.startswith("Not the whole run: is not CSV: unexpected end of data")
+    whole = (FILES / "openai-evals" / "capitals_small.jsonl").read_text().splitlines()
+    cut = tmp_path / "cut.jsonl"
+    cut.write_text("\n".join(whole[:-1]) + whole[-1][:20])
+    (said,) = incomplete(tmp_path / "2", "openai-evals", cut)
+    assert "line with text that is not JSON (cut.jsonl, line " in said
+    (said,) = incomplete(tmp_path / "3", "inspect", log(tmp_path / "odd.eval", {}, {"epoch": "first"}))
+    assert said.startswith("Not the whole run: a sample ")
+
+
+def test_a_log_of_oaieval_without_its_final_report_is_unfinished(tmp_path: Path) -> None:
+    lines = (FILES / "openai-evals" / "capitals_small.jsonl").read_text().splitlines()
+    path = tmp_path / "log.jsonl"
+    path.write_text("\n".join(line for line in lines if "final_report" not in line))
+    assert incomplete(tmp_path, "openai-evals", path) == ("Not the whole run: log.jsonl has no final report",)
+
+
+def test_tasks_whose_samples_are_not_here_are_named(tmp_path: Path) -> None:
+    for path in (FILES / "lm-eval").glob("*tiny_choice*"):
+        shutil.copy(path, tmp_path)
+    results = Path(shutil.copy(next((FILES / "lm-eval").glob("results*")), tmp_path))
+    for paths in ([results], [tmp_path]):
+        notes = imported("lm-eval", tmp_path / "runs", *paths).findings.notes
+        assert f"{results.name} has results of tasks without samples here: tiny_words" in notes
+        shutil.rmtree(tmp_path / "runs")
+
+
+def test_a_test_that_holds_neither_an_output_nor_an_error_failed(tmp_path: Path) -> None:
+    path = promptfoo(tmp_path, 6, stated=6)
+    whole = json.loads(path.read_bytes())
+    whole["results"]["results"][5] |= {"response": {}, "gradingResult": None}
+    del whole["results"]["stats"]
+    path.write_text(json.dumps(whole))
+    ledger = summary(imported("promptfoo", tmp_path / "runs", path)).total.ledger
+    assert (ledger.planned, ledger.agent, ledger.not_run) == (6, 1, 0)
+
+
+def test_scores_that_a_run_of_deepeval_states_are_compared_with_its_cases(tmp_path: Path) -> None:
+    metric = {"name": "Faithfulness", "score": 0.9, "threshold": 0.5, "success": True}
+    content = {
+        "testCases": [{"input": "q", "actualOutput": "a", "success": True, "metricsData": [metric]}],
+        "metricsScores": [{"metric": "Faithfulness", "scores": [0.9, 0.1], "passes": 1, "fails": 1, "errors": 0}],
+    }
+    path = tmp_path / "run.json"
+    path.write_text(json.dumps(content))
+    notes = imported("deepeval", tmp_path / "runs", path).findings.notes
+    assert notes == ["run.json states 0.5 as the mean of Faithfulness; its values have 0.9"]

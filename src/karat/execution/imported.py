@@ -311,6 +311,7 @@ class _Writer:
                 continue
             journal.writelines(lines)
         self.missing += self._run.unfinished
+        self.missing += [f"{problem} ({place})" for problem, place in self._findings.lost.items()]
         for stated in self._run.stated:
             self._compare(stated)
         end = End(at=now(), reason="interrupted" if self.missing else "done", seconds=self._run.seconds)

@@ -99,7 +99,7 @@ def lines(path: Path, findings: Findings) -> Iterator[tuple[str, Json]]:
             number += 1
             place = f"{path.name}, line {number}"
             if len(text) == LONGEST and not text.endswith(b"\n"):
-                findings.unreadable("rest of the file: a line of more than 64 MB", place)
+                findings.lose("rest of the file: a line of more than 64 MB", place)
                 return
             elif text.strip():
                 yield from _objects(text.removeprefix(b"\xef\xbb\xbf"), place, "line", findings)
@@ -155,14 +155,14 @@ def texts(path: Path, *keys: str, findings: Findings) -> Iterator[bytes]:
                 number += 1
                 yield text
     except Unreadable as error:
-        findings.unreadable(f"rest of the file: {error}", f"{path.name}, after item {number}")
+        findings.lose(f"rest of the file: {error}", f"{path.name}, after item {number}")
 
 
 def _objects(text: bytes, place: str, noun: str, findings: Findings) -> Iterator[tuple[str, Json]]:
     try:
         value = decode(text)
     except Unreadable as error:
-        findings.unreadable(f"{noun} with {error}", place)
+        findings.lose(f"{noun} with {error}", place)
         return
     if isinstance(value, dict):
         yield place, Json(value)

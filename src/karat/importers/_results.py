@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from pathlib import Path
 from typing import Literal, Protocol
 
@@ -104,13 +105,22 @@ class Findings:
     """What a person should know about the files read: problems counted by message, with their first places."""
 
     def __init__(self) -> None:
+        self._start()
+
+    def _start(self) -> None:
         self._places: dict[tuple[str, str], list[str]] = {}
         self._counts: dict[tuple[str, str], int] = {}
+        self.lost: dict[str, str] = {}  # results that cannot be read → the first place
         self.notes: list[str] = []
 
     def unreadable(self, problem: str, place: str) -> None:
         """Counts part of a file that cannot be read, and so is not in the run: "sample without an id"."""
         self._add("unreadable", problem, place)
+
+    def lose(self, problem: str, place: str) -> None:
+        """Counts results that cannot be read: the run is not whole."""
+        self.unreadable(problem, place)
+        self.lost.setdefault(problem, place)
 
     def left_out(self, problem: str, place: str) -> None:
         """Counts something that was read but has no place in a run folder, not even in `detail`."""
@@ -122,9 +132,8 @@ class Findings:
 
     def take(self) -> Findings:
         """What was found so far, which this no longer holds: the next run starts without it."""
-        taken = Findings()
-        taken._places, taken._counts, taken.notes = self._places, self._counts, self.notes
-        self._places, self._counts, self.notes = {}, {}, []
+        taken = copy(self)
+        self._start()
         return taken
 
     def note(self, text: str) -> None:

@@ -75,7 +75,7 @@ class Csv:
             if not rows.count:
                 raise BadDataset(str(path), list(rows.sorted_faults()))
             for fault in rows.sorted_faults():
-                findings.unreadable(fault.message, f"{path.name}, {fault.place}")
+                findings.lose(fault.message, f"{path.name}, {fault.place}")
             columns = list(dict.fromkeys(name for _, row in rows.rows for name in row))
             chosen = self._columns(path, columns)
             metrics = {name.partition(".")[2]: column for name, column in chosen.items() if name.startswith("score.")}

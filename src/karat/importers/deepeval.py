@@ -74,10 +74,16 @@ class _File:
         self.name = self.run.text("identifier") or model or title(path)
 
     def stated(self, condition: str) -> Stated:
-        """The number of test cases that passed and failed."""
+        """The number of test cases that passed and failed, and the scores of each metric."""
         ended = [self.run.count(key) for key in ("testPassed", "testFailed")]
         trials = None if None in ended else sum(filter(None, ended))
-        return Stated(file=self.path.name, conditions=(condition,), trials=trials)
+        means: dict[tuple[str, str], float] = {}
+        for row in self.run.list("metricsScores"):
+            name, scores = row.text("metric") or "", row.raw.get("scores")
+            known = [Json({name: score}).number(name) for score in scores] if isinstance(scores, list) else []
+            if known and None not in known:
+                means[name, name] = sum(filter(None, known)) / len(known)
+        return Stated(file=self.path.name, conditions=(condition,), trials=trials, means=means)
 
     def trials(self, condition: str, findings: Findings, scales: _Scales) -> Iterator[ImportedTrial]:
         earlier: dict[str, int] = {}  # test case → how often it has occurred

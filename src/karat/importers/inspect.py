@@ -243,7 +243,7 @@ class _Log:
                         raise ValueError(f"epoch {sample.epoch}")
                     yield sample, read
                 except (ValueError, RecursionError) as error:
-                    self.findings.unreadable(f"a sample: {excerpt(str(error), 120)}", f"{self.path.name}, {name[:120]}")
+                    self.findings.lose(f"a sample: {excerpt(str(error), 120)}", f"{self.path.name}, {name[:120]}")
 
     def _sources(self, file: BufferedReader) -> Iterator[tuple[str, Callable[[], bytes]]]:
         archive = _archive(file)
@@ -256,7 +256,7 @@ class _Log:
             if match := _SAMPLE_NAME.fullmatch(name):
                 order[name] = self.places.get(match[1], len(self.places)), int(match[2])
             elif name.startswith("samples/") and (name.endswith("/sample.json") or name.count("/") == 1):
-                self.findings.unreadable("a sample in chunks or of another name", f"{self.path.name}, {name[:120]}")
+                self.findings.lose("a sample in chunks or of another name", f"{self.path.name}, {name[:120]}")
         for name in sorted(order, key=order.__getitem__):
             yield name, partial(archive.read, name)
 

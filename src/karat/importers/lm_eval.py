@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import ClassVar
 
+from karat.formats import some_of
 from karat.importers import Findings, ImportedCondition, ImportedRun, ImportedScore, ImportedTrial, Stated
 from karat.importers._reading import Json, asked, bad_file, document, each_readable, lines, unique
 from karat.records import JsonObject, Metric, Reply
@@ -51,7 +52,7 @@ class LmEval:
     def runs(self, paths: Sequence[Path], findings: Findings) -> Iterable[ImportedRun]:
         """One run per task. A results file also means the samples files of the same time, and the other way round."""
         tasks: dict[str, list[_Samples]] = {}
-        opened = each_readable(paths, _opened, findings)
+        opened = each_readable(paths, lambda path: _opened(path, findings), findings)
         for samples in {file.path: file for files in opened for file in files}.values():
             tasks.setdefault(samples.task, []).append(samples)
         for task, files in tasks.items():
@@ -80,11 +81,16 @@ class LmEval:
             )
 
 
-def _opened(path: Path) -> list[_Samples]:
-    of_this = LmEval.beside(path) if _RESULTS.fullmatch(path.name) else [path]
-    if not of_this:
+def _opened(path: Path, findings: Findings) -> list[_Samples]:
+    if not _RESULTS.fullmatch(path.name):
+        return [_Samples(path)]
+    files = [_Samples(file) for file in LmEval.beside(path)]
+    if not files:
         raise bad_file(path, "has no samples_*.jsonl of the same time next to it: run lm_eval with --log_samples")
-    return [_Samples(file) for file in of_this]
+    absent = set(files[0].results.at("n-samples").raw) - {file.task for file in files}
+    if absent:
+        findings.note(f"{path.name} has results of tasks without samples here: {some_of(sorted(absent))}")
+    return files
 
 
 class _Samples:

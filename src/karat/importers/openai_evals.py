@@ -77,6 +77,7 @@ class OpenaiEvals:
                 },
                 dataset=of_eval[0].spec.text("eval_name") or name,
                 stated=[log.stated(shown) for log, shown in zip(of_eval, names, strict=True)],
+                unfinished=[f"{log.path.name} has no final report" for log in of_eval if log.report is None],
                 created=_utc(of_eval[0].spec.text("created_at")),
                 detail={log.path.name: {"run_id": log.spec.text("run_id"), "report": log.report} for log in of_eval},
             )

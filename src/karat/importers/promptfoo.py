@@ -74,7 +74,7 @@ class Promptfoo:
             created=first.head.at("results").text("timestamp"),
             seconds=None if milliseconds is None else milliseconds / 1000,
             versions={"promptfoo": version} if version else {},
-            sparse=all(file.stated.trials is not None for file in files),  # tests may name their prompts and providers
+            sparse=True,  # tests may name their prompts and providers
             stated=[file.stated for file in files],
             detail={file.path.name: {"id": file.head.text("evalId"), "stats": file.stats.raw} for file in files},
         )
@@ -266,6 +266,8 @@ def _components(grading: Json) -> Iterator[Json]:
 def _failure(row: Json, *, answered: bool) -> ImportedFailure | None:
     """Why a test could not be run; a failed assertion is not such a failure."""
     message = row.text("error") or row.at("response").text("error")
+    if message is None and not answered:
+        message = "the file holds neither an output nor an error"
     if message is None or (answered and row.at("gradingResult").raw and row.count("failureReason") != _ERROR):
         return None
     if answered:

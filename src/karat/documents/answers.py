@@ -65,13 +65,16 @@ def hint(role: str, column: str, columns: Collection[str]) -> str:
     return did_you_mean(column, columns, other_roles=others - {*own})
 
 
-def choices_left_out(row: Row, question: str) -> str | None:
-    """The column with choices that the row's question does not contain; None: there is none."""
+def choice_columns(columns: Collection[str]) -> list[str]:
+    """The columns that hold choices by their names."""
+    return [*usual(_CHOICES, columns), *(letter for letter in _LETTERS if {*_LETTERS} <= {*columns})]
+
+
+def choices_left_out(row: Row, question: str, columns: Iterable[str]) -> str | None:
+    """The first of the columns whose choices the row's question does not contain; None: there is none."""
     asked = _text(row.get(question))
-    columns = usual(_CHOICES, row)
-    columns += [letter for letter in _LETTERS if set(_LETTERS) <= row.keys()]
     for column in columns:
-        value = row[column]
+        value = row.get(column)
         if isinstance(value, dict):
             value = value.get("text", list(value.values()))
         parts = value if isinstance(value, list) else [value]

@@ -498,9 +498,8 @@ def _csv(rows: Rows, path: Path, data: bytes, delimiter: str = ",") -> None:
             if header is None:
                 header = header_names(path, cells)
             elif len(cells) != len(header):
-                rows.fault(
-                    number, f"has {_count(cells, 'cell')}, the header has {len(header)}; put text with commas in quotes"
-                )
+                found = f"has {plural(len(cells), 'cell')}, the header has {len(header)}"
+                rows.fault(number, f"{found}; put text with commas in quotes")
             else:
                 rows.add(number, dict(zip(header, cells, strict=True)))
     except csv.Error as error:
@@ -624,10 +623,6 @@ def _kind(value: Any) -> str:
         case Unfit():
             return f"a number ({excerpt(value.written, 24)})"
     return f"a number ({value})"
-
-
-def _count(items: list[Any], noun: str) -> str:
-    return f"{len(items)} {noun}{'' if len(items) == 1 else 's'}"
 
 
 def _json_value(value: Any) -> Any:

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, Strict
 
-from karat.documents.answers import ROLES, TEXTS, choices_left_out, hint, key_of, usual
+from karat.documents.answers import ROLES, TEXTS, choice_columns, choices_left_out, hint, key_of, usual
 from karat.documents.hub import shown
 from karat.documents.rows import Rows, left_out, read_rows
 from karat.errors import BadDataset, Fault
@@ -135,8 +135,9 @@ class Golden(Kind):
         """Faults of the whole file; each question with its row's number, the sample or its faults."""
         items = forms.items(rows) if self._columns == _USUAL else None
         if items is None:
-            self._take_usual_columns(rows)
-            faults = self._missing_columns(rows)
+            present = {column for _, row in rows.rows for column in row}
+            self._take_usual_columns(present)
+            faults = self._missing_columns(rows, present)
             return faults, self._by_columns(rows, {fault.place.rpartition(".")[2] for fault in faults})
         names = {name for item in items for name in item.metadata}
         samples = (
@@ -145,9 +146,8 @@ class Golden(Kind):
         )
         return self._absent(rows, {}, names), samples
 
-    def _take_usual_columns(self, rows: Rows) -> None:
+    def _take_usual_columns(self, present: Collection[str]) -> None:
         """Where no row has `question` or `answer` and no option names another column, the one with a usual name."""
-        present = {column for _, row in rows.rows for column in row}
         for key, role in _ROLES.items():
             found = usual(dict.fromkeys([_USUAL[key], *ROLES[role]]), present)
             if getattr(self._options, key) is None and self._columns[key] not in present and len(found) == 1:
@@ -166,16 +166,15 @@ class Golden(Kind):
                 place = numbers.setdefault(asked, len(numbers))
             yield number, None if wrong or absent else self._sample(place, row), wrong
 
-    def _missing_columns(self, rows: Rows) -> list[Fault]:
+    def _missing_columns(self, rows: Rows, present: Collection[str]) -> list[Fault]:
         """Columns that no row has: one fault each, not one per row."""
-        present = {column for _, row in rows.rows for column in row}
         needed = {key: name for key, name in self._columns.items() if key != "answer_key" or self._needs_answers}
         if not rows.count:
             return []
-        unseen = usual(TEXTS, present - {*self._columns.values()})
+        unseen = usual(TEXTS, {*present} - {*self._columns.values()})
         if unseen:
             self._notes.append(f"no agent sees '{unseen[0]}': write it into the question if it is about that")
-        return [*self._absent(rows, needed, present), *self._two_golden(present), *self._without_choices(rows)]
+        return [*self._absent(rows, needed, present), *self._two_golden(present), *self._without_choices(rows, present)]
 
     def _two_golden(self, present: Collection[str]) -> Iterator[Fault]:
         """A fault if another column than `answer` could be the golden answer, and no option names one."""
@@ -185,10 +184,11 @@ class Golden(Kind):
             message += f"or `answer_key: {others[0]}` below `dataset`"
             yield Fault(place="dataset.answer_key", message=message)
 
-    def _without_choices(self, rows: Rows) -> Iterator[Fault]:
+    def _without_choices(self, rows: Rows, present: Collection[str]) -> Iterator[Fault]:
         """A fault if choices are beside the question, unless it is asked without them."""
         question = self._columns["question_key"]
-        found = (choices_left_out(row, question) for _, row in rows.rows)
+        columns = choice_columns(present)
+        found = (choices_left_out(row, question, columns) for _, row in (rows.rows if columns else ()))
         column = next((column for column in found if column is not None), None)
         if column is None:
             return

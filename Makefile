@@ -12,7 +12,7 @@ unexport PYTEST_ADDOPTS RUFF_CONFIG MYPYPATH
 BIN = .venv/bin
 # More processes than cores, because many tests wait for a process or a clock, slow ones the most. The shell evaluates
 # this: make would do so before the first line of a recipe has set up .venv. One process runs all tests of a file, so
-# that what they share is made once.
+# that what they share is made once; if it dies, that ends the run, which else may never end (pytest-xdist issue 1378).
 WORKERS = $$($(BIN)/python -c "import os; print(min(4, 1 + (os.cpu_count() or 1)))")
 SLOW_WORKERS = $$($(BIN)/python -c "import os; print(min(4, 2 * (os.cpu_count() or 1)))")
 # Programs, not modules. _results.py and study_copies.py measure nothing, and peers.py installs other tools first.
@@ -31,12 +31,12 @@ demo:  ## Set up, then run the example: an agent under three conditions, offline
 test:  ## Set up, then linters and the quick tests (ARGS="-k name" passes options to pytest)
 	@sh scripts/setup dev
 	@$(MAKE) --no-print-directory lint
-	$(BIN)/pytest -n $(WORKERS) --dist loadscope -m "not slow" $(ARGS)
+	$(BIN)/pytest -n $(WORKERS) --dist loadscope --max-worker-restart 0 -m "not slow" $(ARGS)
 
 test-slow:  ## Run all other tests, and the property tests again with many more examples
 	@sh scripts/setup dev
-	$(BIN)/pytest -n $(SLOW_WORKERS) --dist loadscope --no-loadscope-reorder -m "slow or hypothesis" \
-	  --hypothesis-profile deep $(ARGS)
+	$(BIN)/pytest -n $(SLOW_WORKERS) --dist loadscope --no-loadscope-reorder --max-worker-restart 0 \
+	  -m "slow or hypothesis" --hypothesis-profile deep $(ARGS)
 
 lint:  ## Run ruff, mypy and the import contracts
 	@sh scripts/setup dev

@@ -403,6 +403,28 @@ def test_two_agents_that_know_nothing_differ_and_neither_is_closer_to_people(tmp
     assert ", but neither is shown to know people; " in found.headline
 
 
+def test_unread_answers_and_selective_reading_are_said_first(tmp_path: Path) -> None:
+    answers = several(copy_of(tmp_path, "side_effects"))
+
+    def say(sample: Any, turn: int, condition: str, repetition: int) -> str:
+        number = int(sample.id.rpartition("-")[2])
+        if condition == "b" and number % 3 == 0:
+            return f"Well, it depends on much. {number}"
+        refused = condition == "c" and number % 10 == 0
+        return "I cannot answer this." if refused else answers(sample, turn, condition, repetition)
+
+    run = put_through(tmp_path, tmp_path / "side_effects", say, conditions=("a", "b", "c"))
+    found = summarize(run)
+    unread, selective = found.notices
+    assert unread.startswith("78 of 240 answers of b could not be read and are left out, such as ")
+    assert unread.count('"Well, it depends on much. ') == 3
+    assert "one line in the form that the prompt ends with, such as `choice: A`" in unread
+    assert selective.startswith("100.0 % of the answers were read in ")
+    assert selective.endswith(": a difference between them may be one of what could be read")
+    lines = Terminal().render(found, run)["report.txt"].splitlines()
+    assert any("could not be read" in line for line in lines[:4])
+
+
 def gap(value: float, se: float = 0.02) -> Estimate:
     return Estimate(
         value=value, low=value - 2 * se, high=value + 2 * se, se=se, n=6, level=0.95, method="", reason=None

@@ -43,9 +43,9 @@ def unreadable_counts(index: RunIndex, shown: Mapping[str, str]) -> dict[str, tu
 
 
 def unreadable_notices(
-    counts: Mapping[str, tuple[int, int]], *, what: str = "as a number", remedy: str = _REMEDY
+    counts: Mapping[str, tuple[int, int]], *, what: str = "as a number, and count as wrong", remedy: str = _REMEDY
 ) -> list[str]:
-    """One sentence about the conditions with 5 % or more unreadable answers, which count as wrong; else none.
+    """One sentence about the conditions with 5 % or more unreadable answers, and `what` follows from it; else none.
 
     >>> unreadable_notices({"a": (3, 20), "b": (0, 20)}, remedy="ask for a number")
     ['3 of 20 answers of a could not be read as a number, and count as wrong: ask for a number']
@@ -57,4 +57,4 @@ def unreadable_notices(
     ]
     if not listed:
         return []
-    return [f"{', '.join(listed)} could not be read {what}, and count as wrong: {remedy}"]
+    return [f"{', '.join(listed)} could not be read {what}: {remedy}"]

@@ -479,10 +479,12 @@ def _unread(part: StudySummary) -> Iterator[Block]:
         kinds = list(dict.fromkeys(kind for *_, counts in unread for kind in counts if counts[kind]))
         rows = tuple(
             Row(name=f"{study} {arm.arm}: {field}", cells=(
-                Text(named(condition)), *(Count(counts.get(kind, 0)) for kind in kinds), *_people(arm.participants)))
+                Text(named(condition)), *(Count(counts.get(kind, 0)) for kind in kinds),
+                Share(arm.share_read if arm.came else None), *_people(arm.participants)))
             for condition, study, arm, field, counts in unread[:_LISTED]
         )  # fmt: skip
         heads = columns("field", "condition", *(kind.replace("_", " ") for kind in kinds),
+                        Column("read", legend="Read: of all answers in the arm."),
                         *(Column(head, rank=1) for head in PEOPLE), text=("condition",))  # fmt: skip
         yield Table(
             caption="What could not be read", columns=heads, rows=rows,

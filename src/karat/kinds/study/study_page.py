@@ -14,6 +14,7 @@ from karat.blocks import (
     Number,
     Row,
     Section,
+    Share,
     Table,
     Text,
     columns,
@@ -225,14 +226,15 @@ def _arms(run: str, results: Sequence[tuple[StudyCondition, StudyResult]]) -> Ta
                      for now, before in zip(counts, (people.planned, *counts), strict=False)]  # fmt: skip
             link = _listed(run, study.study, arm.arm, condition.condition)
             numbers = (Count(arm.people), *cells, Count(people.stopped))
-            rows.append(Row(name=arm.arm, link=link, color=color, cells=(Text(condition.condition), *numbers)))
+            read = Share(arm.share_read if arm.came else None)
+            rows.append(Row(name=arm.arm, link=link, color=color, cells=(Text(condition.condition), *numbers, read)))
     order = {name: at for at, name in enumerate(dict.fromkeys(row.name for row in rows))}
-    heads = ("arm", "condition", "people", "planned", "asked", "answered", "parsed", "stopped")
+    heads = ("arm", "condition", "people", "planned", "asked", "answered", "parsed", "stopped", "read")
     return Table(
         caption="Participants by arm", columns=columns(*heads, text=("condition",)),
         rows=tuple(sorted(rows, key=lambda row: order[row.name])),
         legend="Asked: at least one reply in a session that was scored. Answered: a reply to everything. Parsed: also "
-        "with every needed field read. People: in the study.",
+        "with every needed field read. People: in the study. Read: of the answers that came.",
     )  # fmt: skip
 
 

@@ -7,7 +7,7 @@ surprise; it is never 0, and never one half."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -38,6 +38,25 @@ class ArmCount(msgspec.Struct, frozen=True, kw_only=True):
     ]  # field → refused, missing, out_of_range, contradictory, invalid, stopped → answers
     answers: dict[str, int]  # field → answers that were read
     unvaried: bool = False  # several participants answered, and all gave the same answers
+
+    @property
+    def came(self) -> int:
+        """Answers of replies, read or not."""
+        return sum(self.answers.values()) + sum(self._unread(without=("stopped",)))
+
+    @property
+    def unreadable(self) -> int:
+        """Those that say nothing that can be read; a refusal does."""
+        return sum(self._unread(without=("stopped", "refused")))
+
+    @property
+    def share_read(self) -> float:
+        """Of the answers that came; 1 if none did."""
+        return sum(self.answers.values()) / self.came if self.came else 1.0
+
+    def _unread(self, *, without: Collection[str]) -> Iterator[int]:
+        for kinds in self.unread.values():
+            yield from (count for kind, count in kinds.items() if kind not in without)
 
 
 class SideNumbers(msgspec.Struct, frozen=True, kw_only=True):
@@ -233,6 +252,7 @@ class StudyCondition(msgspec.Struct, frozen=True, kw_only=True):
     noise_ceiling: Quantity  # the overall ECS of a perfect copy, given both sides' standard errors
     caricature: Caricature
     ecs_other: Quantity  # the overall ECS by the other convention
+    unread: tuple[str, ...] = ()  # the beginnings of up to three replies that could not be read
 
     @property
     def findings(self) -> tuple[FindingResult, ...]:
@@ -408,6 +428,11 @@ class StudySummary(Part, frozen=True, kw_only=True):
 
     def warning_lines(self) -> tuple[str, ...]:
         return self.warnings
+
+    def notices(self) -> list[str]:
+        from karat.kinds.study.analysis.readability import reading_notices
+
+        return reading_notices(self)
 
     def main_numbers(self, condition: str) -> dict[str, str]:
         """PAS and ECS."""

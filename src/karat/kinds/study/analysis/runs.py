@@ -6,10 +6,11 @@ from array import array
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from karat import formats
 from karat.errors import BadPlugin, BadRun
 from karat.index import RunIndex
 from karat.journal import RunFolder, StudyCopy
@@ -18,6 +19,7 @@ from karat.kinds.study.bootstrap import StudyRun
 from karat.kinds.study.experiments import study_experiments
 from karat.kinds.study.kept import load_reducer
 from karat.kinds.study.samples import responses_of
+from karat.kinds.study.values import MISSING, REFUSED
 from karat.records import NOT_ASKED, Sample, Usage
 from karat.replication import score_tests
 
@@ -166,6 +168,7 @@ class Answers(msgspec.Struct):
     repetitions: int
     slots: list[TurnAnswer | None]  # by condition, then by repetition
     spent: list[list[Spent]]  # condition → study
+    unread: list[list[str]]  # condition → the beginnings of up to three replies that could not be read
 
     @property
     def asked(self) -> int:
@@ -190,6 +193,7 @@ class Answers(msgspec.Struct):
 
 
 class _Reply(msgspec.Struct, gc=False):
+    text: str = ""
     usage: Usage | None = None
     dollars: float | None = None
     stop_reason: str | None = None
@@ -241,11 +245,26 @@ def read_answers_of(index: RunIndex, studies: Sequence[str], scoring: tuple[str,
         if (of_study := answers.study[number]) >= 0:
             for reply in answer.replies:
                 answers.spent[condition][of_study].add(reply)
+            _quote(answers.unread[condition], answer.replies, answers.of(*index.place(cell)))
     rows = index.scores.get(scoring)
     for cell in rows.partial if rows is not None else ():  # an incomplete scoring does not count
         for slot in answers.places(*index.place(cell)):
             answers.slots[slot] = None
     return answers
+
+
+def _quote(quotes: list[str], replies: Sequence[_Reply], turns: Sequence[TurnAnswer | None]) -> None:
+    """Keeps the beginnings of the first different replies that could not be read."""
+    for reply, turn in zip(replies, turns, strict=False):
+        if len(quotes) == _QUOTES or turn is None or not turn.replied or turn.parsed:
+            continue
+        if set(turn.kinds.values()) - {REFUSED}:
+            quote = formats.excerpt(formats.clean(reply.text), _QUOTE) or "(empty)"
+            if quote not in quotes:
+                quotes.append(quote)
+
+
+_QUOTES, _QUOTE = 3, 60  # replies; characters of each
 
 
 def _planned(index: RunIndex, studies: Sequence[str]) -> Answers:
@@ -272,6 +291,7 @@ def _planned(index: RunIndex, studies: Sequence[str]) -> Answers:
         repetitions=index.repetitions,
         slots=[None] * (total * conditions * index.repetitions),
         spent=[[Spent() for _ in studies] for _ in range(conditions)],
+        unread=[[] for _ in range(conditions)],
     )
 
 
@@ -291,7 +311,7 @@ class Counted(msgspec.Struct):
     read: dict[str, int] = {}
     same: dict[str, object] = {}  # field → the common answer of all; _SEVERAL: they differ
 
-    def add(self, turns: Sequence[TurnAnswer | None], fields: Sequence[Mapping[str, object]]) -> None:
+    def add(self, turns: Sequence[TurnAnswer | None], fields: Sequence[Mapping[str, Mapping[str, Any]]]) -> None:
         """Adds one participant: the reply in each of their turns, and its expected fields."""
         replies = [answer for answer in turns if answer is not None and answer.replied]
         self.planned += 1
@@ -302,8 +322,10 @@ class Counted(msgspec.Struct):
         for turn, asked in zip(turns, fields, strict=True):
             if turn is None or turn.why not in {None, STOPPED}:
                 continue
-            for name in asked:
+            for name, field in asked.items():
                 kind = STOPPED if turn.why else turn.kinds.get(name)
+                if kind == MISSING and field.get("optional"):
+                    continue
                 if kind is not None:
                     kinds = self.unread.setdefault(name, {})
                     kinds[kind] = kinds.get(kind, 0) + 1

@@ -300,6 +300,7 @@ class _Scored(msgspec.Struct, frozen=True, kw_only=True):
             noise_ceiling=quantity(sure.noise_ceiling, "too few tests have both standard errors"),
             caricature=_caricature(self.agreements),
             ecs_other=quantity(mean(one.other.ecs.value for one in self.agreements), "too few tests have an effect"),
+            unread=tuple(self.work.answers.unread[self.number]),
         )
 
     def _study(self, part: _Part, condition: Condition) -> StudyResult:

@@ -68,7 +68,7 @@ def test_events_of_samples_may_be_mixed_and_errors_are_failures(tmp_path: Path) 
     ]
     path.write_text("\n".join(lines))
     made = imported("openai-evals", tmp_path / "runs", path)
-    assert made.run.info.created == "2024-01-02T03:04:05.6+00:00"
+    assert made.run.info.created == "2024-01-02T03:04:05.600000+00:00"
     (answer,) = made.run.events_of(Answer)
     assert (answer.sample, answer.text, answer.replies[0].tool_calls[0].result) == ("a", "1", "2")
     (score,) = made.run.events_of(Score)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from karat.errors import BadDataset
 from karat.importers import Findings
-from karat.importers._reading import Json, document, failure, items, lines
+from karat.importers._reading import Json, document, failure, items, lines, utc
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text() | st.sampled_from(['"', "\\", "{[", "]},"]),
@@ -133,3 +133,16 @@ def test_a_value_has_the_type_that_is_asked_for_or_is_missing() -> None:
 )
 def test_an_error_is_classed_by_its_own_words(message: str, cls: str) -> None:
     assert failure(message).cls == cls
+
+
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [
+        ("2026-01-02T03:04:05Z", "2026-01-02T03:04:05+00:00"), ("2026-01-02T03:04:05", "2026-01-02T03:04:05+00:00"),
+        ("2026-01-02 05:04:05+02:00", "2026-01-02T03:04:05+00:00"), ("1767323045", "2026-01-02T03:04:05+00:00"),
+        (1767323045.0, "2026-01-02T03:04:05+00:00"), ("20260102", "2026-01-02T00:00:00+00:00"),
+        ("soon", None), (None, None), (1e300, None), ("nan", None),
+    ],
+)  # fmt: skip
+def test_times_are_read_in_every_form_that_tools_write(written, read):
+    assert utc(written) == read

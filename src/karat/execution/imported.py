@@ -406,7 +406,7 @@ class _Writer:
         self._seen.add(name)
         self._read[trial.condition] += 1
         self._repetitions = max(self._repetitions, trial.repetition + 1)
-        reply, failure = trial.reply and self._reply(trial.reply, trial.sample), trial.failure
+        reply, failure = trial.reply and self._reply(trial.reply, trial), trial.failure
         at, repetition = condition.name, trial.repetition
         if failure is not None and failure.stage == "agent":
             if reply is not None or trial.seconds is not None:
@@ -470,20 +470,22 @@ class _Writer:
             repeat=score.repeat,
             rows=rows,
             labels={_name(metric): text for metric, text in score.labels.items()},
-            reasons={_name(metric): text for metric, text in score.reasons.items()},
+            reasons={_name(metric): text for metric, text in score.reasons.items() if text},
             detail=bounded(score.detail),
             usage=score.usage if wrong is None else None,
             dollars=score.dollars if wrong is None else None,
             offline=score.offline,
         )
 
-    def _reply(self, reply: Reply, place: str) -> Reply:
+    def _reply(self, reply: Reply, trial: ImportedTrial) -> Reply:
+        if reply.milliseconds is None and trial.seconds is not None:
+            reply = msgspec.structs.replace(reply, milliseconds=1000 * trial.seconds)
         calls = tuple(msgspec.structs.replace(call, input=bounded(call.input)) for call in reply.tool_calls)
         reply = msgspec.structs.replace(reply, tool_calls=calls) if calls else reply
         wrong = absurd_reply(reply)
         if wrong is None:
             return reply
-        self._findings.changed(f"cost, tokens or times that cannot be right ({wrong}) are missing", place)
+        self._findings.changed(f"cost, tokens or times that cannot be right ({wrong}) are missing", trial.sample)
         calls = tuple(msgspec.structs.replace(call, milliseconds=None) for call in calls)
         return msgspec.structs.replace(
             reply, dollars=None, usage=None, milliseconds=None, responses=None, tool_calls=calls

@@ -7,6 +7,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from datetime import UTC, datetime
 from hashlib import sha256
 from io import BufferedReader
 from pathlib import Path
@@ -22,6 +23,7 @@ from karat.importers import Findings, ImportedFailure
 from karat.records import JsonObject, LedgerClass, Usage
 
 LONGEST = 64 << 20  # bytes of one line, of one item, or of everything around the items
+_SINCE_1973 = 1e8  # seconds since 1970; smaller numbers are dates: 20260102
 _DEEPEST = 10_000  # levels: more than any decoder here accepts
 _CHUNK = 64 << 10
 _STRING = rb'"(?:[^"\\]++|\\.)*+"'
@@ -284,11 +286,11 @@ class Json:
         value = self.raw.get(key)
         return value if isinstance(value, bool) else None
 
-    def number(self, key: str, *, low: float = -math.inf) -> float | None:
-        """A finite number (not a boolean) of at least `low`."""
+    def number(self, key: str, *, low: float = -math.inf, times: float = 1.0) -> float | None:
+        """A finite number (not a boolean) of at least `low`, multiplied by the unit that it is in."""
         value = self.raw.get(key)
         known = isinstance(value, (int, float)) and not isinstance(value, bool) and low <= value and abs(value) < 1e300
-        return float(value) if known else None  # type: ignore[arg-type]  # mypy forgets what `known` knows
+        return float(value) * times if known else None  # type: ignore[arg-type]  # mypy forgets what `known` knows
 
     def count(self, key: str) -> int | None:
         """A whole number from 0 on."""
@@ -329,6 +331,21 @@ def failure(message: str) -> ImportedFailure:
         return ImportedFailure(cls="limit", kind="limit", message=message)
     cls: LedgerClass = "infrastructure" if _SERVER.search(first) else "agent"
     return ImportedFailure(cls=cls, kind="error", message=message)
+
+
+def utc(moment: str | float | None) -> str | None:
+    """A time in UTC, from ISO 8601 (UTC where it names no zone) or seconds since 1970; None: it is neither."""
+    try:
+        seconds = float(moment or "")
+    except ValueError:
+        seconds = math.nan
+    try:
+        if seconds >= _SINCE_1973:
+            return datetime.fromtimestamp(seconds, UTC).isoformat()
+        known = datetime.fromisoformat(str(moment))
+        return (known if known.tzinfo else known.replace(tzinfo=UTC)).astimezone(UTC).isoformat()
+    except (ValueError, OverflowError, OSError):
+        return None
 
 
 def title(path: Path) -> str:

@@ -23,7 +23,7 @@ class ImportedScore(msgspec.Struct, frozen=True, kw_only=True):
     judge: str | None = None
     repeat: int = 0
     labels: Mapping[str, str] = {}
-    reasons: Mapping[str, str] = {}
+    reasons: Mapping[str, str | None] = {}  # None or "": none is given
     detail: JsonObject = {}
     usage: Usage | None = None
     dollars: float | None = None
@@ -54,7 +54,7 @@ class ImportedTrial(msgspec.Struct, frozen=True, kw_only=True):
     repetition: int  # from 0
     reply: Reply | None = None
     started: str | None = None  # UTC, ISO 8601; None: not recorded
-    seconds: float | None = None  # None: not recorded
+    seconds: float | None = None  # None: not recorded; also of the reply, unless it has its own milliseconds
     failure: ImportedFailure | None = None
     scores: Sequence[ImportedScore] = ()
     metadata: JsonObject = {}  # of the sample: columns to group by

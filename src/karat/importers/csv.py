@@ -201,7 +201,6 @@ class _Trials:
     ) -> ImportedTrial:
         error, answer, stop = (self._text(row, target) for target in ("error", "answer", "stop_reason"))
         error = "" if error.strip().lower() in _NO_ERROR else error
-        seconds = self._number(row, "seconds", place)
         scores = {name: self._score(row.get(column), place, name) for name, column in self._metrics.items()}
         tokens = [self._number(row, name, place) for name in ("input_tokens", "output_tokens")]
         usage = None
@@ -212,7 +211,7 @@ class _Trials:
         if not error and (answer or was_cut(stop) or any(value is not None for value in scores.values())):
             reply = Reply(
                 text=answer, stop_reason=stop or None, dollars=self._number(row, "dollars", place), usage=usage,
-                milliseconds=None if seconds is None else 1000 * seconds, model=self._text(row, "model") or None,
+                model=self._text(row, "model") or None,
             )  # fmt: skip
         used = set(self._columns.values())
         return ImportedTrial(
@@ -222,19 +221,15 @@ class _Trials:
             condition=condition,
             repetition=repetition,
             reply=reply,
-            seconds=seconds,
+            seconds=self._number(row, "seconds", place),
             started=self._text(row, "started") or None,
             failure=ImportedFailure(cls="agent", kind="error", message=error) if error else None,
             scores=[] if reply is None else [
-                ImportedScore(scorer=name, values={name: value}, reasons=self._reason(row, name))
+                ImportedScore(scorer=name, values={name: value}, reasons={name: self._text(row, f"reason.{name}")})
                 for name, value in scores.items()
             ],
             metadata={name: value for name, value in row.items() if name not in used},
         )  # fmt: skip
-
-    def _reason(self, row: Mapping[str, object], metric: str) -> dict[str, str]:
-        text = self._text(row, f"reason.{metric}")
-        return {metric: text} if text else {}
 
     def _text(self, row: Mapping[str, object], target: str) -> str:
         column = self._columns.get(target)

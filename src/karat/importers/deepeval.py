@@ -41,22 +41,22 @@ class Deepeval:
     def runs(self, paths: Sequence[Path], findings: Findings) -> Iterable[ImportedRun]:
         """One run. Each file is a condition, named after its identifier, else its model, else the file."""
         files = each_readable(paths, _File, findings)
-        names = unique([file.name for file in files])
+        named = dict(zip(unique([file.name for file in files]), files, strict=True))
         scales = _Scales(findings)
         yield ImportedRun(
             name=files[0].name,
             tool="deepeval",
             trials=scales.filled(
-                trial for file, name in zip(files, names, strict=True) for trial in file.trials(name, findings, scales)
+                trial for name, file in named.items() for trial in file.trials(name, findings, scales)
             ),
             metrics=scales.metrics,
-            stated=[file.stated(name) for file, name in zip(files, names, strict=True)],
+            stated=[file.stated(name) for name, file in named.items()],
             conditions={
                 name: ImportedCondition(
                     model=file.run.at("hyperparameters").text("model"),
                     detail={key: file.run.raw.get(key) for key in ("hyperparameters", "prompts")},
                 )
-                for file, name in zip(files, names, strict=True)
+                for name, file in named.items()
             },
             dataset=files[0].run.text("datasetAlias") or "",
             detail={file.path.name: file.run.without("testCases", "conversationalTestCases") for file in files},
@@ -123,13 +123,11 @@ def _reply(case: Json, turns: Sequence[Json]) -> Reply | None:
     text = case.shown("actualOutput") if "actualOutput" in case.raw else replies[-1] if replies else None
     if text is None:
         return None
-    seconds = case.number("completionTime", low=0)
     return Reply(
         text=text,
         usage=case.usage(input_tokens="inputTokenCount", output_tokens="outputTokenCount"),
         dollars=case.number("tokenCost", low=0),
         stop_reason=case.at("metadata").stop_reason,
-        milliseconds=None if seconds is None else 1000 * seconds,
         tool_calls=tuple(
             ToolCall(tool=call.text("name") or "", input=call.at("inputParameters").raw, result=call.shown("output"))
             for source in (case, *turns)
@@ -229,14 +227,13 @@ def _scores(case: Json, scales: _Scales) -> tuple[list[ImportedScore], ImportedF
         if name == next(iter(errors), None):
             continue
         values = {name: metric.number("score"), f"{name} pass": metric.flag("success")}
-        reason = metric.text("reason")
         scores.append(
             ImportedScore(
                 scorer=name,
                 repeat=repeat,
                 values=dict.fromkeys(values) if name in errors else values,
                 judge=metric.text("evaluationModel"),
-                reasons={name: reason} if reason else {},
+                reasons={name: metric.text("reason")},
                 detail=metric.without("name", "score", "success", "reason", "evaluationCost"),
                 usage=metric.usage(input_tokens="inputTokenCount", output_tokens="outputTokenCount"),
                 dollars=metric.number("evaluationCost", low=0),

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Hashable, Iterable, Iterator, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 
 import msgspec
 
 from karat.importers import Findings, ImportedCondition, ImportedRun, ImportedScore, ImportedTrial, Stated
-from karat.importers._reading import Json, bad_file, document, each_readable, failure, groups
+from karat.importers._reading import Json, bad_file, document, each_readable, failure, groups, utc
 from karat.records import Metric, Reply, ToolCall
 
 __all__ = ["Eee"]
@@ -61,7 +60,7 @@ class Eee:
                 metrics={scorer: tuple(known.values()) for scorer, known in metrics.items()},
                 dataset=next((text for result in first.list("evaluation_results")
                               if (text := result.at("source_data").text("dataset_name"))), ""),
-                created=_time(first.text("evaluation_timestamp")),
+                created=utc(first.text("evaluation_timestamp")),
                 unfinished=unfinished,
                 stated=list(_stated(files)),
                 detail={file.path.name: file.aggregate.raw.get("source_metadata") for file in files},
@@ -192,7 +191,7 @@ class _File:
             condition=_condition(row),
             repetition=int(repetition) if number == 0 and repetition.isdecimal() and len(repetition) < 7 else number,
             reply=_reply(row),
-            seconds=None if (ms := row.at("performance").number("latency_ms", low=0)) is None else ms / 1000,
+            seconds=row.at("performance").number("latency_ms", low=0, times=0.001),
             failure=None if error is None else failure(error),
             scores=[] if error else [ImportedScore(scorer=scorer, values=values) for scorer, values in scores.items()],
             metadata={key: value for key, value in metadata.raw.items() if not key.startswith("karat.")},
@@ -262,7 +261,6 @@ def _reply(row: Json) -> Reply | None:
     }
     ends = [attribution for attribution in row.list("answer_attribution") if attribution.flag("is_terminal")]
     answer = ends[-1].text("extracted_value") if ends else None
-    latency = row.at("performance").number("latency_ms", low=0)
     return Reply(
         text=texts[0] if row.at("output").raw else texts[-1],
         answer=None if answer in texts else answer,
@@ -272,7 +270,6 @@ def _reply(row: Json) -> Reply | None:
             input_tokens="input_tokens", output_tokens="output_tokens", reasoning_tokens="reasoning_tokens",
             cache_read_tokens="input_tokens_cache_read", cache_write_tokens="input_tokens_cache_write",
         ),
-        milliseconds=latency,
         stop_reason=row.at("metadata").text("karat.stop_reason") or row.at("metadata").stop_reason,
     )  # fmt: skip
 
@@ -284,11 +281,3 @@ def _call(call: Json, results: dict[str, str | None]) -> ToolCall:
         tool=mcp[2] if mcp else name, server=mcp[1] if mcp else None, input=call.at("arguments").raw,
         result=results.get(call.text("id") or ""),
     )  # fmt: skip
-
-
-def _time(text: str | None) -> str | None:
-    """An ISO 8601 time; the format allows seconds since 1970 too."""
-    try:
-        return datetime.fromtimestamp(float(text or ""), UTC).isoformat()
-    except (ValueError, OverflowError, OSError):
-        return text

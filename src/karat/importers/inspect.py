@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import partial
 from io import BufferedReader
 from pathlib import Path
@@ -38,6 +38,7 @@ from karat.importers._reading import (
     opened,
     texts,
     unique,
+    utc,
 )
 from karat.records import JsonObject, Reply, ToolCall, Usage
 
@@ -195,7 +196,7 @@ class _Log:
         except (ValueError, RecursionError) as error:
             raise bad_file(path, f"is not a readable log of Inspect: {str(error).strip()}") from error
         self.spec, self.plan = Json(self.header.eval), Json(self.header.plan)
-        self.task, self.created = self.spec.text("task") or "task", _utc(self.spec.text("created"))
+        self.task, self.created = self.spec.text("task") or "task", utc(self.spec.text("created"))
         self.model, self.dataset = self.spec.text("model"), self.spec.at("dataset").text("name", "location") or ""
         ids = self.spec.at("dataset").raw.get("sample_ids")
         self.epochs = min(self.spec.at("config").count("epochs") or 1, _MOST_EPOCHS)
@@ -285,7 +286,7 @@ def _run(logs: Sequence[_Log], findings: Findings) -> ImportedRun:
         log.note_reducers()
     conditions = _conditions(logs, findings)
     packages = logs[0].spec.at("packages")
-    seconds = [_seconds(log.header.stats) for log in logs]
+    seconds = [_seconds(Json(log.header.stats)) for log in logs]
     return ImportedRun(
         name=logs[0].task,
         tool=f"inspect_ai {packages.text('inspect_ai') or ''}".strip(),
@@ -382,7 +383,7 @@ class _Trial:
             condition=condition,
             repetition=sample.epoch - 1,
             reply=self._reply() if answered else None,
-            started=_utc(sample.started_at),
+            started=utc(sample.started_at),
             seconds=sample.total_time if (sample.total_time or 0) >= 0 else None,
             failure=failure,
             scores=[self._score(name, score) for name, score in self._scores.items()],
@@ -467,7 +468,7 @@ class _Trial:
             scorer=name,
             values={key: self._number(item) for key, item in values.items()},
             labels={key: item for key, item in values.items() if isinstance(item, str)},
-            reasons=dict.fromkeys(values, why) if why else {},
+            reasons=dict.fromkeys(values, why),
             detail={
                 **(score.metadata or {}),
                 **({"reason": score.reason} if score.reason else {}),
@@ -555,17 +556,8 @@ def _written(value: object) -> str:
     return value if isinstance(value, str) else msgspec.json.encode(value, order="sorted").decode()
 
 
-def _utc(text: object) -> str | None:
-    """A time from the log in UTC; None if it has none."""
-    try:
-        moment = datetime.fromisoformat(str(text))
-    except ValueError:
-        return None
-    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC).isoformat()
-
-
-def _seconds(stats: JsonObject) -> float | None:
-    started, ended = _utc(stats.get("started_at")), _utc(stats.get("completed_at"))
+def _seconds(stats: Json) -> float | None:
+    started, ended = utc(stats.text("started_at")), utc(stats.text("completed_at"))
     if started is None or ended is None:
         return None
     return max(0.0, (datetime.fromisoformat(ended) - datetime.fromisoformat(started)).total_seconds())

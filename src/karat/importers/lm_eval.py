@@ -7,14 +7,13 @@ a line for each document and filter, one filter after the other; the results fil
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence, Set
-from datetime import UTC, datetime
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from pathlib import Path
 from typing import ClassVar
 
 from karat.formats import some_of
 from karat.importers import Findings, ImportedCondition, ImportedRun, ImportedScore, ImportedTrial, Stated
-from karat.importers._reading import Json, asked, bad_file, document, each_readable, lines, unique
+from karat.importers._reading import Json, asked, bad_file, document, each_readable, lines, unique, utc
 from karat.records import JsonObject, Metric, Reply
 
 __all__ = ["LmEval"]
@@ -60,6 +59,7 @@ class LmEval:
             names = unique(
                 [f"{file.model} ({file.stamp})" if names.count(file.model) > 1 else file.model for file in files]
             )
+            named = dict(zip(names, files, strict=True))
             better = files[0].results.at("higher_is_better", task)
             lower = [name for name in better.raw if better.flag(name) is False]
             filters = {name for file in files for name in file.filters}
@@ -67,15 +67,15 @@ class LmEval:
             yield ImportedRun(
                 name=task,
                 tool=f"lm-eval {version}" if version else "lm-eval",
-                trials=_Trials(dict(zip(names, files, strict=True)), findings),
-                conditions={name: file.condition() for name, file in zip(names, files, strict=True)},
+                trials=_trials(named, findings),
+                conditions={name: file.condition() for name, file in named.items()},
                 metrics={
                     _scorer(filtered): [Metric(name=_metric(filtered, name), direction="lower") for name in lower]
                     for filtered in (filters if lower else ())
                 },
                 dataset=files[0].results.at("configs", task).text("dataset_path") or task,
-                stated=[file.stated(name) for name, file in zip(names, files, strict=True)],
-                created=_time(files[0].results.number("date", low=0)),
+                stated=[file.stated(name) for name, file in named.items()],
+                created=utc(files[0].results.number("date", low=0)),
                 versions={"lm_eval": version} if version else {},
                 detail={file.path.name: {"results": file.results.at("results", task).raw} for file in files},
             )
@@ -130,43 +130,39 @@ class _Samples:
         )
 
 
-class _Trials:
+def _trials(files: Mapping[str, _Samples], findings: Findings) -> Iterator[ImportedTrial]:
     """One trial per document and model, with the scores of all filters."""
+    for name, file in files.items():
+        scores: dict[str, dict[str, ImportedScore]] = {}  # document → filter → score
+        for place, row in lines(file.path, findings):
+            known = scores.setdefault(row.shown("doc_id") or "", {})
+            filtered = row.text("filter") or "none"
+            if filtered in known:
+                findings.left_out("a second result of a document and filter", place)
+            else:
+                known[filtered] = _score(filtered, row, place, file.of_all, findings)
+        for place, row in lines(file.path, Findings()):  # its faults are counted already
+            sample = row.shown("doc_id")
+            if sample is None:
+                findings.unreadable("sample without a doc_id", place)
+            elif of_sample := scores.pop(sample, None):
+                yield _trial(name, sample, row, list(of_sample.values()))
 
-    def __init__(self, files: dict[str, _Samples], findings: Findings) -> None:
-        self._files, self._findings = files, findings
 
-    def __iter__(self) -> Iterator[ImportedTrial]:
-        for name, file in self._files.items():
-            scores: dict[str, dict[str, ImportedScore]] = {}  # document → filter → score
-            for place, row in lines(file.path, self._findings):
-                known = scores.setdefault(row.shown("doc_id") or "", {})
-                filtered = row.text("filter") or "none"
-                if filtered in known:
-                    self._findings.left_out("a second result of a document and filter", place)
-                else:
-                    known[filtered] = self._score(filtered, row, place, file.of_all)
-            for place, row in lines(file.path, Findings()):  # its faults are counted already
-                sample = row.shown("doc_id")
-                if sample is None:
-                    self._findings.unreadable("sample without a doc_id", place)
-                elif of_sample := scores.pop(sample, None):
-                    yield _trial(name, sample, row, list(of_sample.values()))
-
-    def _score(self, filtered: str, row: Json, place: str, of_all: Set[str]) -> ImportedScore:
-        listed = row.raw.get("metrics")
-        names = [name for name in (listed if isinstance(listed, list) else row.raw) if isinstance(name, str)]
-        values: dict[str, float | bool | None] = {}
-        parts: JsonObject = {}
-        for name in names:
-            value = row.flag(name) if row.number(name) is None else row.number(name)
-            if value is not None and name not in _NOT_METRICS | of_all:
-                values[_metric(filtered, name)] = value
-            elif name not in _NOT_METRICS:
-                parts[name] = row.raw.get(name)
-                self._findings.changed(f"{name} is not a mean over samples: its values are in detail", place)
-        answers = {} if filtered == "none" else {"filtered": row.raw.get("filtered_resps")}
-        return ImportedScore(scorer=_scorer(filtered), values=values, detail={**answers, **parts}, offline=True)
+def _score(filtered: str, row: Json, place: str, of_all: Set[str], findings: Findings) -> ImportedScore:
+    listed = row.raw.get("metrics")
+    names = [name for name in (listed if isinstance(listed, list) else row.raw) if isinstance(name, str)]
+    values: dict[str, float | bool | None] = {}
+    parts: JsonObject = {}
+    for name in names:
+        value = row.flag(name) if row.number(name) is None else row.number(name)
+        if value is not None and name not in _NOT_METRICS | of_all:
+            values[_metric(filtered, name)] = value
+        elif name not in _NOT_METRICS:
+            parts[name] = row.raw.get(name)
+            findings.changed(f"{name} is not a mean over samples: its values are in detail", place)
+    answers = {} if filtered == "none" else {"filtered": row.raw.get("filtered_resps")}
+    return ImportedScore(scorer=_scorer(filtered), values=values, detail={**answers, **parts}, offline=True)
 
 
 def _trial(condition: str, sample: str, row: Json, scores: Sequence[ImportedScore]) -> ImportedTrial:
@@ -224,7 +220,3 @@ def _scorer(filtered: str) -> str:
 
 def _metric(filtered: str, name: str) -> str:
     return name if filtered == "none" else f"{filtered}.{name}"
-
-
-def _time(seconds: float | None) -> str | None:
-    return None if seconds is None or seconds > 1e11 else datetime.fromtimestamp(seconds, UTC).isoformat()

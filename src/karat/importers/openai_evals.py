@@ -33,6 +33,7 @@ from karat.importers._reading import (
     said_last,
     title,
     unique,
+    utc,
 )
 from karat.records import JsonObject, Reply, ToolCall
 
@@ -66,19 +67,19 @@ class OpenaiEvals:
             else:
                 pages[path] = head
         for name, of_eval in logs.items():
-            names = unique([log.name for log in of_eval])
+            named = dict(zip(unique([log.name for log in of_eval]), of_eval, strict=True))
             yield ImportedRun(
                 name=name,
                 tool="openai-evals",
-                trials=(trial for log, shown in zip(of_eval, names, strict=True) for trial in log.trials(shown)),
+                trials=(trial for shown, log in named.items() for trial in log.trials(shown)),
                 conditions={
                     shown: ImportedCondition(model=log.name, detail=log.spec.at("run_config").without("command"))
-                    for log, shown in zip(of_eval, names, strict=True)
+                    for shown, log in named.items()
                 },
                 dataset=of_eval[0].spec.text("eval_name") or name,
-                stated=[log.stated(shown) for log, shown in zip(of_eval, names, strict=True)],
+                stated=[log.stated(shown) for shown, log in named.items()],
                 unfinished=[f"{log.path.name} has no final report" for log in of_eval if log.report is None],
-                created=_utc(of_eval[0].spec.text("created_at")),
+                created=utc(of_eval[0].spec.text("created_at")),
                 detail={log.path.name: {"run_id": log.spec.text("run_id"), "report": log.report} for log in of_eval},
             )
         if pages:
@@ -238,8 +239,3 @@ def _of_item(row: Json, item: Json, at: tuple[str, str, int]) -> ImportedTrial:
         metadata=item.without(key or ""),
         detail={**detail, **{name: sample.raw.get(name) for name in ("temperature", "top_p", "seed")}},
     )  # fmt: skip
-
-
-def _utc(text: str | None) -> str | None:
-    """A time written by oaieval, which is UTC without a marker."""
-    return text if text is None or text.endswith("+00:00") else f"{text.replace(' ', 'T')}+00:00"

@@ -64,7 +64,6 @@ class Promptfoo:
         files = [_File(path, head, mark) for (path, head), mark in zip(heads, marks, strict=True)]
         first = files[0]
         version = first.head.at("metadata").text("promptfooVersion")
-        milliseconds = first.stats.number("durationMs", low=0) if len(files) == 1 else None
         yield ImportedRun(
             name=first.head.at("config").text("description") or title(first.path),
             tool=f"promptfoo {version}" if version else "promptfoo",
@@ -72,7 +71,7 @@ class Promptfoo:
             conditions={name: condition for file in files for name, condition in file.conditions.items()},
             metrics={_WHOLE: (Metric(name="pass", kind="share", description="every assertion passed"),)},
             created=first.head.at("results").text("timestamp"),
-            seconds=None if milliseconds is None else milliseconds / 1000,
+            seconds=first.stats.number("durationMs", low=0, times=0.001) if len(files) == 1 else None,
             versions={"promptfoo": version} if version else {},
             sparse=True,  # tests may name their prompts and providers
             stated=[file.stated for file in files],
@@ -168,7 +167,9 @@ class _Trials:
         question, used = _question(variables, row)
         response, title = row.at("response"), test.text("description")
         parts = list(_components(row.at("gradingResult")))
-        reply, milliseconds = self._reply(row, response, place)
+        cached, reply = response.flag("cached"), _reply(row, response)
+        if cached:
+            self._findings.changed("answer from promptfoo's cache: its latency is missing", place)
         failed = _failure(row, answered=reply is not None)
         plain = {key: value for key, value in variables.raw.items() if isinstance(value, (str, int, float))}
         metadata = {**plain, **test.at("metadata").raw, **({"description": title} if title else {})}
@@ -180,7 +181,7 @@ class _Trials:
             condition=condition,
             repetition=repetition,
             reply=reply,
-            seconds=None if milliseconds is None else milliseconds / 1000,
+            seconds=None if cached else row.number("latencyMs", low=0, times=0.001),
             failure=failed,
             scores=[] if failed else list(self._scores(file, row, parts, place)),
             metadata=metadata,
@@ -191,28 +192,6 @@ class _Trials:
                 "id": row.raw.get("id"),
             },
         )
-
-    def _reply(self, row: Json, response: Json, place: str) -> tuple[Reply | None, float | None]:
-        """The answer, and the milliseconds it took."""
-        milliseconds = row.number("latencyMs", low=0)
-        if response.flag("cached"):
-            self._findings.changed("answer from promptfoo's cache: its latency is missing", place)
-            milliseconds = None
-        text = response.shown("output")
-        if text is None:
-            return None, milliseconds
-        tokens = response.at("tokenUsage")
-        reply = Reply(
-            text=text,
-            usage=Json({**tokens.at("completionDetails").raw, **tokens.raw}).usage(
-                input_tokens="prompt", output_tokens="completion", reasoning_tokens="reasoning"
-            ),
-            dollars=response.number("cost", low=0),
-            milliseconds=milliseconds,
-            model=row.at("provider").text("id"),
-            stop_reason=response.stop_reason,
-        )
-        return reply, milliseconds
 
     def _scores(self, file: _File, row: Json, parts: Sequence[Json], place: str) -> Iterator[ImportedScore]:
         if not parts:  # promptfoo lets a test without assertions pass; nothing was measured
@@ -239,11 +218,10 @@ class _Trials:
         complete = len(known) == len(group)
         mean = exact_sum(score * weight for score, weight in zip(known, weights, strict=complete)) / exact_sum(weights)
         judged = [part.at("tokensUsed") for part in group if part.at("tokensUsed").count("total")]
-        reasons = "\n".join(reason for part in group if (reason := part.text("reason")))
         return ImportedScore(
             scorer=name,
             values={"pass": None if None in passes else all(passes), "score": mean if complete else None},
-            reasons={"pass": reasons} if reasons else {},
+            reasons={"pass": "\n".join(reason for part in group if (reason := part.text("reason")))},
             detail={"assertions": [part.raw for part in group]},
             usage=judged[0].usage(input_tokens="prompt", output_tokens="completion") if len(judged) == 1 else None,
             offline=all(_BY_RULE.fullmatch(assertion.text("type") or "") for assertion in assertions),
@@ -254,6 +232,21 @@ class _Trials:
         if value is None and of.raw.get(key) is not None:
             self._findings.unreadable("score that is not a number", place)
         return value
+
+
+def _reply(row: Json, response: Json) -> Reply | None:
+    text, tokens = response.shown("output"), response.at("tokenUsage")
+    if text is None:
+        return None
+    return Reply(
+        text=text,
+        usage=Json({**tokens.at("completionDetails").raw, **tokens.raw}).usage(
+            input_tokens="prompt", output_tokens="completion", reasoning_tokens="reasoning"
+        ),
+        dollars=response.number("cost", low=0),
+        model=row.at("provider").text("id"),
+        stop_reason=response.stop_reason,
+    )
 
 
 def _components(grading: Json) -> Iterator[Json]:

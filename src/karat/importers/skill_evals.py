@@ -127,14 +127,14 @@ def _of_case(
     scores = [ImportedScore(scorer=_WHOLE, values=values, dollars=run.number("judgeCostUsd", low=0))]
     names = [grader.text("name", "type") or "grader" for grader in graders]
     for name, repeat, grader in zip(names, repeats(names), graders, strict=True):
-        reason, kind = grader.text("explanation"), types.get(grader.text("name"))
+        kind = types.get(grader.text("name"))
         passed = None if skipped and kind in _ASKS_MODEL else grader.flag("passed")
         scores.append(
             ImportedScore(
                 scorer=name,
                 repeat=repeat,
                 values={f"{name}.pass": passed},
-                reasons={f"{name}.pass": reason} if reason else {},
+                reasons={f"{name}.pass": grader.text("explanation")},
                 detail=grader.without("name", "passed", "explanation"),
                 offline=kind is not None and kind not in _ASKS_MODEL,
             )
@@ -144,7 +144,7 @@ def _of_case(
         question=case.text("promptMarkdown") or case.text("name") or place,
         condition=at[0],
         repetition=at[1],
-        reply=_not_recorded(run.number("costUsd", low=0), seconds, case.text("model")),
+        reply=_not_recorded(run.number("costUsd", low=0), case.text("model")),
         started=run.text("startedAt"),
         seconds=seconds,
         failure=None if error is None else failure(error),
@@ -164,7 +164,7 @@ def _of_benchmark(run: Json, sample: str, condition: str) -> ImportedTrial:
         question=run.text("eval_name") or f"eval {sample}",
         condition=condition,
         repetition=max(0, (run.count("run_number") or 1) - 1),
-        reply=_not_recorded(None, seconds, None),
+        reply=_not_recorded(),
         seconds=seconds,
         scores=[
             ImportedScore(
@@ -176,7 +176,6 @@ def _of_benchmark(run: Json, sample: str, condition: str) -> ImportedTrial:
     )  # fmt: skip
 
 
-def _not_recorded(dollars: float | None, seconds: float | None, model: str | None) -> Reply:
+def _not_recorded(dollars: float | None = None, model: str | None = None) -> Reply:
     """A stand-in for an answer whose text is not in the file."""
-    milliseconds = None if seconds is None else 1000 * seconds
-    return Reply(text="", stop_reason="not_recorded", dollars=dollars, milliseconds=milliseconds, model=model)
+    return Reply(text="", stop_reason="not_recorded", dollars=dollars, model=model)

@@ -307,7 +307,7 @@ class _Writer:
         for trial in self._run.trials:
             lines = [self._codec.line(event) for event in self._events(trial)]
             if any(len(line) > LONGEST_LINE for line in lines):
-                self._findings.unreadable("a trial longer than 64 MB", trial.sample)
+                self._findings.lose("a trial longer than 64 MB", trial.sample)
                 continue
             journal.writelines(lines)
         self.missing += self._run.unfinished

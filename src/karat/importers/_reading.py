@@ -169,7 +169,7 @@ def _objects(text: bytes, place: str, noun: str, findings: Findings) -> Iterator
     if isinstance(value, dict):
         yield place, Json(value)
     else:
-        findings.unreadable(f"{noun} not a JSON object", place)
+        findings.lose(f"{noun} not a JSON object", place)
 
 
 def opened(path: Path) -> BufferedReader:

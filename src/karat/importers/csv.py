@@ -160,7 +160,7 @@ class _Trials:
             place = f"{self._place} {number}"
             sample = key_of(row, self._ids[:1])[0]
             if not sample:
-                self._findings.unreadable("row without an id or a question", place)
+                self._findings.lose("row without an id or a question", place)
                 continue
             if self._text(row, "answer") and copies.is_copy(number, row):
                 self._findings.left_out("row identical to an earlier one: it counts once", place)

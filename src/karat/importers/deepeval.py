@@ -93,7 +93,7 @@ class _File:
                 users = [turn for turn in turns if turn.text("role") == "user"]
                 question = case.text("input", "scenario") or (users[0].text("content") if users else None)
                 if question is None:
-                    findings.unreadable("test case without an input", place)
+                    findings.lose("test case without an input", place)
                     continue
                 golden = case.text("expectedOutput", "expectedOutcome")
                 identity = digest([question, golden, case.raw.get("context")])

@@ -152,7 +152,7 @@ class _File:
     def trials(self, findings: Findings) -> Iterator[ImportedTrial]:
         for place, key, rows in groups(self.path, _key, findings):
             if key == _NO_SAMPLE:
-                findings.unreadable("instance without a sample_id", place)
+                findings.lose("instance without a sample_id", place)
                 continue
             self.rows += len(rows)
             repetitions: list[dict[tuple[str, str], Json]] = []  # of rows without one: counted for each metric

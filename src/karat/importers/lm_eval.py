@@ -144,7 +144,7 @@ def _trials(files: Mapping[str, _Samples], findings: Findings) -> Iterator[Impor
         for place, row in lines(file.path, Findings()):  # its faults are counted already
             sample = row.shown("doc_id")
             if sample is None:
-                findings.unreadable("sample without a doc_id", place)
+                findings.lose("sample without a doc_id", place)
             elif of_sample := scores.pop(sample, None):
                 yield _trial(name, sample, row, list(of_sample.values()))
 

@@ -105,7 +105,7 @@ class _Log:
             self.spec = row.at("spec") if row.at("spec").raw else self.spec
             self.report = row.raw.get("final_report", self.report)
             if row.text("sample_id") is None and not {"spec", "final_report"} & row.raw.keys():
-                findings.unreadable("event without a sample_id", place)
+                findings.lose("event without a sample_id", place)
         models = self.spec.raw.get("completion_fns")
         self.name = ", ".join(map(str, models)) if isinstance(models, list) and models else path.stem
 
@@ -196,7 +196,7 @@ def _output_items(pages: Mapping[Path, bytes], findings: Findings) -> Iterator[I
             item, sample = row.at("datasource_item"), row.at("sample")
             identity = row.shown("datasource_item_id")
             if identity is None:
-                findings.unreadable("output item without a datasource_item_id", place)
+                findings.lose("output item without a datasource_item_id", place)
                 continue
             run, model = row.text("run_id") or "", sample.text("model") or "not named"
             if (run, model) not in names:

@@ -105,7 +105,7 @@ def _trials(
                 yield _of_case(case, run, (f"{prefix}{arm}", repetition), types, place, findings)
     for number, run in enumerate(head.list("runs"), start=1):
         if (sample := run.shown("eval_id") or run.text("eval_name")) is None:
-            findings.unreadable("run without an eval_id", f"{path.name}, run {number}")
+            findings.lose("run without an eval_id", f"{path.name}, run {number}")
         else:
             yield _of_benchmark(run, sample, f"{prefix}{run.text('configuration') or ''}")
     absent = max(0, (head.at("aggregates").count("casesTotal") or 0) - cases) * len(arms)

@@ -131,6 +131,9 @@ def test_planned_samples_and_epochs_are_compared_with_what_was_read(tmp_path: Pa
     spec = {"dataset": {"name": "made", "sample_ids": ["q0", "q1"]}, "config": {"epochs": 3}}
     path = log(tmp_path / "few.eval", {}, {}, spec=spec)
     assert incomplete(tmp_path, "inspect", path) == ("Not the whole run: few.eval: 2 of 6 samples are here",)
+    stopped = {"early_stops": [{"id": "q0", "epoch": epoch} for epoch in range(4)]}
+    results = stating(6) | {"early_stopping": stopped}
+    assert incomplete(tmp_path, "inspect", log(tmp_path / "early.eval", {}, {}, spec=spec, results=results)) == ()
 
 
 def unreadable_files() -> list[Any]:

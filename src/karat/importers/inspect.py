@@ -232,6 +232,7 @@ class _Log:
             if accuracy is not None and name is not None and not score.count("unscored_samples"):
                 means[name, self.metric(name, score.text("name") or name)] = accuracy
         planned = max(results.count("total_samples") or 0, len(self.places) * self.epochs)
+        planned -= len(results.at("early_stopping").list("early_stops"))  # left out on purpose
         return Stated(file=self.path.name, conditions=(condition,), trials=planned or None, means=means)
 
     def samples(self) -> Iterator[tuple[_Sample, Callable[[], bytes]]]:

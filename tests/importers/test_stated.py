@@ -99,6 +99,24 @@ def test_a_test_that_names_its_prompts_leaves_nothing_missing_under_the_others(t
     assert {(row.worst.value, row.best.value) for row in result.results} == {(1.0, 1.0)}
 
 
+def test_tests_of_one_question_that_name_other_providers_are_no_repetitions(tmp_path: Path) -> None:
+    path = promptfoo(tmp_path, 6, stated=6)
+    whole = json.loads(path.read_bytes())
+    for row in whole["results"]["results"]:
+        row["vars"] = {"q": f"q{row['testIdx'] // 2}"}
+    path.write_text(json.dumps(whole))
+    result = summary(imported("promptfoo", tmp_path / "runs", path))
+    assert (result.samples, result.repetitions, result.total.ledger.planned) == (3, 1, 6)
+
+
+def test_results_of_promptfoo_without_a_list_of_prompts_are_all_here(tmp_path: Path) -> None:
+    path = promptfoo(tmp_path, 6, stated=6)
+    whole = json.loads(path.read_bytes())
+    del whole["results"]["prompts"]
+    path.write_text(json.dumps(whole))
+    assert incomplete(tmp_path, "promptfoo", path) == ()
+
+
 def test_results_that_the_statistics_count_and_the_file_lacks_are_missing(tmp_path: Path) -> None:
     result = summary(imported("promptfoo", tmp_path / "runs", promptfoo(tmp_path, 4, stated=6)))
     assert result.notices == ("Not the whole run: results.json: 4 of 6 samples are here",)

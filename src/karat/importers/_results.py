@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from pathlib import Path
 from typing import Literal, Protocol
@@ -73,7 +73,7 @@ class Stated(msgspec.Struct, frozen=True, kw_only=True):
     """What a file says of itself about its conditions. It is compared with what was read."""
 
     file: str  # its name
-    conditions: tuple[str, ...]  # taken together
+    conditions: Collection[str]  # taken together; complete once all trials are read
     trials: int | None = None  # results that it should hold; None: not stated
     means: Mapping[tuple[str, str], float] = {}  # scorer and metric → mean over the results
 

@@ -113,12 +113,14 @@ class _File:
         """The number of results, as the statistics of the file have it."""
         ended = [self.stats.count(key) for key in ("successes", "failures", "errors")]
         known = [count for count in ended if count is not None]
-        return Stated(file=self.path.name, conditions=tuple(self.conditions), trials=sum(known) if known else None)
+        return Stated(file=self.path.name, conditions=self.conditions, trials=sum(known) if known else None)
 
     def condition(self, row: Json) -> str:
         place, pair = row.count("promptIdx"), (_provider(row), _label(row.at("prompt")))
         known = self._by_pair.get(pair) if place is None else self._by_place.get(place)
-        return known or self._prefix + _name(*pair, True, True)
+        name = known or self._prefix + _name(*pair, True, True)
+        self.conditions.setdefault(name, ImportedCondition(model=pair[0] or None))
+        return name
 
     def metric(self, assertion: Json) -> str:
         """The `metric` of an assertion, else its type; with its value if every test has several of that type."""
@@ -154,9 +156,8 @@ class _Trials:
                 test, condition = row.at("testCase"), file.condition(row)
                 variables = test.at("vars") if test.at("vars").raw else row.at("vars")
                 identity = digest(variables.raw or [test.raw.get("assert"), test.raw.get("description")])
-                # A repeated test has a different index each time, the same under every condition.
-                index = row.count("testIdx")
-                places = earlier.setdefault((identity, condition if index is None else ""), {})
+                index = row.count("testIdx")  # of a repeated test: another one each time
+                places = earlier.setdefault((identity, condition), {})
                 repetition = places.setdefault(number if index is None else index, len(places))
                 yield self._trial(file, row, variables, (identity, condition, repetition), place)
 

@@ -234,7 +234,10 @@ def eee(folder: Path, name: str, rows: int, *, stated: int | None = None, score:
 
 
 def test_figures_of_an_aggregate_are_compared_with_its_instances(tmp_path: Path) -> None:
-    assert incomplete(tmp_path / "1", "eee", eee(tmp_path, "whole", 4)) == ()
+    whole = eee(tmp_path, "whole", 4)
+    assert incomplete(tmp_path / "1", "eee", whole) == ()
+    whole.write_text(whole.read_text().replace('"model_id": "lab/m"', '"model_id": "m"'))
+    assert incomplete(tmp_path / "4", "eee", whole) == ()
     (said,) = incomplete(tmp_path / "2", "eee", eee(tmp_path, "cut", 4, stated=6))
     assert "cut_samples.jsonl: 4 of 6 rows are here" in said
     made = imported("eee", tmp_path / "3", eee(tmp_path, "odd", 4, score=0.9))

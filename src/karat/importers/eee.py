@@ -49,20 +49,21 @@ class Eee:
             library = [text for key in ("name", "version") if (text := first.at("eval_library").text(key))]
             metrics: dict[str, dict[str, Metric]] = {}
             unfinished: list[str] = []
+            stated: list[Stated] = []
             for file in files:
                 for scorer, metric in file.announced:
                     metrics.setdefault(scorer, {})[metric.name] = metric
             yield ImportedRun(
                 name=collection,
                 tool=" ".join(library) or "every-eval-ever",
-                trials=_trials(files, unfinished, findings),
+                trials=_trials(files, findings, unfinished=unfinished, stated=stated),
                 conditions={name: condition for file in files for name, condition in file.conditions()},
                 metrics={scorer: tuple(known.values()) for scorer, known in metrics.items()},
                 dataset=next((text for result in first.list("evaluation_results")
                               if (text := result.at("source_data").text("dataset_name"))), ""),
                 created=utc(first.text("evaluation_timestamp")),
                 unfinished=unfinished,
-                stated=list(_stated(files)),
+                stated=stated,
                 detail={file.path.name: file.aggregate.raw.get("source_metadata") for file in files},
             )  # fmt: skip
 
@@ -85,7 +86,7 @@ def _stated(files: Sequence[_File]) -> Iterator[Stated]:
     """What the aggregates state. Files of one model are one condition, and are taken together."""
     together: dict[tuple[str, ...], list[_File]] = {}
     for file in files:
-        together.setdefault(tuple(dict(file.conditions())), []).append(file)
+        together.setdefault(tuple(file.read), []).append(file)
     for conditions, same in together.items():
         counts = [file.planned for file in same]
         yield Stated(
@@ -96,20 +97,24 @@ def _stated(files: Sequence[_File]) -> Iterator[Stated]:
         )
 
 
-def _trials(files: Sequence[_File], unfinished: list[str], findings: Findings) -> Iterator[ImportedTrial]:
-    """The trials of all files; afterwards `unfinished` is complete. What a later file repeats is a repetition."""
+def _trials(
+    files: Sequence[_File], findings: Findings, *, unfinished: list[str], stated: list[Stated]
+) -> Iterator[ImportedTrial]:
+    """The trials of all files; afterwards the lists are complete. What a later file repeats is a repetition."""
     taken: dict[tuple[str, str, str], int] = {}  # condition, sample, question → repetitions in earlier files
     for file in files:
         here = dict(taken)
         for trial in file.trials(findings):
             key = trial.condition, trial.sample, trial.question
             repetition = taken.get(key, 0) + trial.repetition
+            file.read.setdefault(trial.condition)
             here[key] = max(here.get(key, 0), repetition + 1)
             yield msgspec.structs.replace(trial, repetition=repetition)
         taken = here
         total = file.aggregate.at("detailed_evaluation_results").count("total_rows") or 0
         if file.rows < total:
             unfinished.append(f"{file.path.name}: {file.rows} of {total} rows are here")
+    stated += _stated(files)
 
 
 class _File:
@@ -117,6 +122,7 @@ class _File:
 
     def __init__(self, path: Path) -> None:
         self.path, self.rows, beside = path, 0, Eee.beside(path)
+        self.read: dict[str, None] = {}  # the conditions of its instances, in order
         self.aggregate = document(beside[0]) if beside else Json({})
         self.collection = (self.aggregate.text("evaluation_id") or path.stem).partition("/")[0]
         results = {

@@ -110,3 +110,13 @@ def test_results_without_samples_are_refused_with_what_to_do(tmp_path: Path) -> 
     alone = Path(copy(RESULTS, tmp_path))
     with pytest.raises(BadDataset, match="run lm_eval with --log_samples"):
         imported("lm-eval", tmp_path / "runs", alone)
+
+
+def test_a_direction_counts_whichever_file_states_it(tmp_path: Path) -> None:
+    row = {"doc_id": 0, "doc": {"question": "q"}, "target": "a", "resps": [["a"]], "filter": "none", "loss": 2.0}
+    for stamp in ("2026-01-01T00-00-00.000000", "2026-01-02T00-00-00.000000"):
+        (tmp_path / f"samples_t_{stamp}.jsonl").write_text(json.dumps(row))
+    results = {"results": {"t": {"loss,none": 2.0}}, "higher_is_better": {"t": {"loss": False}}, "model_name": "m"}
+    (tmp_path / "results_2026-01-02T00-00-00.000000.json").write_text(json.dumps(results))
+    made = imported("lm-eval", tmp_path / "runs", *sorted(tmp_path.glob("samples*")))
+    assert [metric.direction for scorer in made.run.scorers() for metric in scorer.metrics] == ["lower"]

@@ -60,8 +60,8 @@ class LmEval:
                 [f"{file.model} ({file.stamp})" if names.count(file.model) > 1 else file.model for file in files]
             )
             named = dict(zip(names, files, strict=True))
-            better = files[0].results.at("higher_is_better", task)
-            lower = [name for name in better.raw if better.flag(name) is False]
+            directions = [file.results.at("higher_is_better", task) for file in files]
+            lower = dict.fromkeys(name for better in directions for name in better.raw if better.flag(name) is False)
             filters = {name for file in files for name in file.filters}
             version = files[0].results.text("lm_eval_version")
             yield ImportedRun(

@@ -304,3 +304,11 @@ def test_scores_that_a_run_of_deepeval_states_are_compared_with_its_cases(tmp_pa
     path.write_text(json.dumps(content))
     notes = imported("deepeval", tmp_path / "runs", path).findings.notes
     assert notes == ["run.json states 0.5 as the mean of Faithfulness; its values have 0.9"]
+
+
+@pytest.mark.parametrize(("value", "said"), [("C", False), (1, False), (True, False), (0.25, True), (7, True)])
+def test_a_number_whose_direction_no_log_states_is_said_to_be_better_when_higher(
+    tmp_path: Path, value: object, said: bool
+) -> None:
+    made = imported("inspect", tmp_path / "runs", log(tmp_path / "log.eval", {"scores": {"size": {"value": value}}}))
+    assert any("better when higher" in note for note in summary(made).warnings) is said

@@ -480,6 +480,8 @@ class _Trial:
     def _number(self, value: object) -> float | bool | None:
         """As by Inspect's `value_to_float`, except that a score for which it warns and uses 0 is missing."""
         if value is None or isinstance(value, (bool, float)) or (isinstance(value, int) and abs(value) < 2**63):
+            if value not in (None, 0, 1):
+                self._findings.note("numbers of scorers are taken as better when higher: logs state no direction")
             return value
         if isinstance(value, str):
             number = _NUMBERS.get(value, _NUMBERS.get(value.lower()))

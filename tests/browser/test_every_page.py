@@ -28,6 +28,22 @@ OF_STUDIES = {
 HAVE_TWO = ("golden", "study", "failures", "early", "hostile", "hostile-study")  # conditions
 
 
+@pytest.fixture(scope="module")
+def shared_tab(browser, viewer):
+    """A wide page of a browser that was let in, for all tests here: a window of its own is what takes longest."""
+    with looking(browser, viewer) as opened:
+        yield opened
+
+
+@pytest.fixture
+def tab(shared_tab):
+    """The same, light again. What it showed was quiet."""
+    shared_tab.page.set_viewport_size({"width": 1440, "height": 900})
+    shared_tab.page.emulate_media(color_scheme="light")
+    yield shared_tab
+    shared_tab.quiet()
+
+
 def hold(tab, *, ours: str | None = None, for_all: bool = True, dark: bool = True) -> None:
     """The same for all pages. `for_all`: axe-core looks at it; `dark`: at its dark colours, too."""
     page = tab.page

@@ -75,6 +75,44 @@ def test_several_rows_of_one_participant_in_a_group_are_a_fault(
     assert "`by: participant`" in str(fault)
 
 
+@pytest.mark.parametrize("how", ["", "by: participant,", "cluster: participant,"])
+@pytest.mark.parametrize(
+    "derive", [ITEMS.replace("participant, ", ""), ITEMS.replace("participant", "participant AS who")]
+)
+def test_several_rows_of_one_participant_are_a_fault_where_derive_does_not_say_whose(
+    derive: str, how: str, tmp_path: Path
+) -> None:
+    with pytest.raises(BadDataset) as caught:
+        read_study(study_in(tmp_path, derive, how=how))
+    assert "has 3 rows of one participant of arm 'a' in a group" in str(caught.value)
+    assert "keep the column `participant` in `derive`" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("kind", "human", "paired"),
+    [
+        ("ttest_ind", JOBS, "ttest_paired"),
+        ("welch", JOBS, "ttest_paired"),
+        ("mannwhitney", "{old: {n: 40}, new: {n: 40}, z: 2.0}", "wilcoxon"),
+    ],
+)
+@pytest.mark.parametrize("whose", ["participant, ", ""])
+def test_the_same_people_in_both_groups_of_an_independent_test_are_a_fault(
+    kind: str, human: str, paired: str, whose: str, tmp_path: Path
+) -> None:
+    derive = f"SELECT {whose}q1 AS q, 'old' AS job FROM responses UNION ALL SELECT {whose}q2, 'new' FROM responses"
+    folder = study_in(tmp_path, derive, kind=kind, how="n_reason: two a person,", human=human)
+    study = folder / "study.yaml"
+    text = study.read_text(encoding="utf-8").replace(
+        "{column: arm, levels: [a, b]}", "{column: job, levels: [old, new]}"
+    )
+    study.write_text(text, encoding="utf-8")
+    with pytest.raises(BadDataset) as caught:
+        read_study(folder)
+    assert "has one participant of arm 'a' in both groups, and takes them for two" in str(caught.value)
+    assert f"use {paired} (`measure` and `against`)" in str(caught.value)
+
+
 def test_cluster_is_refused_where_no_error_between_persons_is_known(tmp_path: Path) -> None:
     with pytest.raises(BadDataset, match="for a contingency write `by: participant`"):
         read_study(study_in(tmp_path, LARGE, kind="contingency", how="cluster: participant,", human=COUNTS))

@@ -79,11 +79,17 @@ def test_an_anova_of_repeated_measures_is_refused_also_with_a_reason(tmp_path: P
     assert faults(tmp_path, changed(RATED, ', reported: "F(2, 118) = 11.90, p < .001"', "")) == [wanted]
 
 
-def test_comparing_what_the_same_people_said_as_if_they_were_others_is_warned_of(tmp_path: Path) -> None:
+def test_comparing_what_the_same_people_said_as_if_they_were_others_is_a_fault(tmp_path: Path) -> None:
     compared = changed(RATED, "[tea, milk, rum]", "[tea, rum]").replace("anova", "ttest_ind")
     human = "human: {tea: {mean: 5, sd: 1}, rum: {mean: 4, sd: 1}, reported: 'M = 5 and M = 4'}"
     compared = compared[: compared.index("human: {F")] + human
-    assert AGAIN.format("ttest_ind") in read(tmp_path / "same", compared, MATERIALS).warnings
+    [fault] = faults(tmp_path / "same", compared)
+    assert fault.startswith("has one participant of arm 'tea' in both groups, and takes them for two")
+    assert "ttest_paired" in fault
+    clustered = changed(compared, "kind: ttest_ind", "kind: ttest_ind\n        cluster: participant")
+    assert not any("different people" in text for text in read(tmp_path / "clustered", clustered, MATERIALS).warnings)
+    spread = changed(compared, "kind: ttest_ind", "kind: variance_ratio")
+    assert AGAIN.format("variance_ratio") in read(tmp_path / "spread", spread, MATERIALS).warnings
     apart = changed(compared, "design: within", "design: between")
     assert read(tmp_path / "others", apart, MATERIALS).warnings == ("arms.milk: no test looks at its participants",)
 

@@ -76,20 +76,27 @@ def _selected(derive: str, tables: bytes) -> list[Selected]:
 
 
 def _repeated(test: Test, persons: Sequence[tuple[str, Mapping[str, Sequence[Any]]]]) -> str:
-    if test.by is not None or test.cluster is not None:
-        return ""
     for arm, columns in persons:
         if any(name not in columns for name in columns_of(test)):
             continue
         everybody = np.arange(len(columns[test.measure]))
-        most = most_rows(test, columns, group_rows(test, columns) or [everybody])
-        if most > 1:
+        # Each is alone in `data`: without the column all rows are theirs.
+        alone = {"participant": [arm] * len(everybody), **columns}
+        rows = most_rows(test, alone, group_rows(test, columns) or [everybody])
+        lost = "participant" not in columns
+        if max(rows) > 1 and (lost or (test.by or test.cluster) is None):
             ways = "`by: participant` (each person's mean, or share)"
             if test.kind in _CLUSTERED:
                 ways += " or `cluster: participant` (every row, with the error between persons)"
+            keep = "keep the column `participant` in `derive` and " if lost else ""
             return (
-                f"has {most} rows of one participant of arm '{arm}' in a group, and rows are not people: add {ways}, "
-                "or give one row per person in `derive`"
+                f"has {max(rows)} rows of one participant of arm '{arm}' in a group, and rows are not people: "
+                f"{keep}add {ways}, or give one row per person in `derive`"
+            )
+        if test.kind in _PAIRED and test.cluster is None and min(rows) > 0:
+            return (
+                f"has one participant of arm '{arm}' in both groups, and takes them for two: give one row per person "
+                f"with a column for each value, and use {_PAIRED[test.kind]} (`measure` and `against`)"
             )
     return ""
 
@@ -172,6 +179,7 @@ _GROUPS = {  # how many levels a kind compares; None: any number from two on
     "contingency": None,
 }  # fmt: skip
 _UNDIRECTED = {"equal", "different"}
+_PAIRED = {"ttest_ind": "ttest_paired", "welch": "ttest_paired", "mannwhitney": "wilcoxon"}
 _CLUSTERED = ("ttest_ind", "welch", "ttest_one", "ttest_paired")
 
 
@@ -222,7 +230,7 @@ def _of_design(study: StudyFile, test: Test, shape: Shape | None) -> Iterator[st
     """Settings that are valid but rarely intended."""
     if test.kind == "ttest_one" and test.against is None:
         yield f"'{test.measure}' is compared with 0; `against` sets another number"
-    if test.groups is None or test.kind not in _GROUPS:
+    if test.groups is None or test.kind not in _GROUPS or test.cluster is not None:
         return
     made_of: set[str] = set()
     for column in (test.groups.column, *(test.factors or {})):

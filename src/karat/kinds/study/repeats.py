@@ -28,14 +28,14 @@ def person_of(data: Columns, row: int) -> Hashable:
     return row if who is None else who
 
 
-def most_rows(test: Test, data: Columns, groups: Rows) -> int:
-    """The largest number of usable rows that a participant has in a group of the test."""
+def most_rows(test: Test, data: Columns, groups: Rows) -> list[int]:
+    """The largest number of usable rows that a participant has in each group of the test."""
     usable = [name for name in (test.measure, test.against) if isinstance(name, str)]
-    most = 0
+    most = []
     for group in groups:
         rows = [row for row in group.tolist() if all(data[name][row] is not None for name in usable)]
         counts = Counter(person_of(data, row) for row in rows)
-        most = max(most, *counts.values(), 0)
+        most.append(max(counts.values(), default=0))
     return most
 
 

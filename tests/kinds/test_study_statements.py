@@ -114,3 +114,8 @@ def test_what_a_reader_reads_of_a_small_model_is_read(shared_data: Path) -> None
         agreeing += row["read"] is not None and values == row["read"]
         assert not values or values == row["read"], row["text"]
     assert agreeing >= 0.9 * readable
+
+
+@pytest.mark.parametrize("text", ["Is the answer A?", "Would it be B?", "Which of them, A?"])
+def test_a_question_is_no_answer(text: str) -> None:
+    assert read_answers(text, {"choice": Answered(type="choice", options=["A", "B"])}).values == {}

@@ -89,6 +89,11 @@ _REVOKED = re.compile(
 )
 
 
+_ASKS = re.compile(  # `Is the answer A?`
+    r"\W*(?:is|are|was|do|does|did|should|could|would|can|may|which|what|who|why|how)\b[^\n]*\?\W*$", re.IGNORECASE
+)
+
+
 class Read(msgspec.Struct, frozen=True, kw_only=True):
     """The answers of one reply. A field is in exactly one of the two."""
 
@@ -173,7 +178,7 @@ def _alone(text: str, field: Answered) -> Value | None:
         if _bare(plain).endswith(_bare(described(field))) or unfilled(plain):
             return None  # the form, repeated
         return Value(kind=REFUSED) if refuses(plain) else Value(answer=plain)
-    if len(plain) > 200 or "\n" in plain:
+    if len(plain) > 200 or "\n" in plain or _ASKS.match(plain):
         return None
     value = value_of(plain, field, whole=True)
     return value if value.kind != INVALID else None

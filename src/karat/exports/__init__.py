@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import ExitStack
+from datetime import datetime
 from pathlib import Path
 from typing import Protocol, TextIO
 
@@ -21,7 +22,7 @@ from karat.errors import BadOption
 from karat.files import Streamed
 from karat.journal import RunFolder
 
-__all__ = ["Report", "Streamed", "save"]
+__all__ = ["Report", "Streamed", "epoch", "save"]
 
 
 class Report(Protocol):
@@ -37,6 +38,14 @@ class Report(Protocol):
     """
 
     def render(self, summary: Summary, run: RunFolder) -> Mapping[str, str]: ...
+
+
+def epoch(summary: Summary) -> int:
+    """When the run was made, in seconds since 1970; 0 where that cannot be read."""
+    try:
+        return int(datetime.fromisoformat(summary.created).timestamp())
+    except (ValueError, OverflowError, OSError):  # a run folder may come from a stranger
+        return 0
 
 
 def save(files: Mapping[str, str], out: Path, *, option: str = "--out") -> list[Path]:

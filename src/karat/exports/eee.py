@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Container, Iterator, Mapping
-from datetime import datetime
 from hashlib import sha256
 from typing import Any, Literal
 
@@ -20,7 +19,7 @@ from karat import __version__
 from karat.analysis import Summary, trials
 from karat.analysis.model import MetricInfo, Result
 from karat.analysis.parts import ConditionScore
-from karat.exports import Streamed
+from karat.exports import Streamed, epoch
 from karat.exports._eee_instances import instances
 from karat.exports._eee_names import Model, described, model_of
 from karat.files import file_safe
@@ -93,7 +92,7 @@ class _Log:
         named = sha256(f"{summary.run}\0{summary.created}\0{model.id}".encode()).digest()
         file = uuid.UUID(bytes=named[:16], version=4)
         self.stem = f"data/{collection}/{model.folder}/{file}"
-        self.evaluation = f"{collection}/{model.id}/{_epoch(summary)}"
+        self.evaluation = f"{collection}/{model.id}/{epoch(summary)}"
         self._lines: list[str] = []
         self._sum = sha256()
         self._rows = 0
@@ -126,7 +125,7 @@ class _Log:
             "schema_version": SCHEMA,
             "evaluation_id": self.evaluation,
             "evaluation_timestamp": summary.created,
-            "retrieved_timestamp": str(_epoch(summary)),
+            "retrieved_timestamp": str(epoch(summary)),
             "source_metadata": self._source(),
             "eval_library": {"name": "karat", "version": __version__},
             "model_info": self.model.info(),
@@ -151,13 +150,6 @@ class _Log:
                 "warnings": msgspec.json.encode(summary.warnings).decode(),
             },
         }
-
-
-def _epoch(summary: Summary) -> int:
-    try:
-        return int(datetime.fromisoformat(summary.created).timestamp())
-    except (ValueError, OverflowError, OSError):  # a run folder may come from a stranger
-        return 0
 
 
 def _result(summary: Summary, result: Result, metric: MetricInfo) -> _Json:

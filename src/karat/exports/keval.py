@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime
 from hashlib import sha256
 from itertools import groupby
 from math import sqrt
@@ -22,6 +21,7 @@ import msgspec
 from karat import __version__
 from karat.analysis import Summary, TrialRecord, trials
 from karat.analysis.model import MetricInfo
+from karat.exports import epoch
 from karat.journal import End, RunFolder
 from karat.records import Reply, Sample
 from karat.sums import exact_sum
@@ -50,13 +50,6 @@ def _file_name(name: str) -> str:
     return re.sub(r"[^\w.+ -]", "_", name).strip(". ")[:80] or "run"
 
 
-def _timestamp(summary: Summary) -> int:
-    try:
-        return int(datetime.fromisoformat(summary.created).timestamp())
-    except (ValueError, OverflowError, OSError):
-        return 0
-
-
 def _lines(summary: Summary, run: RunFolder, seconds: float) -> Iterator[_Json]:
     cells = groupby(trials(run, summary), key=lambda trial: (trial.sample.position, trial.sample.id, trial.condition))
     for _, group in cells:
@@ -78,7 +71,7 @@ def _line(summary: Summary, sample: Sample, kept: Sequence[TrialRecord], seconds
     reasoning = [_reasoning(trial) for trial in kept]
     agentic = any(step["source"] == "mcp_tool" for steps in traces for step in steps)
     several = "multi_turn" if len(sample.turns) > 1 else "single_turn"
-    timing = {"evaluation_timestamp": _timestamp(summary), "elapsed_seconds": seconds}
+    timing = {"evaluation_timestamp": epoch(summary), "elapsed_seconds": seconds}
     return {
         "schema_version": "instance_level_eval_0.2.1",
         "evaluation_id": summary.run,
@@ -212,7 +205,7 @@ def _model(summary: Summary) -> str:
 
 
 def _aggregate(summary: Summary, lines: Sequence[_Json], file: str, detailed: str) -> _Json:
-    now = str(_timestamp(summary))
+    now = str(epoch(summary))
     source = {
         "source_name": "karat",
         "source_type": "evaluation_run",

@@ -21,7 +21,7 @@ from karat.replication.consistency import (
     weighted_ccc,
     weights_by_study,
 )
-from karat.replication.scores import Agreement, TestScore
+from karat.replication.scores import Agreement, TestScore, effects_of
 from karat.replication.uncertainty import (
     NAN,
     WHOLE,
@@ -125,15 +125,11 @@ def _ecs_mean(place: Place, spreads: Sequence[Spread], rows: Sequence[Floats | N
     return ecs_spread(place, value, mean_rows(known), n=max(spread.n for spread in spreads))
 
 
-def _effects(tests: Sequence[TestScore]) -> tuple[Floats, Floats]:
-    return np.array([score.human.d for score in tests]), np.array([score.agent.d for score in tests])
-
-
 def _jackknife(agreements: Sequence[Agreement]) -> EcsInterval:
     """The interval for new studies of the mean ECS: a study is left out of all repetitions at once."""
     names = [score.test.study for score in agreements[0].tests]
     ids = [score.test.finding_id for score in agreements[0].tests]
-    pairs = [_effects(agreement.tests) for agreement in agreements]
+    pairs = [effects_of(agreement.tests) for agreement in agreements]
     weights = [weights_by_study(names, ids, np.isfinite(x) & np.isfinite(y)) for x, y in pairs]
     present = [
         name

@@ -245,7 +245,7 @@ def score_tests(
         members = [score for score in scored if score.test.domain == name]
         below = [study for study in studies if study.domain == name]
         domains.append(_level(name, members, below, domain=name, fallbacks=fallbacks))
-    human, agent = _effects(scored)
+    human, agent = effects_of(scored)
     names, ids = [score.test.study for score in scored], [score.test.finding_id for score in scored]
     weights = weights_by_study(names, ids, np.isfinite(human) & np.isfinite(agent))
     return Agreement(
@@ -331,7 +331,7 @@ def _level(
     domain: str,
     fallbacks: str | None,
 ) -> StudyScore:
-    human, agent = _effects(scores)
+    human, agent = effects_of(scores)
     valid = np.isfinite(human) & np.isfinite(agent)
     names, ids = [score.test.study for score in scores], [score.test.finding_id for score in scores]
     ecs = weighted_ccc(human, agent, weights_by_study(names, ids, valid))
@@ -354,7 +354,8 @@ def _level(
     )
 
 
-def _effects(scores: Sequence[TestScore]) -> tuple[np.ndarray, np.ndarray]:
+def effects_of(scores: Sequence[TestScore]) -> tuple[np.ndarray, np.ndarray]:
+    """Cohen's d of people, and of the agent: one each per test, NaN where unknown."""
     return np.array([score.human.d for score in scores]), np.array([score.agent.d for score in scores])
 
 

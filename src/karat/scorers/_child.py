@@ -170,6 +170,12 @@ class Schemas:
         self._child.close()
 
 
+def short_json(value: object) -> str:
+    """A value as JSON of at most 120 characters, for a reason."""
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 120 else f"{text[:119]}…"
+
+
 def read_schema(given: dict[str, object] | bool | str, folder: Path) -> dict[str, object] | bool:
     """The schema itself, or the one in the file. Raises BadOption for a file that cannot be read or is not a schema."""
     jsonschema: Any = importlib.import_module("jsonschema")  # has no types; 60 ms, so only here

@@ -13,7 +13,7 @@ from karat import formats
 from karat.errors import JudgeFault
 from karat.records import Answer, Metric, Sample, ToolCall
 from karat.scorers import ScorerSetting, Verdict
-from karat.scorers._child import Schemas, read_schema
+from karat.scorers._child import Schemas, read_schema, short_json
 
 __all__ = ["McpResult"]
 
@@ -131,18 +131,18 @@ class McpResult:
         for path, value in wanted.items():
             given = _at(structured, str(path))
             if given is _ABSENT or (given, isinstance(given, bool)) != (value, isinstance(value, bool)):
-                shown = "is missing" if given is _ABSENT else f"is {_short(given)}"
-                return False, f"{path} {shown}, want {_short(value)}"
+                shown = "is missing" if given is _ABSENT else f"is {short_json(given)}"
+                return False, f"{path} {shown}, want {short_json(value)}"
         return True, ""
 
 
 def _failed_as(wanted: object, call: ToolCall) -> tuple[bool, str]:
     if wanted is False:
-        return call.error is None, f"the call failed: {_short(call.error)}" if call.error is not None else ""
+        return call.error is None, f"the call failed: {short_json(call.error)}" if call.error is not None else ""
     if call.error is None:
         return False, "the call succeeded, want an error"
     as_wanted = wanted is True or str(wanted).casefold() in call.error.casefold()
-    return as_wanted, "" if as_wanted else f"the error says {_short(call.error)}, want {_short(wanted)}"
+    return as_wanted, "" if as_wanted else f"the error says {short_json(call.error)}, want {short_json(wanted)}"
 
 
 def _loaded(value: object) -> object:
@@ -163,8 +163,3 @@ def _at(value: object, path: str) -> object:
         else:
             return _ABSENT
     return value
-
-
-def _short(value: object) -> str:
-    text = json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= 120 else f"{text[:119]}…"

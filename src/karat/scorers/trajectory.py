@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError,
 from karat.errors import JudgeFault
 from karat.records import Answer, Metric, Sample, ToolCall
 from karat.scorers import ScorerSetting, Verdict
-from karat.scorers._child import Schemas, read_schema
+from karat.scorers._child import Schemas, read_schema, short_json
 from karat.tool_use import CalledTool, expected_actions, names_in_cell
 
 __all__ = ["Trajectory"]
@@ -170,7 +170,7 @@ class Trajectory:
         for number, call in enumerate(calls, start=1):
             if rule.equals is not None:
                 good: bool | None = call.input == rule.equals
-                reason = f"has {_short(call.input)}, want {_short(rule.equals)}"
+                reason = f"has {short_json(call.input)}, want {short_json(rule.equals)}"
             else:
                 good, reason = self._schemas.check(schema, json.dumps(call.input))
             if good is None:
@@ -191,11 +191,6 @@ def _listed_calls(calls: Sequence[ToolCall]) -> str:
     names = [CalledTool(call.tool, call.server).name for call in calls]
     shown = ", ".join(names[:12]) + (f" and {len(names) - 12} more" if len(names) > 12 else "")
     return f"the calls were {shown}" if names else "there were no calls"
-
-
-def _short(value: object) -> str:
-    text = json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= 120 else f"{text[:119]}…"
 
 
 def _actions(part: _Part, sample: Sample) -> object:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from karat.kinds.study.format import Answered
-from karat.kinds.study.values import CONTRADICTORY, Value
+from karat.kinds.study.values import CONTRADICTORY, Value, spelled
 
 _SENTENCE = re.compile(r"[^.!?\n]*(?:\.(?=\d)[^.!?\n]*)*[.!?\n]?")
 _QUOTED = re.compile(r"[\"“][^\"“”\n]{0,400}\s[^\"“”\n]{0,400}[\"”]")  # of several words: the question, repeated
@@ -65,7 +65,7 @@ def _said_in(sentence: str, labels: Sequence[str]) -> str | None:
         return None
     for match in _saying(tuple(labels)).finditer(sentence):
         if not _NOT_MEANT.search(sentence[: match.start("label")]):
-            return _spelled(match["label"], labels)
+            return spelled(match["label"], labels)
     return None
 
 
@@ -79,12 +79,12 @@ def _opening(text: str, labels: Sequence[str]) -> str | None:
     counts = match["label"].casefold() in {"first", "second", "third", "fourth", "last"}  # `First, it is rare`
     if answers_a_question or counts or _HESITATES.search(behind):
         return None
-    return _spelled(match["label"], labels)
+    return spelled(match["label"], labels)
 
 
 def _named(text: str, labels: Sequence[str]) -> set[str]:
     """The options that a text names: letters in their own case, but not `A gamble`; words at the end of a clause."""
-    return {_spelled(match[0], labels) for match in _naming(tuple(labels)).finditer(text)}
+    return {spelled(match[0], labels) for match in _naming(tuple(labels)).finditer(text)}
 
 
 @lru_cache(maxsize=512)
@@ -128,7 +128,3 @@ def _any(labels: Sequence[str]) -> str:
     words = [re.escape(label) for label in ordered if not (len(label) <= 2 and not label.islower())]
     parts = [*exact, *([f"(?i:{'|'.join(words)})"] if words else [])]
     return rf"(?:{'|'.join(parts)})(?!\w)"
-
-
-def _spelled(word: str, labels: Sequence[str]) -> str:
-    return next(label for label in labels if label.casefold() == word.casefold())

@@ -89,11 +89,11 @@ def option_of(text: str, field: Answered, *, whole: bool) -> Value:
     if whole:
         return Value(kind=INVALID)
     marks = list(_standing(labels).finditer(text))
-    if len({_spelled(match[1], labels) for match in marks}) > 1:
+    if len({spelled(match[1], labels) for match in marks}) > 1:
         return Value(kind=CONTRADICTORY)
     if marks and _BEFORE.fullmatch(text[: marks[0].start()]):
         rest = text[marks[0].end() :].lstrip("\"'*`)]")
-        label = _spelled(marks[0][1], labels)
+        label = spelled(marks[0][1], labels)
         if _AFTER.match(rest):
             return _doubted(rest, label, field) or Value(answer=label)
     return Value(kind=INVALID)
@@ -102,10 +102,10 @@ def option_of(text: str, field: Answered, *, whole: bool) -> Value:
 def _led(rest: str, lead: re.Match[str], field: Answered) -> Value | None:
     """The option at the start of a text, judged by what follows; None if it may just be a word of a sentence."""
     labels = field.labels
-    label = _spelled(lead["label"], labels)
+    label = spelled(lead["label"], labels)
     also = _AND.match(rest)
     other = _leading(labels).match(rest[also.end() :]) if also is not None else None
-    if other is not None and _spelled(other["label"], labels) != label:
+    if other is not None and spelled(other["label"], labels) != label:
         return Value(kind=CONTRADICTORY)
     marked = bool(set(lead["shut"]) & set(")]:*`") or (lead["shut"] and lead["open"]))
     if not (marked and not _SAYS_OF_IT.match(rest)) and not _AFTER.match(rest):
@@ -120,7 +120,7 @@ def _led(rest: str, lead: re.Match[str], field: Answered) -> Value | None:
 def _doubted(rest: str, label: str, field: Answered) -> Value | None:
     """What is wrong with an answer, given the text after it: it names another option, or takes the answer back."""
     labels = field.labels
-    if any(_spelled(match["label"], labels) != label for match in _correcting(labels).finditer(rest)):
+    if any(spelled(match["label"], labels) != label for match in _correcting(labels).finditer(rest)):
         return Value(kind=CONTRADICTORY)
     denied = _DENIED.match(rest)
     if denied is not None and label.casefold() not in _DENIALS:
@@ -131,7 +131,7 @@ def _doubted(rest: str, label: str, field: Answered) -> Value | None:
         return Value(kind=CONTRADICTORY)
     reason = _OPTION_REASON.search(rest)
     plain = rest if reason is None else rest[: reason.start()]
-    if any(_spelled(match[1], labels) != label for match in _beside(labels).finditer(plain)):
+    if any(spelled(match[1], labels) != label for match in _beside(labels).finditer(plain)):
         return Value(kind=CONTRADICTORY)
     folded = " ".join(plain.casefold().split())
     if any(meaning.casefold() in folded for name, meaning in field.meanings.items() if name != label):
@@ -196,7 +196,8 @@ def _any_of(labels: Sequence[str]) -> str:
     return "|".join(re.escape(label) for label in sorted(labels, key=len, reverse=True))
 
 
-def _spelled(word: str, labels: Sequence[str]) -> str:
+def spelled(word: str, labels: Sequence[str]) -> str:
+    """The label that a word is, whatever its capitals."""
     return next(label for label in labels if label.casefold() == word.casefold())
 
 

@@ -19,7 +19,7 @@ from karat.config import Retry
 from karat.errors import BadOption, BadRun, ResumeRefused
 from karat.execution import Limits, Outcome, Selection, Shard, merge_runs, rescore
 from karat.execution.plan import plan
-from karat.journal import RunFolder, verify
+from karat.journal import RunFolder, outcomes, verify
 from karat.records import ScorerSpec
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -120,8 +120,11 @@ def test_an_unfinished_shard_is_resumed_and_merged_again(experiment: Write, run:
     with pytest.raises(ResumeRefused, match="it is shard 2/2"):
         run(file, resume=two.path, selection=Selection(shard=Shard(1, 2)))
     run(file, resume=two.path)
+    failed = outcomes.Outcome(at="2026-11-26", bound="min", name="right", limit=1.0, condition="a", verdict="failed")
+    outcomes.add_outcomes(merged.run, [failed])
     again = merge_runs([one, RunFolder.open(two.path)], tmp_path / "merged")
     assert again.changed
+    assert outcomes.read_outcomes(again.run).held_back
     assert again.notes == ()
     assert again.run.path == merged.run.path
     assert numbers(again.run) == numbers(whole)

@@ -21,6 +21,7 @@ from karat.files import in_use, make_folder, open_regular, remove_leftovers, syn
 from karat.formats import plural
 from karat.journal import FORMAT_WITHOUT_STOP, Codec, End, Head, Merged, PlanInfo, Resume, RunFolder, RunInfo, slugged
 from karat.journal.folder import widened, with_conditions_of
+from karat.journal.outcomes import add_outcomes, read_outcomes
 from karat.records import Sample
 from karat.sums import exact_sum
 
@@ -73,7 +74,8 @@ def merge_runs(runs: Sequence[RunFolder], results: Path) -> MergedRun:
                 _refuse_changed(there)
             info = _info(runs, name, plan, Merged(runs=tuple(ids), journal=digest))
             _copy_files(building, runs, info, overlaps)
-            if there is not None:
+            if there is not None and (gated := read_outcomes(there).newest):
+                add_outcomes(RunFolder(building, info), gated)  # a gate that failed still counts
                 final.rename(building.with_name(f".{final.name}-{os.getpid()}-before.part"))
             building.rename(final)
     finally:

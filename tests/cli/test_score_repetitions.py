@@ -167,6 +167,16 @@ def test_score_names_a_column_that_looks_like_a_cluster(karat, here):
     assert "share" not in scored(karat, here, text, "--cluster", "page")[1]
 
 
+def test_score_counts_the_clusters_that_are_named(karat, here):
+    """Twelve questions of six pages, all answers of a page alike: the interval is that of six questions."""
+    text = rows(f"{HEAD},page", *(f"q{n}?,x,{'xy'[n // 2 % 2]},p{n // 2}" for n in range(12)))
+    found, _ = scored(karat, here, text, "--cluster", "page")
+    alone, _ = scored(karat, here, rows(HEAD, *(f"q{n}?,x,{'xy'[n % 2]}" for n in range(6))))
+    clustered, of_six = (summary["results"][0]["mean"] for summary in (found, alone))
+    assert clustered["value"] == of_six["value"] == 0.5
+    assert (clustered["low"], clustered["high"]) == pytest.approx((of_six["low"], of_six["high"]), abs=0.02)
+
+
 def test_two_answers_to_one_repetition_are_a_fault(karat, here):
     (here / "answers.csv").write_text(rows(f"{HEAD},repetition", "A?,x,x,1", "A?,x,y,1"), encoding="utf-8")
     done = karat("score", "answers.csv", "--scorer", "equals")

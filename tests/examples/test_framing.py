@@ -68,7 +68,8 @@ def test_the_recorded_answers_agree_with_people_under_some_designs_only(summary)
     assert pas["empty"] < pas["human"] < 0.8
     assert min(pas[name] for name in ("demographic", "background", "remembers")) > 0.95
     ecs = {name: one.benchmark.ecs.value for name, one in found.items()}
-    assert ecs["empty"] < ecs["human"] < ecs["background"] < ecs["demographic"] < ecs["remembers"]
+    assert ecs["empty"] < 0 < min(ecs["human"], ecs["background"])
+    assert max(ecs["human"], ecs["background"]) < ecs["demographic"] < ecs["remembers"]
     assert "is closer to people than" in summary.headline
 
 

@@ -104,8 +104,8 @@ def query(user_query, system_prompt, mcp_servers, seed):
         judge={"type": "overlap"},
         execution={"num_repetitions": 5},
     )
-    rows = '{"question": "How many?", "answer": "40 items."}\n' * 20
-    file.with_name("questions.jsonl").write_text(rows)
+    rows = (f'{{"question": "How many on shelf {n}?", "answer": "40 items."}}\n' for n in range(20))
+    file.with_name("questions.jsonl").write_text("".join(rows))
     summary = summarize(run(file).run)
     assert {name: account.ledger.scored for name, account in summary.accounts.items()} == {"first": 100, "second": 100}
     assert [difference.winner for difference in summary.differences] == [None] * 3

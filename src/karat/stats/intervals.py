@@ -220,7 +220,7 @@ def too_few_clusters(clusters: int, df: float) -> str | None:
     '9 clusters of very unequal size count as few: 2.6 degrees of freedom, a verdict needs 4'
     """
     if clusters < LEAST_CLUSTERS:
-        return f"{clusters} clusters: a verdict needs at least {LEAST_CLUSTERS}"
+        return f"{clusters} cluster{'s' * (clusters != 1)}: a verdict needs at least {LEAST_CLUSTERS}"
     if df < LEAST_DF:
         unequal = f"{clusters} clusters of very unequal size count as few"
         return f"{unequal}: {df:.2g} degrees of freedom, a verdict needs {LEAST_DF:g}"

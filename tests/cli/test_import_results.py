@@ -123,6 +123,7 @@ def test_a_file_that_changes_is_imported_again(logs):
 def test_cut_answers_of_a_file_are_named_whether_it_is_scored_or_imported(here):
     (here / "answers.csv").write_text("question,expected,response,finish_reason\na,x,x,length\nb,y,y,stop\n")
     scored = karat("score", "answers.csv", "--scorer", "equals").stdout
-    assert "Answers were cut at the token limit, and scored as they are: 1 of 2 of answers" in " ".join(scored.split())
+    said = "Answers were cut at the token limit, and scored as they are: 1 of 2 of answers"
+    assert said in " ".join(scored.split())
     karat("import", "csv", "answers.csv", "--map", "answer=response", "--map", "golden=expected")
-    assert "scored as they are: 1 of 2 of answers" in karat("report", "latest").stdout
+    assert said in " ".join(karat("report", "latest").stdout.split())

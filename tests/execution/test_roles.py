@@ -58,7 +58,7 @@ TRUST: dict[str, Any] = {
             "tests": [
                 {
                     "id": "T1", "kind": "correlation", "measure": "returned", "against": "got", "expect": "positive",
-                    "by": "participant", "n_reason": "a mean of each receiver's rounds", "human": {"r": 0.6, "n": PAIRS},
+                    "by": "participant", "n_reason": "a receiver's mean", "human": {"r": 0.6, "n": PAIRS},
                 }
             ],
         }

@@ -74,8 +74,10 @@ def merge_runs(runs: Sequence[RunFolder], results: Path) -> MergedRun:
                 _refuse_changed(there)
             info = _info(runs, name, plan, Merged(runs=tuple(ids), journal=digest))
             _copy_files(building, runs, info, overlaps)
-            if there is not None and (gated := read_outcomes(there).newest):
+            gated = read_outcomes(there).newest if there is not None else ()
+            if gated:
                 add_outcomes(RunFolder(building, info), gated)  # a gate that failed still counts
+            if there is not None:
                 final.rename(building.with_name(f".{final.name}-{os.getpid()}-before.part"))
             building.rename(final)
     finally:

@@ -112,6 +112,8 @@ def test_costs_and_numbers_of_any_type_are_taken():
         ("cost", float("nan")),
         ("dollars", "0.02"),
         ("total_cost", 1e9),
+        ("cost", 10**400),
+        ("cost", Decimal("sNaN")),
         ("usage", [{"input_tokens": 7}]),
         ("usage.input_tokens", {"input_tokens": -5, "output_tokens": 2}),
         ("usage.output_tokens", {"input_tokens": 5, "output_tokens": 10**13}),

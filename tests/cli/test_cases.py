@@ -5,25 +5,19 @@ from __future__ import annotations
 import csv
 import json
 import shutil
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.models.test_refusals import answering
 
 
 @pytest.fixture
 def case(shared_data, here):
     """`case("N")`: the files of a folder of cases, copied into the working directory."""
-    folder = shared_data / "cases"
-    if not folder.is_dir():
-        pytest.skip("no folder of cases beside this checkout")
 
     def copied(name: str) -> Path:
-        shutil.copytree(folder / name, here, dirs_exist_ok=True)
+        shutil.copytree(shared_data / "cases" / name, here, dirs_exist_ok=True)
         return here
 
     return copied
@@ -36,42 +30,11 @@ def lines(text: str) -> str:
 
 def summary(karat) -> Any:
     """The newest run's report as JSON."""
-    newest = max(Path("results").iterdir(), key=lambda path: path.stat().st_mtime_ns)
-    return karat("report", newest, "--to", "json").json
+    return karat("report", newest_run(), "--to", "json").json
 
 
-@contextmanager
-def replying(file: str) -> Iterator[str]:
-    """The address of a server of chat completions that gives the file's replies, the last again and again."""
-    replies = json.loads(Path(file).read_text(encoding="utf-8"))
-
-    class Handler(BaseHTTPRequestHandler):
-        def log_message(self, *_: object) -> None: ...
-
-        def do_POST(self) -> None:
-            self.rfile.read(int(self.headers["content-length"]))
-            reply = replies.pop(0) if len(replies) > 1 else replies[0]
-            status = reply.get("status", 200)
-            usage = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
-            if status == 200 and "error" not in reply:
-                head = {"id": "x", "object": "chat.completion", "created": 1, "model": "m", "usage": usage}
-                reply = {**head, **reply}
-            content = json.dumps({key: value for key, value in reply.items() if key != "status"}).encode()
-            self.send_response(status)
-            self.send_header("content-type", "application/json")
-            self.send_header("content-length", str(len(content)))
-            self.end_headers()
-            self.wfile.write(content)
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}/v1"
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
+def newest_run() -> Path:
+    return max(Path("results").iterdir(), key=lambda path: path.stat().st_mtime_ns)
 
 
 # --- agents, models, judges -------------------------------------------------------------------------------------------
@@ -94,7 +57,12 @@ def test_usage_counts_as_its_provider_means_it(case, karat, function, tokens):
 
 
 def chat(karat, file, experiment="chat.yaml", key="agent"):
-    with replying(file) as address:
+    """Runs the experiment with a server that gives the file's one reply again and again."""
+    (reply,) = json.loads(Path(file).read_text(encoding="utf-8"))
+    usage = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
+    head = {"id": "x", "object": "chat.completion", "created": 1, "model": "m", "usage": usage}
+    status = reply.pop("status", 200)
+    with answering(status, reply if "error" in reply else head | reply) as address:
         return karat("run", experiment, "--set", f"{key}.base_url={address}")
 
 
@@ -176,8 +144,7 @@ def test_a_right_number_is_read(case, karat, answers, dataset, metric, share):
 
 
 def turns(karat, name="turns.csv"):
-    newest = max(Path("results").iterdir(), key=lambda path: path.stat().st_mtime_ns)
-    assert karat("report", newest, "--to", "convfinqa", "--out", "tables").code == 0
+    assert karat("report", newest_run(), "--to", "convfinqa", "--out", "tables").code == 0
     with open(Path("tables") / name, encoding="utf-8", newline="") as file:
         return list(csv.DictReader(file))
 
@@ -220,8 +187,7 @@ def test_spans_of_tat_qa_raise_no_alarm(case, karat):
 def test_a_bare_number_is_no_program_by_finqas_rule(case, karat):
     case("C")
     conversation(karat, "6_finqa_bare_number.json", "6_finqa.json")
-    newest = next(Path("results").iterdir())
-    official = karat("report", newest, "--to", "convfinqa_official").json["conditions"]["answers"]
+    official = karat("report", newest_run(), "--to", "convfinqa_official").json["conditions"]["answers"]
     assert official["execution_accuracy"]["value"] == 0.0
     assert official["invalid_programs"] == 1
 
@@ -280,10 +246,6 @@ def test_a_column_that_groups_questions_is_named(case, karat):
     assert "import with --cluster document" in lines(done.out + done.err)
     karat("import", "csv", "grouped_null.csv", "--cluster", "document")
     assert "6 clusters" in lines(karat("report", newest_run()).out)
-
-
-def newest_run():
-    return max(Path("results").iterdir(), key=lambda path: path.stat().st_mtime_ns)
 
 
 def test_two_golden_columns_are_a_fault_that_names_both(case, karat):

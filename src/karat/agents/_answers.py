@@ -52,14 +52,16 @@ def reply_from(value: object, unread: set[str] | None = None) -> Reply:
         written = _written(fields[name])
         fields[name] = fields[name] if written is None else written
     cost_key = next((key for key in _COST_KEYS if value.get(key) is not None), "dollars")
-    cost, fields["dollars"] = value.get(cost_key), _dollars(value.get(cost_key))
+    fields["dollars"] = _dollars(value.get(cost_key))
     counted = fields.pop("usage", None)
     usage = usage_from(counted)
     if unread is not None:
         unread.update(str(key) for key in value.keys() - {*Reply.__struct_fields__, *TEXT_KEYS, *_COST_KEYS})
         unread.update(f"usage.{name}" for name in unread_counts(counted))
-        unread.update(["usage"] if usage is None and isinstance(counted, (str, Sequence)) else [])
-        unread.update([cost_key] if cost is not None and fields["dollars"] is None else [])
+        if usage is None and isinstance(counted, Sequence):
+            unread.add("usage")
+        if fields["dollars"] is None and value.get(cost_key) is not None:
+            unread.add(cost_key)
     try:
         reply = msgspec.convert(msgspec.to_builtins(fields, enc_hook=plain), Reply)
     except (msgspec.ValidationError, TypeError) as error:
@@ -75,7 +77,11 @@ def _dollars(cost: object) -> float | None:
     """A cost as a number; None if it cannot be one: an answer is not lost for it."""
     if isinstance(cost, bool) or not isinstance(cost, (Real, Decimal)):
         return None
-    return float(cost) if absurd_dollars(float(cost)) is None else None
+    try:
+        dollars = float(cost)
+    except (ValueError, OverflowError):  # a signalling NaN; more digits than a float has
+        return None
+    return dollars if absurd_dollars(dollars) is None else None
 
 
 def _written(value: object) -> str | None:

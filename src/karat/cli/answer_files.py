@@ -64,7 +64,8 @@ def score_answers(
     if kind is None and (agent.repetitions > 1 or len(agent.conditions) > 1):
         output.say(_groups(file, experiment, agent))
     hint = cluster_hint(experiment.load_dataset(), "score with --cluster")
-    output.say(*([hint] if hint is not None else []))
+    if hint is not None:
+        output.say(hint)
     faults = report_faults(agent, experiment, strict=answers.strict, output=output)
     left_out = _left_out(file, experiment) if kind is None else []
     if answers.strict:

@@ -112,7 +112,9 @@ class Csv:
             if column not in columns:
                 raise BadOption(f"--map {target}", f"{path} has no column '{column}'{did_you_mean(column, columns)}")
         chosen = {name: name for name in columns if name in _TARGETS or name.startswith(("score.", "reason."))}
-        chosen |= dict(zip(["stop_reason"], usual(STOP_REASONS, columns), strict=False)) | mapped
+        for column in usual(STOP_REASONS, columns)[:1]:
+            chosen["stop_reason"] = column
+        chosen |= mapped
         if "id" not in chosen and "question" not in chosen:
             raise BadOption(
                 "--map", f"say which column is the sample's id or its question (columns: {_listed(columns)})"

@@ -180,18 +180,46 @@ class _Scales:
 _REVERSED = ("Bias", "Hallucination", "Misuse", "Toxicity")
 """DeepEval's metrics whose threshold was a maximum before version 4.2, and is a minimum since."""
 
-_FROM_0_TO_1 = frozenset(
-    (
-        *_REVERSED,
-        *("Agent Loop Detection", "Answer Relevancy", "Argument Correctness", "Citation Faithfulness"),
-        *("Contextual Precision", "Contextual Recall", "Contextual Relevancy", "Conversation Completeness"),
-        *("Conversation Relevancy", "Exact Match", "Faithfulness", "Goal Accuracy", "Json Correctness"),
-        *("Knowledge Retention", "MCP Task Completion", "MCP Use", "Multi-Turn MCP Use", "Non-Advice"),
-        *("PII Leakage", "Pattern Match", "Plan Adherence", "Plan Quality", "Prompt Alignment", "Role Adherence"),
-        *("Role Violation", "Step Efficiency", "Summarization", "Task Completion", "Tool Correctness"),
-        *("Tool Permission", "Tool Use", "Topic Adherence", "Turn Contextual Precision", "Turn Contextual Recall"),
-        *("Turn Contextual Relevancy", "Turn Faithfulness", "Turn Relevancy"),
-    )
+_FROM_0_TO_1 = frozenset(_REVERSED) | frozenset(
+    [
+        "Agent Loop Detection",
+        "Answer Relevancy",
+        "Argument Correctness",
+        "Citation Faithfulness",
+        "Contextual Precision",
+        "Contextual Recall",
+        "Contextual Relevancy",
+        "Conversation Completeness",
+        "Conversation Relevancy",
+        "Exact Match",
+        "Faithfulness",
+        "Goal Accuracy",
+        "Json Correctness",
+        "Knowledge Retention",
+        "MCP Task Completion",
+        "MCP Use",
+        "Multi-Turn MCP Use",
+        "Non-Advice",
+        "PII Leakage",
+        "Pattern Match",
+        "Plan Adherence",
+        "Plan Quality",
+        "Prompt Alignment",
+        "Role Adherence",
+        "Role Violation",
+        "Step Efficiency",
+        "Summarization",
+        "Task Completion",
+        "Tool Correctness",
+        "Tool Permission",
+        "Tool Use",
+        "Topic Adherence",
+        "Turn Contextual Precision",
+        "Turn Contextual Recall",
+        "Turn Contextual Relevancy",
+        "Turn Faithfulness",
+        "Turn Relevancy",
+    ]
 )
 """DeepEval's metrics that compute a share. A metric of one's own (GEval, DAG, a class) may give any number."""
 

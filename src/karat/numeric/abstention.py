@@ -8,24 +8,28 @@ from typing import Final
 from karat.numeric.values import fold
 
 _NOTHING: Final = frozenset(
-    {
-        *(
-            "",
-            "-",
-            "\u2013",
-            "\u2014",
-            "?",
-            "na",
-            "n.a",
-            "n/a",
-            "nan",
-            "nil",
-            "none",
-            "not applicable",
-            "not available",
-        ),
-        *("not found", "null", "unanswerable", "undefined", "unknown", "cannot be determined", "cannot determine"),
-    }
+    [
+        "",
+        "-",
+        "–",
+        "—",
+        "?",
+        "na",
+        "n.a",
+        "n/a",
+        "nan",
+        "nil",
+        "none",
+        "null",
+        "not applicable",
+        "not available",
+        "not found",
+        "unanswerable",
+        "undefined",
+        "unknown",
+        "cannot be determined",
+        "cannot determine",
+    ]
 )
 _BEGINNINGS: Final = ("n/a ", "n/a:", "n/a,", "n/a;", "n/a.", "n/a(", "n/a-")
 _LONGEST: Final = 1_000  # characters of a reason for not answering

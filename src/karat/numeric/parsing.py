@@ -233,14 +233,10 @@ def read_tokens(tokens: Sequence[object]) -> Program:
     spelling = "tokens" if all(type(token) is str for token in tokens) else "other"
     if len(tokens) > MAX_TEXT or sum(len(token) for token in tokens if isinstance(token, str)) > MAX_TEXT:
         fault = ExecutionError("malformed", f"longer than {MAX_TEXT} characters")
-        return Program("", tuple(map(_token_text, tokens[:MAX_TEXT])), error=fault, spelling="other")
-    words = tuple(map(_token_text, tokens))
+        return Program("", tuple(map(_shown, tokens[:MAX_TEXT])), error=fault, spelling="other")
+    words = tuple(map(_shown, tokens))
     text = ", ".join(words).replace("(, ", "(").replace(", )", ")")
     return _Reader().program(words, text.removesuffix(", EOF"), words, spelling)
-
-
-def _token_text(token: object) -> str:
-    return token if isinstance(token, str) else written(token)
 
 
 class _Frame:

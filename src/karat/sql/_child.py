@@ -346,15 +346,54 @@ def _changing(connection: duckdb.DuckDBPyConnection, tree: JsonObject) -> list[s
 
 
 # By name: which functions an engine's catalogue calls volatile differs from release to release.
-_UNSTEADY = frozenset({
-    *("ago", "current_catalog", "current_connection_id", "current_database", "current_date", "current_localtime"),
-    *("current_localtimestamp", "current_query", "current_query_id", "current_role", "current_schema"),
-    *("current_schemas", "current_setting", "current_time", "current_timestamp", "current_transaction_id"),
-    *("current_user", "currval", "gen_random_uuid", "get_current_time", "get_current_timestamp", "getvariable"),
-    *("in_search_path", "localtime", "localtimestamp", "nextval", "now", "pg_conf_load_time"),
-    *("pg_postmaster_start_time", "random", "session_user", "setseed", "setval", "sleep_ms", "stats", "today"),
-    *("transaction_timestamp", "txid_current", "user", "uuid", "uuidv4", "uuidv7", "vector_type", "write_log"),
-})  # fmt: skip
+_UNSTEADY = frozenset(
+    [
+        "ago",
+        "current_catalog",
+        "current_connection_id",
+        "current_database",
+        "current_date",
+        "current_localtime",
+        "current_localtimestamp",
+        "current_query",
+        "current_query_id",
+        "current_role",
+        "current_schema",
+        "current_schemas",
+        "current_setting",
+        "current_time",
+        "current_timestamp",
+        "current_transaction_id",
+        "current_user",
+        "currval",
+        "gen_random_uuid",
+        "get_current_time",
+        "get_current_timestamp",
+        "getvariable",
+        "in_search_path",
+        "localtime",
+        "localtimestamp",
+        "nextval",
+        "now",
+        "pg_conf_load_time",
+        "pg_postmaster_start_time",
+        "random",
+        "session_user",
+        "setseed",
+        "setval",
+        "sleep_ms",
+        "stats",
+        "today",
+        "transaction_timestamp",
+        "txid_current",
+        "user",
+        "uuid",
+        "uuidv4",
+        "uuidv7",
+        "vector_type",
+        "write_log",
+    ]
+)
 _WORDS = {"current_date", "current_time", "current_timestamp", "localtime", "localtimestamp"}  # called without ()
 _MADE = {"range", "generate_series", "unnest", "repeat", "repeat_row", "json_each", "json_tree"}  # from their arguments
 

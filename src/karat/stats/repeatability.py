@@ -63,8 +63,9 @@ def same_verdict(
         """Of a repeat whose answers and questions differ from these by this variance."""
         if math.isnan(variance):
             return math.nan
-        chances = (_same(value, bar, noise, variance, prior) for prior in (0.0, (USUAL_EFFECT * se) ** 2))
-        return sum(weight * part for weight, part in zip((null, 1 - null), chances, strict=True))
+        if_null = _same(value, bar, noise=noise, variance=variance, prior=0.0)
+        if_not = _same(value, bar, noise=noise, variance=variance, prior=(USUAL_EFFECT * se) ** 2)
+        return null * if_null + (1 - null) * if_not
 
     reason = None if agent_variance >= 0 else "each question was answered once: the agent's own spread is not known"
     return SameVerdict(
@@ -78,14 +79,14 @@ def same_verdict(
 
 def _null_chance(z: float) -> float:
     """The chance that nothing differs, given a difference of z standard errors."""
+    if abs(z) > 30:
+        return 0.0  # its exponential would overflow
     spread = 1 + USUAL_EFFECT**2
-    odds = (
-        (1 / NULL_SHARE - 1) * math.exp(z * z / 2 * (1 - 1 / spread)) / math.sqrt(spread) if abs(z) < 30 else math.inf
-    )
-    return 1 / (1 + odds)
+    evidence = math.exp(z * z / 2 * (1 - 1 / spread)) / math.sqrt(spread)
+    return NULL_SHARE / (NULL_SHARE + (1 - NULL_SHARE) * evidence)
 
 
-def _same(value: float, bar: float, noise: float, variance: float, prior: float) -> float:
+def _same(value: float, bar: float, *, noise: float, variance: float, prior: float) -> float:
     """The chance of the same verdict if true effects have the variance `prior` around 0."""
     kept = (prior + noise - variance) / (prior + noise)
     mean, sd = kept * abs(value), math.sqrt(variance * (1 + kept))

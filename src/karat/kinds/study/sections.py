@@ -48,7 +48,7 @@ from karat.kinds.study.analysis.verdicts import (
 from karat.kinds.study.charts import condition_charts, participants_chart
 
 _DIGITS = 3
-_FLAGGED = 0.8  # of coverage
+FLAGGED = 0.8  # of coverage
 _LISTED = 30  # tests in opposite directions, findings without a score, fields that could not be read
 _FLOOR = "random answers (floor)"
 _ONE_ANSWER = "one answer an arm (floor)"
@@ -117,7 +117,7 @@ def _took_part(participants: Participants) -> str:
 
 def coverage_cell(coverage: float | None) -> Share:
     """Marked where few answers could be read."""
-    few = coverage is not None and coverage < _FLAGGED
+    few = coverage is not None and coverage < FLAGGED
     return Share(coverage, tone="bad" if few else "")
 
 
@@ -398,7 +398,7 @@ def _findings(condition: StudyCondition, part: StudySummary, *, folded: bool) ->
         rows=tuple(rows),
         legend="PAS of a finding is pooled over its tests; a test has no interval without a signed statistic, nor if "
         f"all answers within each group are the same. {DIRECTION} Few answers: coverage below "
-        f"{formats.share(_FLAGGED)}.{first}",
+        f"{formats.share(FLAGGED)}.{first}",
         folded=folded,
     )  # fmt: skip
 

@@ -34,6 +34,7 @@ from karat.kinds.study.analysis.model import (
 from karat.kinds.study.analysis.verdicts import PAS_CEILING
 from karat.kinds.study.sections import (
     DIRECTION,
+    FLAGGED,
     coverage_cell,
     ecs_cell,
     named,
@@ -42,7 +43,6 @@ from karat.kinds.study.sections import (
     statistic_of,
 )
 
-_FLAGGED = 0.8  # of coverage
 _MOST_FINDINGS = 100
 _MOST_TESTS = 60  # of one finding
 _MOST_REPETITIONS = 20
@@ -289,6 +289,6 @@ def _legend(part: StudySummary) -> str:
     return (
         "ln BF: logarithm of the Bayes factor for an effect; above 6.9 it is decisive. d: Cohen's d "
         f"({part.convention}). PAS: the probability that agent and people are in the same state. Few answers: coverage "
-        f"below {formats.share(_FLAGGED)}, so the number may only reflect those who answered."
+        f"below {formats.share(FLAGGED)}, so the number may only reflect those who answered."
         f"{again if part.repetitions > 1 else ''}"
     )

@@ -240,6 +240,10 @@ class Caricature(msgspec.Struct, frozen=True, kw_only=True):
     centre_agent: float | None = None
 
 
+QUOTES = 3
+"""Replies that could not be read and are quoted."""
+
+
 class StudyCondition(msgspec.Struct, frozen=True, kw_only=True):
     """One condition: an agent design."""
 
@@ -252,7 +256,7 @@ class StudyCondition(msgspec.Struct, frozen=True, kw_only=True):
     noise_ceiling: Quantity  # the overall ECS of a perfect copy, given both sides' standard errors
     caricature: Caricature
     ecs_other: Quantity  # the overall ECS by the other convention
-    unread: tuple[str, ...] = ()  # the beginnings of up to three replies that could not be read
+    unread: tuple[str, ...] = ()  # the beginnings of up to `QUOTES` replies that could not be read
 
     @property
     def findings(self) -> tuple[FindingResult, ...]:

@@ -6,10 +6,9 @@ from collections.abc import Iterator
 
 from karat import formats
 from karat.analysis.unreadable import OFTEN, unreadable_notices
-from karat.kinds.study.analysis.model import StudySummary
+from karat.kinds.study.analysis.model import QUOTES, StudySummary
 
 APART = 0.2  # between the shares read in two arms, or under two conditions
-_QUOTED = 3
 _REMEDY = "ask in the system prompt for one line in the form that the prompt ends with, such as `choice: A`"
 
 
@@ -23,7 +22,7 @@ def reading_notices(part: StudySummary) -> list[str]:
         counts[condition.condition] = unreadable, came
         if unreadable >= OFTEN * came:
             quotes += condition.unread
-    such = "; ".join(f'"{quote}"' for quote in quotes[:_QUOTED])
+    such = "; ".join(f'"{quote}"' for quote in quotes[:QUOTES])
     left_out = f"and are left out, such as {such}" if such else "and are left out"
     return [*unreadable_notices(counts, what=left_out, remedy=_REMEDY), *_selective(part)]
 
@@ -43,11 +42,9 @@ def _selective(part: StudySummary) -> Iterator[str]:
     wide = [gap for gap in apart if round(gap[0], 9) > APART]
     if wide:
         _, (least, low), (most, high), where = max(wide)
-        more = (
-            f", and more than 20 points apart in {formats.plural(len(wide) - 1, 'more comparison')}"
-            if len(wide) > 1
-            else ""
-        )
+        more = ""
+        if len(wide) > 1:
+            more = f", and more than 20 points apart in {formats.plural(len(wide) - 1, 'more comparison')}"
         yield (
             f"{formats.share(most)} of the answers were read in {high}, {formats.share(least)} in {low} "
             f"({where}{more}): a difference between them may be one of what could be read"

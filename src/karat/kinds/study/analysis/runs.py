@@ -14,7 +14,7 @@ from karat import formats
 from karat.errors import BadPlugin, BadRun
 from karat.index import RunIndex
 from karat.journal import RunFolder, StudyCopy
-from karat.kinds.study.analysis.model import ArmCount, Participants, StudyUsage
+from karat.kinds.study.analysis.model import QUOTES, ArmCount, Participants, StudyUsage
 from karat.kinds.study.bootstrap import StudyRun
 from karat.kinds.study.experiments import study_experiments
 from karat.kinds.study.kept import load_reducer
@@ -256,15 +256,15 @@ def read_answers_of(index: RunIndex, studies: Sequence[str], scoring: tuple[str,
 def _quote(quotes: list[str], replies: Sequence[_Reply], turns: Sequence[TurnAnswer | None]) -> None:
     """Keeps the beginnings of the first different replies that could not be read."""
     for reply, turn in zip(replies, turns, strict=False):
-        if len(quotes) == _QUOTES or turn is None or not turn.replied or turn.parsed:
+        if len(quotes) == QUOTES or turn is None or not turn.replied or turn.parsed:
             continue
         if set(turn.kinds.values()) - {REFUSED}:
-            quote = formats.excerpt(formats.clean(reply.text), _QUOTE) or "(empty)"
+            quote = formats.excerpt(reply.text, _QUOTE) or "(empty)"
             if quote not in quotes:
                 quotes.append(quote)
 
 
-_QUOTES, _QUOTE = 3, 60  # replies; characters of each
+_QUOTE = 60  # characters of a reply
 
 
 def _planned(index: RunIndex, studies: Sequence[str]) -> Answers:

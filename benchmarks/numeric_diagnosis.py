@@ -21,8 +21,9 @@ import _results as results  # beside this file
 import numpy as np
 from limits import Limits
 
-from karat.numeric.diagnosis import TurnFacts, diagnose
+from karat.numeric.diagnosis import diagnose
 from karat.numeric.document import Document
+from karat.numeric.facts import TurnFacts
 from karat.numeric.matches import match
 from karat.numeric.proofs import would_be_right
 from karat.numeric.reasoning import compare_programs

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from karat import plugins
-from karat.document.charts import Chart, charts, png, svg
+from karat.blocks import Chart
+from karat.document.charts import charts, png, svg
 
 if TYPE_CHECKING:
     from karat.replication import Agreement, Uncertainty

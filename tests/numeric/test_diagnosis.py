@@ -7,11 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from karat.numeric.diagnosis import LABELS, MEANINGS, Diagnosis, TurnFacts, diagnose, replay
+from karat.numeric.diagnosis import LABELS, MEANINGS, Diagnosis, diagnose
 from karat.numeric.document import Document
+from karat.numeric.facts import TurnFacts
 from karat.numeric.matches import match
-from karat.numeric.programs import Call, parse_program
-from karat.numeric.proofs import would_be_right
+from karat.numeric.programs import parse_program
+from karat.numeric.proofs import replay, would_be_right
+from karat.numeric.trees import Call
 
 REPORT = Document(
     table={"2007": {"price": 60.94, "yield": -27.0, "units": 40.0}, "2005": {"price": 25.14, "yield": -28.0}},

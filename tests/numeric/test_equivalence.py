@@ -14,7 +14,8 @@ from tests.numeric.strategies import ARITHMETIC, Expression, anything, expressio
 from tests.numeric.vectors import rows
 
 from karat.numeric.equivalence import equivalent
-from karat.numeric.programs import ExecutionError, execute, parse_program
+from karat.numeric.programs import execute, parse_program
+from karat.numeric.trees import ExecutionError
 
 TABLE = [["", "2019", "2018", "2017"], ["revenue", "$ 1,234", "$ 1,100", "$ 900"], ["loss", "-12 ( 12 )", "( 5 )", "3"]]
 

@@ -11,7 +11,8 @@ from tests.numeric.vectors import rows, table_of
 
 from karat.numeric.official import official_number
 from karat.numeric.parsing import cut
-from karat.numeric.programs import ExecutionError, execute, parse_program
+from karat.numeric.programs import execute, parse_program
+from karat.numeric.trees import ExecutionError
 
 TABLE = [
     ["", "2019", "2018"],

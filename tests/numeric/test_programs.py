@@ -16,8 +16,8 @@ from tests.numeric.strategies import anything, expressions, flat, nested, tokens
 from tests.numeric.vectors import DATA, conversations, rows, table_of
 
 from karat.numeric.equivalence import equivalent
-from karat.numeric.programs import Argument, Call, ExecutionError, Program, execute, parse_program
-from karat.numeric.trees import MAX_TREE
+from karat.numeric.programs import execute, parse_program
+from karat.numeric.trees import MAX_TREE, Argument, Call, ExecutionError, Program
 
 TABLE = [
     ["", "2019", "2018", "2017"],

@@ -11,17 +11,8 @@ from msgspec import structs
 from numpy.typing import NDArray
 
 from karat.analysis.grids import Grid, TurnSums
-from karat.analysis.model import (
-    Difference,
-    Estimate,
-    Group,
-    JudgeMean,
-    MetricInfo,
-    Quantity,
-    Reliability,
-    Result,
-    Stopping,
-)
+from karat.analysis.model import Difference, Group, JudgeMean, MetricInfo, Reliability, Result, Stopping
+from karat.analysis.numbers import Estimate, Quantity
 from karat.analysis.stopping import adjusted_by, look_of
 from karat.analysis.units import Compared, Units, mean, question_means
 from karat.analysis.units import difference as compared

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Sequence
 import msgspec
 import numpy as np
 
-from karat.analysis.model import Estimate, MetricInfo, Summary
+from karat.analysis.model import MetricInfo, Summary
+from karat.analysis.numbers import Estimate
 from karat.errors import BadOption, did_you_mean
 from karat.stats import Alarm, ChangePoint, change_point, cusum_alarm, whitened
 

@@ -10,7 +10,8 @@ import msgspec
 import numpy as np
 
 from karat.analysis.estimates import estimated, holds, tested_p
-from karat.analysis.model import Estimate, MetricInfo, Summary
+from karat.analysis.model import MetricInfo, Summary
+from karat.analysis.numbers import Estimate
 from karat.analysis.units import Units, difference, mean, shared, units_of
 from karat.errors import BadOption, did_you_mean
 from karat.stats import adjust

@@ -16,41 +16,6 @@ from karat.analysis.people import Calibrated
 from karat.errors import BadOption, did_you_mean
 from karat.journal import ServerInfo
 
-__all__ = [
-    "Account",
-    "Attempts",
-    "ContextUse",
-    "Cost",
-    "Difference",
-    "Estimate",
-    "FailureKind",
-    "Family",
-    "Group",
-    "JudgeMean",
-    "JudgePair",
-    "Latency",
-    "Ledger",
-    "LowCell",
-    "LowSample",
-    "MetricInfo",
-    "Money",
-    "Provenance",
-    "Quantity",
-    "Reliability",
-    "Result",
-    "SampleColumn",
-    "SampleTable",
-    "ScoreByUse",
-    "ServerProblem",
-    "ServerUse",
-    "StopLook",
-    "Stopping",
-    "Summary",
-    "Tokens",
-    "ToolConfusion",
-    "ToolUse",
-]
-
 
 class Ledger(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """How the planned trials ended: the classes sum to `planned`."""

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Literal
 from msgspec import UnsetType, structs
 
 from karat import formats
-from karat.analysis.model import Difference, Estimate, MetricInfo, StopLook, Stopping
+from karat.analysis.model import Difference, MetricInfo, StopLook, Stopping
+from karat.analysis.numbers import Estimate
 from karat.analysis.verdicts import EQUIVALENT, ONLY_AHEAD
 from karat.index import RunIndex
 from karat.journal import Decided, Horizon

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from karat.analysis.estimates import estimated
 from karat.analysis.grids import Grid
-from karat.analysis.model import ContextUse, Estimate, ScoreByUse, ToolConfusion, ToolUse
+from karat.analysis.model import ContextUse, ScoreByUse, ToolConfusion, ToolUse
+from karat.analysis.numbers import Estimate
 from karat.stats import ratio_interval
 from karat.stats.ratios import Sums
 from karat.tool_use import CalledTool, Offered, chosen_tools, expected_tools

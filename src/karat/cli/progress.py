@@ -15,7 +15,7 @@ from karat.formats import OUTPUT_FORMAT
 from karat.sums import exact_sum
 
 if TYPE_CHECKING:
-    from karat.analysis.model import Estimate
+    from karat.analysis.numbers import Estimate
 
 _ENOUGH = 3  # trials: with fewer, the rest cannot be estimated
 _SHARE_OF_TIME = 0.01  # spent on the means at most

@@ -22,7 +22,8 @@ from karat.records import Metric, Sample, Score
 from karat.sums import exact_sum
 
 if TYPE_CHECKING:
-    from karat.analysis.model import Estimate, MetricInfo
+    from karat.analysis.model import MetricInfo
+    from karat.analysis.numbers import Estimate
     from karat.analysis.units import Units
 
 LEVEL = 0.95

@@ -44,8 +44,6 @@ from karat.document.ink import DARK, LIGHT
 from karat.errors import MissingExtra
 from karat.kinds import of
 
-__all__ = ["Chart", "charts", "gaps", "png", "spread", "svg"]
-
 _STEPS = 11  # the most steps of a scale that are shown one by one
 _BINS = 20
 _SHOWN = 25  # questions

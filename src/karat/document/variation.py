@@ -8,7 +8,8 @@ import msgspec
 
 from karat import formats
 from karat.analysis import Summary
-from karat.analysis.model import JudgePair, MetricInfo, Quantity, Result
+from karat.analysis.model import JudgePair, MetricInfo, Result
+from karat.analysis.numbers import Quantity
 from karat.blocks import (
     Bar,
     Block,

@@ -13,15 +13,17 @@ from typing import TYPE_CHECKING
 from karat.lazy import lazy
 
 if TYPE_CHECKING:
-    from karat.numeric.diagnosis import Diagnosis, TurnFacts, diagnose
+    from karat.numeric.diagnosis import Diagnosis, diagnose
     from karat.numeric.document import Document
     from karat.numeric.equivalence import equivalent
     from karat.numeric.extraction import Extracted, Stated, extract, stated
+    from karat.numeric.facts import TurnFacts
     from karat.numeric.many import match_many
     from karat.numeric.matches import MATCHES, RIGHT_RULES, RULES, Matches, match, null_answers, right_by
-    from karat.numeric.programs import Argument, Call, ExecutionError, Program, Step, execute, parse_program
+    from karat.numeric.programs import execute, parse_program
     from karat.numeric.proofs import Proof, replay, would_be_right
     from karat.numeric.reasoning import Reasoning, compare_programs, operations_attempted
+    from karat.numeric.trees import Argument, Call, ExecutionError, Program, Step
     from karat.numeric.values import Value, parse_value
 
 __all__ = [
@@ -63,15 +65,17 @@ __all__ = [
 __getattr__, __dir__ = lazy(
     __name__,
     {
-        "diagnosis": "Diagnosis TurnFacts diagnose",
+        "diagnosis": "Diagnosis diagnose",
         "document": "Document",
         "equivalence": "equivalent",
         "extraction": "Extracted Stated extract stated",
+        "facts": "TurnFacts",
         "many": "match_many",
         "matches": "MATCHES Matches RIGHT_RULES RULES match null_answers right_by",
-        "programs": "Argument Call ExecutionError Program Step execute parse_program",
+        "programs": "execute parse_program",
         "proofs": "Proof replay would_be_right",
         "reasoning": "Reasoning compare_programs operations_attempted",
+        "trees": "Argument Call ExecutionError Program Step",
         "values": "Value parse_value",
     },
 )

@@ -13,18 +13,8 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
-from karat.numeric.programs import (
-    MOST_KEPT,
-    TABLE,
-    TEXTS,
-    Argument,
-    Program,
-    Readable,
-    Step,
-    execute,
-    parse_program,
-    read_program,
-)
+from karat.numeric.programs import MOST_KEPT, TEXTS, Readable, execute, parse_program, read_program
+from karat.numeric.trees import TABLE, Argument, Program, Step
 
 if TYPE_CHECKING:
     from karat.numeric.tables import Table

@@ -12,27 +12,15 @@ from karat.numeric.circuits import Circuit, Gate, table_value
 from karat.numeric.document import Document, is_year
 from karat.numeric.facts import TurnFacts
 from karat.numeric.matches import close, match, near, prints_as
-from karat.numeric.programs import TABLE
-from karat.numeric.proofs import Proof, computed_in, replay, substitutions
+from karat.numeric.proofs import computed_in, replay, substitutions
 from karat.numeric.reasoning import compare_programs
+from karat.numeric.trees import TABLE
 from karat.numeric.values import decimals, parse_value
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-__all__ = [
-    "LABELS",
-    "MEANINGS",
-    "Diagnosis",
-    "Document",
-    "Label",
-    "Proof",
-    "TurnFacts",
-    "diagnose",
-    "replay",
-    "swapped_operands",
-]
 
 MOST_TRIED: Final = 200_000
 """The most replacements of operands to try in one turn: literals × numbers of the report."""

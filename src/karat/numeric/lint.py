@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from decimal import ROUND_DOWN, ROUND_HALF_EVEN, ROUND_HALF_UP, Context, Decimal, InvalidOperation
 from typing import Any, Final, Literal, NamedTuple
 
-from karat.numeric.programs import ExecutionError, History, execute, parse_program
+from karat.numeric.programs import History, execute, parse_program
 from karat.numeric.tables import Table, cell_number
-from karat.numeric.trees import Argument, Program
+from karat.numeric.trees import Argument, ExecutionError, Program
 from karat.numeric.values import parse_value, spelled
 
 REASONS: Final[Mapping[str, str]] = {

@@ -16,33 +16,13 @@ from karat.numeric.official import official_value
 from karat.numeric.parsing import MAX_TEXT, cut, read_json, read_plan, read_text, read_tokens
 from karat.numeric.tables import Table, one_cell, row_numbers
 from karat.numeric.trees import (
-    ARITHMETIC,
     TABLE,
     Argument,
-    Call,
     ExecutionError,
     Program,
     Step,
 )
 from karat.numeric.values import read_literal, written
-
-__all__ = [
-    "ARITHMETIC",
-    "MOST_KEPT",
-    "TABLE",
-    "TEXTS",
-    "Argument",
-    "Call",
-    "ExecutionError",
-    "History",
-    "Program",
-    "Readable",
-    "Step",
-    "execute",
-    "parse_program",
-    "raw",
-    "read_program",
-]
 
 Readable = str | Sequence[object] | Mapping[str, Any] | Program | int | float | None
 History = Sequence[tuple[Readable, Any]]

@@ -14,8 +14,6 @@ from functools import cache
 from types import ModuleType
 from typing import Any
 
-__all__: list[str] = []
-
 _PACKAGE = "scipy.special"
 _LOADING = threading.Lock()
 

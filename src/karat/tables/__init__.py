@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from karat.kinds import Column, TableInfo
 from karat.lazy import lazy
-from karat.tables.columns import TABLES, Column, Runs, TableInfo, tables_of
+from karat.tables.columns import TABLES, Runs, tables_of
 
 if TYPE_CHECKING:
     from karat.tables.asking import LIMITS, ask, whole

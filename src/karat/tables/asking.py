@@ -8,8 +8,9 @@ from contextlib import contextmanager
 
 from karat.errors import BadOption, did_you_mean
 from karat.files import temporary_folder
+from karat.kinds import TableInfo
 from karat.sql import Filled, Limits, Stream
-from karat.tables.columns import Runs, TableInfo, tables_of
+from karat.tables.columns import Runs, tables_of
 from karat.tables.filling import fill
 
 LIMITS = Limits(seconds=60.0, megabytes=512, rows=10_000_000)

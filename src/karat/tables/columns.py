@@ -9,8 +9,6 @@ from karat.errors import BadPlugin
 from karat.journal import RunFolder
 from karat.kinds import Column, TableInfo
 
-__all__ = ["TABLES", "Column", "Runs", "TableInfo", "opened", "tables_of"]
-
 Runs = RunFolder | Sequence[RunFolder]
 
 

@@ -480,7 +480,7 @@ def _unread(part: StudySummary) -> Iterator[Block]:
         rows = tuple(
             Row(name=f"{study} {arm.arm}: {field}", cells=(
                 Text(named(condition)), *(Count(counts.get(kind, 0)) for kind in kinds),
-                Share(arm.share_read if arm.came else None), *_people(arm.participants)))
+                Share(arm.share_read), *_people(arm.participants)))
             for condition, study, arm, field, counts in unread[:_LISTED]
         )  # fmt: skip
         heads = columns("field", "condition", *(kind.replace("_", " ") for kind in kinds),

@@ -224,10 +224,15 @@ def _arms(run: str, results: Sequence[tuple[StudyCondition, StudyResult]]) -> Ta
             counts = (people.planned, people.asked, people.answered, people.parsed)
             cells = [Count(now, tone="bad" if now < before else "")
                      for now, before in zip(counts, (people.planned, *counts), strict=False)]  # fmt: skip
-            link = _listed(run, study.study, arm.arm, condition.condition)
             numbers = (Count(arm.people), *cells, Count(people.stopped))
-            read = Share(arm.share_read if arm.came else None)
-            rows.append(Row(name=arm.arm, link=link, color=color, cells=(Text(condition.condition), *numbers, read)))
+            rows.append(
+                Row(
+                    name=arm.arm,
+                    link=_listed(run, study.study, arm.arm, condition.condition),
+                    color=color,
+                    cells=(Text(condition.condition), *numbers, Share(arm.share_read)),
+                )
+            )
     order = {name: at for at, name in enumerate(dict.fromkeys(row.name for row in rows))}
     heads = ("arm", "condition", "people", "planned", "asked", "answered", "parsed", "stopped", "read")
     return Table(

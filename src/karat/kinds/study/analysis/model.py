@@ -50,9 +50,9 @@ class ArmCount(msgspec.Struct, frozen=True, kw_only=True):
         return sum(self._unread(without=("stopped", "refused")))
 
     @property
-    def share_read(self) -> float:
-        """Of the answers that came; 1 if none did."""
-        return sum(self.answers.values()) / self.came if self.came else 1.0
+    def share_read(self) -> float | None:
+        """Of the answers that came; None if none did."""
+        return sum(self.answers.values()) / self.came if self.came else None
 
     def _unread(self, *, without: Collection[str]) -> Iterator[int]:
         for kinds in self.unread.values():

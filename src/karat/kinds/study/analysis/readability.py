@@ -32,7 +32,9 @@ def _selective(part: StudySummary) -> Iterator[str]:
     groups: dict[str, list[tuple[float, str]]] = {}
     pairs = ((condition, study) for condition in part.conditions for study in condition.studies)
     for condition, study in pairs:
-        for arm in filter(lambda arm: arm.came, study.arms):
+        for arm in study.arms:
+            if arm.share_read is None:
+                continue
             by_arm = groups.setdefault(f"arm {study.study}/{arm.arm}", [])
             by_arm.append((arm.share_read, condition.condition))
             by_condition = groups.setdefault(f"{study.study} under {condition.condition}", [])

@@ -6,9 +6,11 @@ import json
 import math
 
 import pytest
-from tests.corpus.outputs import HERE, RUNS, expected, karat, numbers
+from tests.corpus.outputs import HERE, RUNS, karat, numbers
+from tests.corpus.tables import sections, text_of, values_of
 from tests.needed_kinds import installed
 
+ABSENT = {("conversation", "null"), ("study", "null")}
 LARGE = {"ten-studies", "framing-designs"}  # bootstraps of many tests
 
 
@@ -18,33 +20,52 @@ def _marks(name: str) -> list[pytest.MarkDecorator]:
 
 
 @pytest.mark.parametrize("name", [pytest.param(name, marks=_marks(name)) for name in RUNS])
-def test_every_number_of_an_old_run_is_the_same(name, tmp_path):
-    assert_same_numbers(name, HERE / "runs" / name, tmp_path)
+def test_every_number_of_an_old_run_is_the_same(name, tmp_path, request):
+    now = numbers(HERE / "runs" / name, tmp_path)
+    path = HERE / "expected" / f"{name}.txt"
+    if request.config.getoption("--accept"):
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(now, encoding="utf-8")
+    changed = changes(path.read_text(encoding="utf-8"), now)
+    if changed:
+        lines = [f"{len(changed)} numbers of {name} changed:", *changed[:20], "If this is right: pytest --accept"]
+        pytest.fail("\n".join(lines), pytrace=False)
+    assert len(values_of(now)) > 1000
 
 
-def assert_same_numbers(name, run, work):
-    before, now = expected(name), numbers(run, work)
-    for kind in ("conversation", "study"):
-        if not installed(kind):  # then its part is not there, instead of null
-            before = {
-                place: text for place, text in before.items() if (place.rpartition("/")[2], text) != (kind, "null")
-            }
-    # A number that no earlier version reported is no change; `python -m tests.corpus.outputs` writes it down.
-    changed = [
-        (place, text, now.get(place)) for place, text in sorted(before.items()) if not alike(text, now.get(place))
+def changes(before, now):
+    """What differs, a line each. A number that no earlier version reported is no change."""
+    old, new = values_of(before), values_of(now)
+    if not (installed("conversation") and installed("study")):  # then its part is not there, instead of null
+        old = {place: cell for place, cell in old.items() if (place[2], cell) not in ABSENT}
+    return [
+        f"[{section}] {row} {column}: {cell}, now {new.get((section, row, column))}"
+        for (section, row, column), cell in old.items()
+        if not alike(cell, new.get((section, row, column)))
     ]
-    assert (len(changed), changed[:20]) == (0, [])
-    assert len(now) > 1000
 
 
 def alike(before, now):
-    """Whether two numbers are equal up to rounding: their last digits may depend on the order of additions."""
+    """Whether two cells are equal up to rounding: last digits may depend on the order of additions."""
     if now is None or before == now:
         return before == now
+    old, new = before.split(" "), now.split(" ")
     try:
-        return math.isclose(float(before), float(now), rel_tol=1e-9, abs_tol=1e-12)
+        pairs = [(float(one), float(other)) for one, other in zip(old, new, strict=True)]
     except ValueError:
         return False
+    return all(math.isclose(one, other, rel_tol=1e-9, abs_tol=1e-12) for one, other in pairs)
+
+
+def test_a_changed_number_is_named_by_its_row_and_column():
+    before = text_of(list(sections([{"name": "a", "mean": 1.5, "all": [1, 2]}, {"name": "b", "mean": None}], "report")))
+    assert values_of(before)["report", "0", "mean"] == "1.5"
+    assert changes(before, before.replace("1.5", "1.50000000001")) == []
+    assert changes(before, before.replace("1.5", "1.51")) == ["[report] 0 mean: 1.5, now 1.51"]
+    assert changes(before, before.replace("1 2", "1 3")) == ["[report] 0 all: 1 2, now 1 3"]
+    assert changes(before, before.replace("null", "0")) == ["[report] 1 mean: null, now 0"]
+    rows = before.strip().rsplit("\n", 1)[0]
+    assert changes(before, rows)[0] == "[report] rows : 2, now 1"
 
 
 @pytest.mark.parametrize("name", RUNS)

@@ -1,7 +1,7 @@
 """How often karat claims a winner where there is none: `python benchmarks/claims.py [EXPERIMENTS [PART …]]`.
 
 500 experiments by default, each compared by the code behind every report. At most 6.4 % may have a winner: 5 % and two
-standard errors of 1,000 experiments. Parts: `losses`, `clusters`, `conditions`, `power`, `pairs`, `again`.
+standard errors of 1,000 experiments. Parts: `losses`, `clusters`, `stops`, `conditions`, `power`, `pairs`, `again`.
 """
 
 from __future__ import annotations
@@ -18,8 +18,11 @@ import karat
 from karat.analysis.estimates import differences
 from karat.analysis.grids import Grid
 from karat.analysis.model import Difference
+from karat.analysis.stopping import StoppingRule
 from karat.analysis.units import units_of_grid
-from karat.stats import paired_difference, same_verdict
+from karat.journal import Horizon
+from karat.records import Metric
+from karat.stats import paired_difference, same_verdict, sequential_look
 
 Floats = np.ndarray
 MOST = 0.064
@@ -111,6 +114,38 @@ def one_mean(rng: np.random.Generator, experiments: int) -> Iterator[tuple[str, 
                     yield f"clusters, {documents} of {sizes_of}, ICC {icc:g}", float(np.mean(hits))
 
 
+def stops(rng: np.random.Generator, experiments: int) -> Iterator[tuple[str, float] | tuple[str, float, float]]:
+    """Runs that may stop early over such documents, by the runner's own rule; then without documents."""
+    uneven = np.arange(40) % 5 + 1
+    for scale, (low, high) in SCALES.items():
+        metric = Metric(name="score", low=low, high=high)
+        for name, sizes in (("60 × 5", np.full(60, 5)), ("40 × 3, uneven", uneven)):
+            hits = []
+            for _ in range(experiments):
+                drawn = rng.permutation(sizes)
+                shared = np.repeat(rng.normal(0, 0.8, drawn.size), drawn)
+                means = answers(rng, scale, (shared.size, 2, 1), shared=shared).mean(axis=2)
+                hits.append(bool(stop_rule(metric, shared.size, drawn).look(means, shared.size)))
+            yield f"early stop, clusters, {name}, {scale}", float(np.mean(hits))
+        cost = []
+        for _ in range(experiments):
+            means = answers(rng, scale, (100, 2, 1), better=0.4).mean(axis=2)
+            d = means[:, 1] - means[:, 0]
+            looks = (sequential_look(d[:n], horizon=100, scale=high - low) for n in range(20, 101))
+            plain = any(look.decision == "better" for look in looks)
+            cost.append(plain - bool(stop_rule(metric, 100).look(means, 100)))
+        yield f"early stop, power lost without clusters, 100 questions, {scale}", float(np.mean(cost)), 0.0
+
+
+def stop_rule(metric: Metric, questions: int, sizes: Floats | None = None) -> StoppingRule:
+    """The rule of a run with two conditions. `sizes`: questions of each cluster, in order."""
+    horizon = Horizon(
+        questions=questions, clusters=None if sizes is None else sizes.size, order="", seed=0, repetitions=1,
+        pairs=(("c0", "c1"),), metric=metric.name, scorer="", scoring="", alpha=0.05,
+    )  # fmt: skip
+    return StoppingRule(horizon, metric, ["c0", "c1"], sizes=None if sizes is None else sizes.tolist())
+
+
 def conditions(rng: np.random.Generator, experiments: int) -> Iterator[tuple[str, float]]:
     """Eight equal conditions, every pair compared."""
     for scale in SCALES:
@@ -173,6 +208,7 @@ Part = Callable[[np.random.Generator, int], Iterator[tuple[str, float] | tuple[s
 PARTS: dict[str, tuple[Part, float]] = {
     "losses": (losses, MOST),
     "clusters": (clusters, MOST),
+    "stops": (stops, MOST),
     "conditions": (conditions, MOST),
     "power": (power, 0.0),
     "pairs": (pairs, MOST),

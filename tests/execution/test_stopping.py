@@ -69,6 +69,10 @@ def stop(**keys: Any) -> dict[str, Any]:
     return {"num_repetitions": 1, "max_concurrent": 2, "stop": {"metric": "quality", **keys}}
 
 
+def ordered(questions: int, seed: int = 0) -> list[str]:
+    return [name for (name,) in in_order(dict.fromkeys(map(str, range(questions))), seed)]
+
+
 def asked(file: Path) -> Counter[str]:
     return Counter(line.split()[0] for line in file.with_name("calls.txt").read_text().splitlines())
 
@@ -126,7 +130,7 @@ def test_questions_come_in_an_order_drawn_by_the_seed(experiment: Write, run: Ru
         answers = [(one.sample, one.condition) for one in outcome.run.events_of(Answer)]
         found[seed] = [sample for sample, _ in answers[::2]]
         assert answers == [(sample, name) for sample in found[seed] for name in "ab"]
-        assert found[seed] == in_order(map(str, range(12)), seed)
+        assert found[seed] == ordered(12, seed)
         assert [sample.id for sample in outcome.run.samples()] == [str(number) for number in range(12)]
     assert found[0] != found[1]
 
@@ -269,7 +273,7 @@ def test_failed_trials_are_left_out_and_do_not_hold_a_look_up(experiment: Write,
     outcome = run(file)
     ((one),) = outcome.run.events_of(Decided)
     failed = {failure.sample for failure in outcome.run.events_of(Failure)}
-    order = in_order(map(str, range(150)), 0)[: one.questions]
+    order = ordered(150)[: one.questions]
     assert one.verdict == "better"
     assert one.n == one.questions - len(failed & set(order)) < one.questions
     summary = summarize(outcome.run)
@@ -293,7 +297,7 @@ def test_repetitions_count_once_all_are_scored(experiment: Write, run: Run) -> N
     file = experiment(AGENT, questions=60, conditions=BETTER, execution={**stop(), "num_repetitions": 3})
     outcome = run(file)
     ((one),) = outcome.run.events_of(Decided)
-    order = in_order(map(str, range(60)), 0)[: one.questions]
+    order = ordered(60)[: one.questions]
     done = Counter(answer.sample for answer in outcome.run.events_of(Answer))
     assert {done[name] for name in order} == {6}
 

@@ -258,6 +258,7 @@ class StopLook(msgspec.Struct, frozen=True, kw_only=True):
     estimate: Estimate  # b - a; the interval is valid at all looks at once
     p: float  # the smallest sequential p-value of the looks
     p_adjusted: float  # Holm, over these comparisons
+    clusters: int | None = None  # of the `questions`; None: looks count questions
 
 
 class Stopping(msgspec.Struct, frozen=True, kw_only=True):
@@ -272,6 +273,7 @@ class Stopping(msgspec.Struct, frozen=True, kw_only=True):
     horizon: int  # questions of the plan
     comparisons: tuple[StopLook, ...]
     out: tuple[str, ...]  # conditions that are no longer asked
+    clusters: int | None = None  # of the plan: looks count these, each as the mean of its questions
 
     @property
     def measured(self) -> tuple[str, str, str]:

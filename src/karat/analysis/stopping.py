@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from hashlib import blake2b
+from itertools import accumulate
 from typing import TYPE_CHECKING, Literal
 
 from msgspec import UnsetType, structs
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 FIRST_LOOK = 20
-"""Fewest questions with which the test decides anything."""
+"""Fewest questions, or clusters, with which the test decides anything early."""
 
 REPEATED = "repeated t"
 """The method of an interval that is valid at all looks at once."""
@@ -38,9 +39,25 @@ _MOST_LOOKS = 100
 Pair = tuple[str, str]
 
 
-def in_order(ids: Iterable[str], seed: int) -> list[str]:
-    """The questions in the random order of a run that may stop. Leaving some out does not move the others."""
-    return sorted(ids, key=lambda name: blake2b(f"{seed}\n{name}".encode("utf-8", "surrogatepass")).digest())
+def in_order(clusters: Mapping[str, str | None], seed: int) -> list[list[str]]:
+    """The questions in the random order of a run that may stop, those of a cluster together.
+
+    `clusters`: of each question; None: it shares nothing. Leaving some out does not move the others.
+    """
+
+    def place(name: str) -> bytes:
+        return blake2b(f"{seed}\n{name}".encode("utf-8", "surrogatepass")).digest()
+
+    units: dict[object, list[str]] = {}
+    for name in sorted(clusters, key=place):
+        units.setdefault(clusters[name] or (name,), []).append(name)
+    return sorted(units.values(), key=lambda unit: place((len(unit) > 1 and clusters[unit[0]]) or unit[0]))
+
+
+def questions_in_order(index: RunIndex, horizon: Horizon) -> list[list[str]]:
+    """The questions of a run in the order of its horizon, by what its looks count: clusters, or each by itself."""
+    clusters = index.clusters if horizon.clusters is not None else [None] * len(index.samples)
+    return in_order({name: clusters[row] for name, row in index.samples.items()}, horizon.seed)
 
 
 def order_digest(ids: Iterable[str]) -> str:
@@ -57,10 +74,17 @@ class StoppingRule:
 
     Several comparisons: Holm's adjustment of each one's smallest sequential p-value so far; equivalence and futility at
     alpha divided by their number. A condition is out once every comparison with it is decided.
+
+    Where questions come in clusters, looks are at whole clusters, and each counts once, by the mean difference of its
+    questions, whatever its size: that mean lies on the metric's scale, as the test needs.
     """
 
-    def __init__(self, horizon: Horizon, metric: Metric, conditions: Sequence[str]) -> None:
-        """Raises ValueError for a metric without a range."""
+    def __init__(
+        self, horizon: Horizon, metric: Metric, conditions: Sequence[str], *, sizes: Sequence[int] | None = None
+    ) -> None:
+        """`sizes`: questions of each cluster, in order; None: one each. Raises ValueError without a range."""
+        import numpy as np
+
         low, high = metric.bounds
         if low is None or high is None or not low < high:
             raise ValueError(f"metric: must have a range, '{metric.name}' has none")
@@ -68,8 +92,10 @@ class StoppingRule:
         self._scale, self._direction = high - low, metric.direction
         self._columns = {name: column for column, name in enumerate(conditions)}
         self.pairs = [pair for pair in horizon.pairs if set(pair) <= self._columns.keys()]
-        step = math.ceil(horizon.questions / _MOST_LOOKS)
-        self._sizes = [*range(FIRST_LOOK, horizon.questions, step), horizon.questions]
+        sizes = sizes or [1] * horizon.questions
+        self._clusters, ends = np.repeat(np.arange(len(sizes)), sizes), list(accumulate(sizes))
+        self._planned = len(sizes)
+        self._sizes = [*ends[FIRST_LOOK - 1 : -1 : math.ceil(len(sizes) / _MOST_LOOKS)], ends[-1]]
         self._looks = 0
         self.least = dict.fromkeys(self.pairs, 1.0)  # smallest p-value of any look so far
         self._sign = dict.fromkeys(self.pairs, 0.0)  # sign of the difference at that look
@@ -122,8 +148,8 @@ class StoppingRule:
                 continue
             before = self.out
             self.decided[pair] = Decided(
-                a=pair[0], b=pair[1], verdict=verdict, questions=questions, n=look.n, value=look.value,
-                p=self.least[pair],
+                a=pair[0], b=pair[1], verdict=verdict, questions=questions, clusters=self.clusters_in(questions),
+                n=self.answered(means, pair, questions), value=look.value, p=self.least[pair],
             )  # fmt: skip
             self.decided[pair] = structs.replace(self.decided[pair], out=tuple(sorted(self.out - before)))
             decisions.append(self.decided[pair])
@@ -156,39 +182,55 @@ class StoppingRule:
     def at(self, means: Floats, pair: Pair, questions: int, *, alpha: float) -> SequentialLook:
         """One look at a comparison, with the first `questions` of the order.
 
-        Questions without a score under one condition are left out. The horizon of the last look is the number of
-        questions that remain: its boundary is narrower than the planned one, so earlier looks were only more cautious.
+        Questions without a score under one condition are left out. The horizon of the last look is the number that
+        remains: its boundary is narrower than the planned one, so earlier looks were only more cautious.
         """
         from karat.analysis.units import subtracted
         from karat.stats import sequential_look
 
         a, b = (means[:questions, self._columns[name]] for name in pair)
-        d = subtracted(a, b)
+        d = subtracted(a, b, self._clusters[:questions])
         last = questions >= self.horizon.questions
         return sequential_look(
-            d, horizon=max(1, d.size) if last else self.horizon.questions, scale=self._scale, alpha=alpha,
+            d, horizon=max(1, d.size) if last else self._planned, scale=self._scale, alpha=alpha,
             margin=self.horizon.margin, futility=self.horizon.futility,
+            unit="question" if self.horizon.clusters is None else "cluster",
         )  # fmt: skip
+
+    def answered(self, means: Floats, pair: Pair, questions: int) -> int:
+        """How many of the first `questions` have a score under both conditions."""
+        import numpy as np
+
+        columns = [self._columns[name] for name in pair]
+        return int(np.isfinite(means[:questions, columns]).all(axis=1).sum())
+
+    def clusters_in(self, questions: int) -> int | None:
+        """How many clusters the first `questions` are of; None: none is declared."""
+        return None if self.horizon.clusters is None else len({*self._clusters[:questions].tolist()})
 
 
 class RunLooks:
     """Applies the rule to a run's numbers; `decide` may be called at any time while the index follows the run."""
 
     def __init__(self, index: RunIndex, horizon: Horizon) -> None:
-        """Raises ValueError if the run's scorers have no such metric with a range."""
+        """Raises ValueError if no scorer of the run has such a metric with a range, or its questions are others."""
         scorer = index.scorers.get(horizon.scoring)
         metric = next((metric for metric in scorer.metrics if metric.name == horizon.metric), None) if scorer else None
         if metric is None:
             raise ValueError(f"metric: no scorer of the run has '{horizon.metric}'")
         self._index, self._horizon = index, horizon
-        self.rule = StoppingRule(horizon, metric, list(index.conditions))
+        self._units = [[index.samples[name] for name in unit] for unit in questions_in_order(index, horizon)]
+        self._rows = [row for unit in self._units for row in unit]
+        sizes = [len(unit) for unit in self._units]
+        if (len(self._rows), len(sizes)) != (horizon.questions, horizon.clusters or horizon.questions):
+            raise ValueError("questions: the run has others than it planned")
+        self.rule = StoppingRule(horizon, metric, list(index.conditions), sizes=sizes)
         self.rule.restore(index.decisions)
-        self._rows = [index.samples[name] for name in in_order(index.samples, horizon.seed)][: horizon.questions]
-        self._ended = self._read = 0
+        self._ended = self._complete = self._read = 0
         self._scored = bytearray(index.planned)
 
     def ended(self) -> int:
-        """How many questions, from the start of the order, have all the scores they will get."""
+        """How many questions, from the start of the order, have all the scores they will get; in whole clusters."""
         rows = self._index.scores.get((self._horizon.scorer, self._horizon.scoring))
         if rows is not None:
             for cell in rows.cells[self._read :]:
@@ -197,13 +239,13 @@ class RunLooks:
         partial = rows.partial if rows is not None else {}
         out, width = self.rule.out, self._index.repetitions
         columns = [column for name, column in self._index.conditions.items() if name not in out]
-        while self._ended < len(self._rows):
-            first = self._rows[self._ended] * len(self._index.conditions)
-            starts = ((first + column) * width for column in columns)
+        for unit in self._units[self._complete :]:
+            starts = ((row * len(self._index.conditions) + column) * width for row in unit for column in columns)
             cells = (cell for start in starts for cell in range(start, start + width))
             if not all((self._scored[cell] and cell not in partial) or self._failed(cell) for cell in cells):
                 break
-            self._ended += 1
+            self._complete += 1
+            self._ended += len(unit)
         return self._ended
 
     def _failed(self, cell: int) -> bool:
@@ -264,7 +306,8 @@ def stopping_of(index: RunIndex, *, level: float) -> Stopping | None:
         stop_looks.append(
             StopLook(
                 a=pair[0], b=pair[1], verdict=None if decided is None else decided.verdict, questions=questions,
-                n=look.n, p=rule.least[pair], p_adjusted=adjusted[pair],
+                clusters=rule.clusters_in(questions), n=rule.answered(means, pair, questions),
+                p=rule.least[pair], p_adjusted=adjusted[pair],
                 estimate=Estimate(
                     value=_known(look.value), low=_known(look.low), high=_known(look.high), se=None, n=look.n,
                     level=level, method=REPEATED, reason=look.reason,
@@ -274,7 +317,7 @@ def stopping_of(index: RunIndex, *, level: float) -> Stopping | None:
     return Stopping(
         metric=horizon.metric, scorer=horizon.scorer, scoring=horizon.scoring, alpha=horizon.alpha,
         margin=horizon.margin, futility=horizon.futility, horizon=horizon.questions, comparisons=tuple(stop_looks),
-        out=tuple(name for name in index.conditions if name in index.out),
+        out=tuple(name for name in index.conditions if name in index.out), clusters=horizon.clusters,
     )  # fmt: skip
 
 
@@ -303,7 +346,7 @@ def adjusted_by(look: StopLook | None, difference: Difference, stopping: Stoppin
         words = difference.verdict
     return structs.replace(
         difference, estimate=estimate, p=look.p, p_adjusted=look.p_adjusted, n_pairs=look.n, winner=best,
-        verdict=words, reason=estimate.reason,
+        verdict=words, reason=estimate.reason, clusters=look.clusters,
     )  # fmt: skip
 
 

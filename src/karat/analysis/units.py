@@ -271,9 +271,12 @@ def _paired(a: Floats, b: Floats, clusters: Ints | None, *, level: float) -> Pai
     return test
 
 
-def subtracted(a: Floats, b: Floats) -> Floats:
-    """B − a for the questions that have a mean under both."""
-    return _subtracted(a, b)[0]
+def subtracted(a: Floats, b: Floats, clusters: Ints) -> Floats:
+    """The mean of b − a over the questions of each cluster that have a mean under both."""
+    d, _ = _subtracted(a, b)
+    kept = clusters[~np.isnan(a) & ~np.isnan(b)]
+    sizes = np.bincount(kept)
+    return np.bincount(kept, weights=d)[sizes > 0] / sizes[sizes > 0]
 
 
 def _subtracted(a: Floats, b: Floats) -> tuple[Floats, float]:

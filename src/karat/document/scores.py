@@ -224,7 +224,7 @@ def differences(summary: Summary) -> Iterator[Block]:
         chart="differences",
         finding=main_finding(tested, summary.metrics, unit=unit),
     )
-    yield from _stopped(summary, unit)
+    yield from _stopped(summary)
     steps = [line for pair in tested if (line := _settled(pair, unit))]
     if steps:
         yield Note(
@@ -232,15 +232,17 @@ def differences(summary: Summary) -> Iterator[Block]:
         )
 
 
-def _stopped(summary: Summary, unit: str) -> Iterator[Block]:
+def _stopped(summary: Summary) -> Iterator[Block]:
     """The decisions of a run that may stop early, and how to read its numbers."""
     stopping = summary.stopping
     if stopping is UNSET:
         return
-    plan, alpha = formats.plural(stopping.horizon, unit), formats.brief(stopping.alpha)
+    plan, alpha = formats.plural(stopping.horizon, "question"), formats.brief(stopping.alpha)
+    if stopping.clusters is not None:
+        plan = formats.plural(stopping.clusters, "cluster")
     lines, early = [], False
     for look in stopping.comparisons:
-        after = f"after {formats.count(look.questions)} of {plan}"
+        after = f"after {formats.count(look.clusters or look.questions)} of {plan}"
         if look.verdict in ("equivalent", "futile"):
             within = f"equivalent within ±{formats.brief(stopping.margin or 0.0)}"
             words = within if look.verdict == "equivalent" else "given up, because the rest would hardly decide it"
@@ -255,6 +257,8 @@ def _stopped(summary: Summary, unit: str) -> Iterator[Block]:
         f"Intervals and p-values of these comparisons hold at every look (alpha {alpha})."
         + (" An estimate at an early stop is a little too large: by 9 to 12 % on average." if early else "")
     )
+    if stopping.clusters is not None:
+        lines.append("A look counts each cluster once, by the mean difference of its questions, whatever its size.")
     if stopping.out and len(summary.differences) > len(stopping.comparisons):
         lines.append("The other comparisons do not allow for the stop.")
     if all((info.name, info.scorer, info.scoring) != stopping.measured for info in summary.metrics):

@@ -112,7 +112,7 @@ def plan(
 ) -> Plan:
     """The planned trials. `limit` takes the first samples; names select, in the file's order.
 
-    A run that may stop early asks them in random order.
+    A run that may stop early asks them in random order, those of a cluster together.
 
     Raises BadOption for a name that the experiment does not have.
     """
@@ -136,7 +136,8 @@ def plan(
         from karat.analysis.stopping import in_order
 
         named = {sample.id: sample for sample in samples}
-        samples = [named[name] for name in in_order(named, experiment.execution.stop.seed)]
+        clusters = {name: sample.cluster for name, sample in named.items()}
+        samples = [named[name] for unit in in_order(clusters, experiment.execution.stop.seed) for name in unit]
     return Plan(samples, conditions, experiment.execution.num_repetitions, shard)
 
 

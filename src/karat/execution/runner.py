@@ -161,7 +161,8 @@ class Runner:
         if decided := self._early.look():
             await self._run.write(*decided)
             for one in decided:
-                self._status.notice(f"decided after {one.questions} questions: {one.b} against {one.a}: {one.verdict}")
+                over = f"{one.questions} questions" if one.clusters is None else f"{one.clusters} clusters"
+                self._status.notice(f"decided after {over}: {one.b} against {one.a}: {one.verdict}")
         if self._early.out:
             self._status.spares(self._early.out)
 

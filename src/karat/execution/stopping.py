@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from karat import formats
-from karat.analysis.stopping import FIRST_LOOK, RunLooks, in_order, order_digest
+from karat.analysis.stopping import FIRST_LOOK, RunLooks, order_digest, questions_in_order
 from karat.clusters import codes_of
 from karat.errors import BadOption, ResumeRefused, did_you_mean
 from karat.index import RunIndex
@@ -38,13 +39,12 @@ def horizon_of(experiment: Experiment, selected: Plan, scorers: Sequence[ScorerI
     names = [condition.name for condition in selected.conditions]
     if len(names) < 2:
         raise BadOption("execution.stop", f"needs two conditions to compare, '{names[0]}' alone is selected")
-    if codes_of([sample.cluster for sample in selected.samples]) is not None:
-        why = "questions of one document or asked twice are not independent, and a look counts them as if they were"
-        raise BadOption("execution.stop", f"{why}; leave out `stop`, or draw one question a cluster")
+    codes = codes_of([sample.cluster for sample in selected.samples])
     choice = experiment.resolved.get("baseline")
     first = choice.value if choice is not None and choice.value in names else names[0]
     return Horizon(
         questions=len(selected.samples),
+        clusters=None if codes is None else len(set(codes)),
         order=order_digest(sample.id for sample in selected.samples),
         seed=stop.seed,
         repetitions=selected.repetitions,
@@ -81,7 +81,9 @@ def stops_when(horizon: Horizon | None) -> str | None:
     if horizon is None:
         return None
     plan = formats.plural(horizon.questions, "question")
-    if horizon.questions <= FIRST_LOOK:
+    if horizon.clusters is not None:
+        plan = f"{formats.plural(horizon.clusters, 'cluster')} ({plan})"
+    if (horizon.clusters or horizon.questions) <= FIRST_LOOK:
         return f"asks all {plan}: nothing is decided early with {FIRST_LOOK} or fewer"
     within = f", or surely differs by less than {horizon.margin:g}" if horizon.margin is not None else ""
     conditions = formats.plural(len(horizon.pairs) + 1, "condition")
@@ -114,6 +116,7 @@ def refuse_another_horizon(folder: RunFolder, before: Horizon | None, now: Horiz
 
 _WORDS = {
     "questions": "the number of questions was",
+    "clusters": "the number of clusters was",
     "order": "the questions were other ones: their order was",
     "repetitions": "num_repetitions was",
     "pairs": "the comparisons were",
@@ -127,7 +130,8 @@ class EarlyStop:
         self._index = RunIndex(folder)
         self._looks: RunLooks | None = None
         self._horizon = horizon
-        self._place = {name: at for at, name in enumerate(in_order(self._index.samples, horizon.seed))}
+        units = questions_in_order(self._index, horizon)
+        self._place = {name: at for at, name in enumerate(chain.from_iterable(units))}
         # Questions asked ahead of the next look may turn out to be unneeded; with fewer, agents would idle.
         a_question = 2 * horizon.repetitions
         self._ahead = 1 + math.ceil(2 * max_concurrent / a_question)

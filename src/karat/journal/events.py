@@ -105,6 +105,7 @@ class Horizon(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag
     """The plan of a run that may stop early, before its first answer. It cannot change afterwards."""
 
     questions: int
+    clusters: int | None = None  # of these questions: what looks count; None: each question counts
     order: str  # digest of their ids, in the order they are asked
     seed: int  # of that order
     repetitions: int
@@ -124,7 +125,8 @@ class Decided(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag
     b: str
     verdict: Literal["better", "worse", "higher", "lower", "equivalent", "futile"]  # of b; higher: neither is better
     questions: int  # of the order, ended: those in the look
-    n: int  # of them: answered under both
+    clusters: int | None = None  # of these questions, if the horizon counts clusters
+    n: int  # of the questions: answered under both
     value: float  # mean difference, b - a, in points of the metric
     p: float  # the smallest sequential p-value so far, not adjusted
     out: tuple[str, ...] = ()  # conditions not asked from here on

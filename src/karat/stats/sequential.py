@@ -12,11 +12,13 @@ from msgspec import Struct
 
 from karat.stats import special
 from karat.stats._groups import Floats, columns
-from karat.stats.intervals import centred_mean, sample_sd
+from karat.stats.intervals import LEAST_CLUSTERS, centred_mean, sample_sd
 
 MINIMUM = 20  # questions before the first look: with fewer a t statistic tells little about the tails
 FUTILE = 0.1  # conditional power below which continuing is not worth its cost
 Decision = Literal["better", "worse", "equivalent", "futile"]
+Unit = Literal["question", "cluster"]
+_LEAST: dict[Unit, int] = {"question": 2, "cluster": LEAST_CLUSTERS}  # at the horizon
 
 
 class SequentialLook(Struct, frozen=True, kw_only=True):
@@ -30,8 +32,8 @@ class SequentialLook(Struct, frozen=True, kw_only=True):
     z: float  # the t statistic as a normal quantile; before the horizon with the guard
     boundary: float  # of |z| at this look
     p: float  # two-sided sequential p-value of this look; its running minimum is valid at every look
-    n: int  # questions answered under both conditions
-    horizon: int  # questions of the plan
+    n: int  # questions answered under both conditions, or clusters
+    horizon: int  # of the plan
     reason: str | None = None
 
 
@@ -88,6 +90,7 @@ def sequential_look(
     alpha: float = 0.05,
     margin: float | None = None,
     futility: bool = False,
+    unit: Unit = "question",
 ) -> SequentialLook:
     """Whether the paired differences so far decide between two conditions. Valid with a look after every question.
 
@@ -96,7 +99,8 @@ def sequential_look(
     instead of 5 %). `scale`: length of the metric's scale (4 for 1 to 5); infinite: no stop before the horizon.
     `margin`: the largest difference that does not matter; an interval at 1 - 2*alpha inside +-margin is `equivalent`.
     `futility`: also stop, without a decision, if a difference that the whole plan shows in 80 % of runs would be
-    shown in fewer than 10 % of continuations; alpha holds either way.
+    shown in fewer than 10 % of continuations; alpha holds either way. `unit`: what is counted. A cluster's difference
+    is the mean over its questions, which lies on the same scale, so each cluster counts once, whatever its size.
 
     From 20 questions on, an early look decides if |z| >= c*sqrt(horizon/n), with z of the differences plus one more
     of the full scale against their sign: rare large losses that no question has shown yet would otherwise stop 16-30 %
@@ -125,12 +129,13 @@ def sequential_look(
     reason = None
     z = low = high = p = math.nan
     early = n < horizon
-    if n < (MINIMUM if early else 2):
-        reason = f"decided from {MINIMUM if early else 2} questions on, {n} are answered under both"
+    least = MINIMUM if early else _LEAST[unit]
+    if n < least:
+        reason = f"decided from {least} {unit}s on, {n} are answered under both"
     elif early and not math.isfinite(scale):
-        reason = "the metric has no range, so nothing is decided before the last question"
+        reason = f"the metric has no range, so nothing is decided before the last {unit}"
     elif sd == 0 and not early:
-        reason = "every question has the same difference: its spread is not known"
+        reason = f"every {unit} has the same difference: its spread is not known"
     else:
         guarded = np.append(values, -math.copysign(scale, mean)) if early else values
         z = _normal_t(guarded) if centred_mean(guarded) * mean > 0 else 0.0

@@ -71,8 +71,30 @@ def test_a_login_that_is_refused_says_why(here, file):
             assert httpx2.get(back.replace("/callback", "/favicon.ico")).status_code == 404
             httpx2.get(back, params={"error": "access_denied", "error_description": "not today"})
             assert login.wait(60) == 2
-    assert "the login was refused: not today" in said.read_text()
+    assert "the login was refused: access_denied" in said.read_text()
     assert not list((here / "state").rglob("*.json"))
+
+
+def test_a_login_outlasts_a_second_authorization_and_a_stale_return(here, file):
+    """The tools are listed only with a wider scope, so the server asks for another login at once."""
+    followed: set[str] = set()
+    with guarded("--needs", "tools/list=write") as url:
+        file.write_text(EXPERIMENT.format(url=url), encoding="utf-8")
+        argv = [sys.executable, "-m", "karat", "login", file, "shop", "--no-browser", "--seconds", "60"]
+        said, first = here / "said.txt", None
+        with said.open("w") as stream, subprocess.Popen(argv, cwd=here, stdout=stream, stderr=stream) as login:
+            deadline = time.monotonic() + 60
+            while login.poll() is None and time.monotonic() < deadline:
+                for address in set(re.findall(r"http://\S+/authorize\S+", said.read_text())) - followed:
+                    followed.add(address)
+                    if first is not None:
+                        assert "The login is over" in httpx2.get(first).text
+                    first = httpx2.get(address).headers["location"]
+                    httpx2.get(first)
+                time.sleep(0.1)
+            assert login.wait(5) == 0, said.read_text()
+        assert happened(url)["token authorization_code"] == 2
+    assert len(followed) == 2
 
 
 @pytest.mark.parametrize(

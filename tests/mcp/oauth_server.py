@@ -65,10 +65,20 @@ class Guard:
         token_uses: int = 1_000_000,
         token_seconds: int | None = None,
         public_key: Path | None = None,
+        needs: dict[str, str] | None = None,
+        grants: str | None = None,
+        never: str | None = None,
+        secret_methods: list[str] | None = None,
     ) -> None:
-        """`token_seconds`: how long a token lives, it says. `public_key`: the client's, PEM."""
+        """`token_seconds`: how long a token lives, it says. `public_key`: the client's, PEM.
+
+        `needs`: MCP method → the scope that it needs besides `read`. `grants`: the only scope that is ever granted.
+        `never`: the MCP method that no token is good for. `secret_methods`: the only ways to send a secret.
+        """
         self._app, self._origin, self._token_uses, self._token_seconds = app, origin, token_uses, token_seconds
         self._public_key = public_key
+        self._needs, self._grants, self._never, self._secret_methods = needs or {}, grants, never, secret_methods
+        self._scopes: dict[str, str] = {}  # code, token or refresh token → its scope
         self._uses: dict[str, int] = {}  # token → requests that it is still good for
         self._refresh: set[str] = set()  # each good for one use
         self._codes: dict[str, str] = {}  # code → challenge
@@ -82,6 +92,8 @@ class Guard:
         headers = {name.decode(): value.decode() for name, value in scope["headers"]}
         if path.startswith("/.well-known/oauth-protected-resource"):
             about: dict[str, object] = {"resource": f"{self._origin}/mcp", "authorization_servers": [self._origin]}
+            if self._needs:
+                about["scopes_supported"] = ["read"]
             await _answer(send, 200, about)
         elif path == "/.well-known/oauth-authorization-server":
             await _answer(send, 200, self._metadata())
@@ -91,6 +103,7 @@ class Guard:
         elif path == "/authorize":
             code = secrets.token_hex(8)
             self._codes[code] = query["code_challenge"]
+            self._scopes[code] = query.get("scope", "")
             back = urlencode({"code": code, "state": query["state"], "iss": self._origin})
             await _answer(send, 302, {}, location=f"{query['redirect_uri']}?{back}")
         elif path == "/token":
@@ -101,22 +114,30 @@ class Guard:
             await self._guarded(scope, receive, send, headers)
 
     def _metadata(self) -> dict[str, object]:
+        methods = self._secret_methods or ["client_secret_basic", "private_key_jwt", "none"]
         return {
             "issuer": self._origin,
             **{f"{name}_endpoint": f"{self._origin}/{path}" for name, path in _ENDPOINTS.items()},
-            "token_endpoint_auth_methods_supported": ["client_secret_basic", "private_key_jwt", "none"],
+            **({} if methods == ["absent"] else {"token_endpoint_auth_methods_supported": methods}),
             "code_challenge_methods_supported": ["S256"],
         }
 
     async def _guarded(self, scope: Any, receive: Any, send: _Send, headers: dict[str, str]) -> None:
         token = headers.get("authorization", "").removeprefix("Bearer ")
-        if self._uses.get(token, 0) <= 0:
+        method = headers.get("mcp-method", scope["method"])
+        if self._uses.get(token, 0) <= 0 or method == self._never:
             self._log.append("rejected")
             hint = f'Bearer resource_metadata="{self._origin}/.well-known/oauth-protected-resource/mcp"'
             await _answer(send, 401, {"error": "invalid_token"}, **{"www-authenticate": hint})
             return
+        wanted = self._needs.get(method)
+        if wanted is not None and wanted not in self._scopes[token].split():
+            self._log.append("insufficient")
+            hint = f'Bearer error="insufficient_scope", scope="read {wanted}"'
+            await _answer(send, 403, {"error": "insufficient_scope"}, **{"www-authenticate": hint})
+            return
         self._uses[token] -= 1
-        self._log.append(f"passed {headers.get('mcp-method', scope['method'])}")
+        self._log.append(f"passed {method}")
         await self._app(scope, receive, send)
 
     async def _token(self, form: dict[str, str], headers: dict[str, str], send: _Send) -> None:
@@ -133,13 +154,20 @@ class Guard:
         self._log.append(f"token {grant}")
         self._refresh.discard(form.get("refresh_token", ""))
         token = f"token-{secrets.token_hex(16)}"
+        before = form.get("code") or form.get("refresh_token")
+        asked = self._scopes.get(before, "") if before else form.get("scope", "")
+        self._log += [f"scope {asked}", f"secret by {_secret_method(form, headers)}"]
+        self._scopes[token] = self._grants or asked
         self._uses[token] = self._token_uses
         given: dict[str, object] = {"access_token": token, "token_type": "Bearer"}
+        if self._grants:
+            given["scope"] = self._grants
         if self._token_seconds is not None:
             given["expires_in"] = self._token_seconds
         if grant != "client_credentials":
             given["refresh_token"] = f"refresh-{secrets.token_hex(16)}"
             self._refresh.add(str(given["refresh_token"]))
+            self._scopes[str(given["refresh_token"])] = self._scopes[token]
         await _answer(send, 200, given)
 
     def _is_the_client(self, form: dict[str, str], headers: dict[str, str]) -> bool:
@@ -152,6 +180,8 @@ class Guard:
             except jwt.PyJWTError:
                 return False
             return bool(claims["sub"] == "karat")
+        if _secret_method(form, headers) == "client_secret_post":
+            return (form.get("client_id"), form["client_secret"]) == ("karat", SECRET)
         given = base64.b64decode(headers.get("authorization", "").removeprefix("Basic ")).decode()
         return unquote(given) == f"karat:{SECRET}"
 
@@ -159,6 +189,12 @@ class Guard:
         digest = hashlib.sha256(form.get("code_verifier", "").encode()).digest()
         challenge = base64.urlsafe_b64encode(digest).decode().rstrip("=")
         return self._codes.pop(form.get("code", ""), None) == challenge
+
+
+def _secret_method(form: dict[str, str], headers: dict[str, str]) -> str:
+    if headers.get("authorization", "").startswith("Basic "):
+        return "client_secret_basic"
+    return "client_secret_post" if "client_secret" in form else "none"
 
 
 _ENDPOINTS = {"authorization": "authorize", "token": "token", "registration": "register"}
@@ -189,6 +225,10 @@ async def _serve(chosen: argparse.Namespace) -> None:
         token_uses=chosen.token_uses,
         token_seconds=chosen.token_seconds,
         public_key=chosen.public_key,
+        needs=dict(need.split("=") for need in chosen.needs),
+        grants=chosen.grants,
+        never=chosen.never,
+        secret_methods=chosen.secret_methods,
     )
     sys.stdout.write(json.dumps({"url": f"{origin}/mcp"}) + "\n")
     sys.stdout.flush()
@@ -200,4 +240,8 @@ if __name__ == "__main__":
     parser.add_argument("--token-uses", type=int, default=1_000_000)
     parser.add_argument("--token-seconds", type=int)
     parser.add_argument("--public-key", type=Path)
+    parser.add_argument("--needs", nargs="*", default=[])
+    parser.add_argument("--grants")
+    parser.add_argument("--never")
+    parser.add_argument("--secret-methods", nargs="*")
     asyncio.run(_serve(parser.parse_args()))

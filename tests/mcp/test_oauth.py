@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import json
+import logging
 import stat
 
 import httpx2
@@ -11,7 +13,7 @@ import msgspec
 import pytest
 from tests.mcp.oauth_server import SECRET, guarded, happened
 
-from karat.errors import BadOption
+from karat.errors import BadOption, InfrastructureFault
 from karat.mcp import ServerFault, Toolbox, ToolList
 from karat.mcp.attempts import Attempt
 from karat.mcp.oauth import Person
@@ -67,7 +69,8 @@ def test_a_wrong_client_is_a_fault_that_shows_no_secret(tmp_path):
     assert isinstance(fault, ServerFault)
     assert (fault.kind, fault.retriable) == ("mcp_unauthorized", False)
     assert "gave no token" in fault.message
-    assert "not a client of this server" in fault.message
+    assert "HTTP 401 (invalid_client)" in fault.message
+    assert "not a client of this server" not in fault.message
     assert "wrong-secret" not in fault.message
 
 
@@ -259,3 +262,101 @@ def test_a_check_of_a_server_that_gives_no_token_says_why(tmp_path):
     assert report.failed
     (handshake,) = (check for check in report.checks if check.id == "handshake")
     assert "gave no token" in handshake.seen
+
+
+def first_call(server, folder, redact=None):
+    """What one call ends with: its result, or the fault."""
+
+    async def story():
+        async with Toolbox((server,), redact=redact or Redactor({}), folder=folder) as box:
+            with Attempt("t-1"):
+                async with box.open(condition_of(server)) as tools:
+                    return await tools.call("s", "echo", {"text": "hello"})
+
+    try:
+        return asyncio.run(story()).result
+    except InfrastructureFault as fault:
+        return fault
+
+
+@pytest.mark.parametrize("scope", ["trial", "run"])
+@pytest.mark.parametrize(
+    ("options", "scopes", "reason"),
+    [
+        (("--never", "tools/call"), (), "HTTP 401 or 403 to each new token"),
+        (("--needs", "tools/call=write", "--grants", "read"), (), "needs scope write, which the authorization server"),
+        (("--needs", "tools/call=write"), ("read",), "needs scope write, which is not among the `scopes`"),
+    ],
+)
+def test_a_reply_of_the_authorization_server_is_never_a_result(tmp_path, options, scopes, reason, scope):
+    with guarded(*options) as url:
+        server = client(url, scope=scope)
+        server = msgspec.structs.replace(server, auth=msgspec.structs.replace(server.auth, scopes=scopes))
+        found = first_call(server, tmp_path)
+    assert isinstance(found, InfrastructureFault)
+    assert found.kind == "mcp_unauthorized"
+    assert reason in found.message
+    assert "token-" not in found.message
+
+
+def test_a_client_asks_for_the_scope_that_a_call_needs(tmp_path):
+    with guarded("--needs", "tools/call=write") as url:
+        assert echoes(client(url, scope="run"), tmp_path) == [[f"{trial}.{n}" for n in range(4)] for trial in range(3)]
+        seen = happened(url)
+    assert (seen["scope read"], seen["scope read write"], seen["passed tools/call"]) == (1, 1, 12)
+
+
+def test_the_scopes_of_the_file_are_requested_at_once(tmp_path):
+    with guarded("--needs", "tools/call=write") as url:
+        server = client(url)
+        server = msgspec.structs.replace(server, auth=msgspec.structs.replace(server.auth, scopes=("read", "write")))
+        assert first_call(server, tmp_path) == "hello"
+        seen = happened(url)
+    assert (seen["scope read write"], seen["scope read"], seen["insufficient"]) == (1, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("supported", "given", "used"),
+    [
+        (["absent"], None, "client_secret_basic"),
+        (["client_secret_post", "client_secret_basic"], None, "client_secret_basic"),
+        (["client_secret_post"], None, "client_secret_post"),
+        (["client_secret_basic"], "client_secret_post", "client_secret_post"),
+    ],
+)
+def test_a_secret_is_sent_as_the_token_endpoint_wants_it(tmp_path, monkeypatch, supported, given, used):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    with guarded("--secret-methods", *supported) as url:
+        server = client(url)
+        auth = msgspec.structs.replace(server.auth, token_endpoint_auth_method=given)
+        assert first_call(msgspec.structs.replace(server, auth=auth), tmp_path) == "hello"
+        assert isinstance(
+            logged_in(msgspec.structs.replace(server, auth=msgspec.structs.replace(auth, type="login")), tmp_path),
+            ToolList,
+        )
+        assert happened(url)[f"secret by {used}"] == 2
+
+
+def test_the_next_login_asks_for_the_scope_that_a_run_needed(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    with guarded("--needs", "tools/call=write") as url:
+        server = McpServer(name="s", type="http", url=url, auth=ServerAuth(type="login"))
+        logged_in(server, tmp_path)
+        fault = first_call(server, tmp_path)
+        assert fault.kind == "mcp_login"
+        assert fault.message.endswith("needs another login: it needs scope write; run `karat login FILE s`")
+        logged_in(server, tmp_path)
+        assert first_call(server, tmp_path) == "hello"
+        assert happened(url)["refused refresh_token"] == 0
+
+
+def test_what_the_sdk_logs_of_a_token_reply_reaches_no_handler_of_an_agent(tmp_path):
+    written = io.StringIO()
+    handler = logging.StreamHandler(written)
+    logging.getLogger().addHandler(handler)
+    try:
+        with guarded() as url:
+            first_call(client(url, "wrong-secret"), tmp_path)
+    finally:
+        logging.getLogger().removeHandler(handler)
+    assert "not a client of this server" not in written.getvalue()

@@ -101,6 +101,7 @@ async def _logged_in(
     redirect = await way_back.open(port)
 
     async def shown(address: str) -> None:
+        way_back.expect(address)
         show(address)
 
     try:
@@ -113,10 +114,16 @@ async def _logged_in(
 
 
 class _WayBack:
-    """A page on this machine, to which the browser is redirected after the login."""
+    """A page on this machine, to which the browser is redirected after the login; a server may want more than one."""
 
     def __init__(self) -> None:
         self._result: asyncio.Future[AuthorizationCodeResult] = asyncio.get_running_loop().create_future()
+        self._state = ""
+
+    def expect(self, address: str) -> None:
+        """Waits for the return from this address, and for no earlier one."""
+        self._result = asyncio.get_running_loop().create_future()
+        self._state = dict(parse_qsl(urlsplit(address).query)).get("state", "")
 
     async def open(self, port: int | None) -> str:
         """Its address. Raises BadOption."""
@@ -153,12 +160,12 @@ class _WayBack:
         from mcp.client.auth import OAuthFlowError
         from mcp.shared.auth import AuthorizationCodeResult
 
-        if self._result.done():
+        if self._result.done() or given.get("state", self._state) != self._state:
             return "The login is over. You can close this page."
         if "code" in given:
             result = AuthorizationCodeResult(code=given["code"], state=given.get("state"), iss=given.get("iss"))
             self._result.set_result(result)
             return "You are logged in. You can close this page; karat continues in the terminal."
-        reason = given.get("error_description") or given.get("error") or "the browser brought no code"
+        reason = given.get("error", "the browser brought no code")
         self._result.set_exception(OAuthFlowError(f"the login was refused: {reason}"))
         return "The login was refused. You can close this page."

@@ -358,6 +358,7 @@ class _Builder:
                 client_id=auth.client_id or "",
                 secret=self._reading.env.get(auth.client_secret_env or auth.private_key_env or "", ""),
                 algorithm=auth.algorithm,
+                token_endpoint_auth_method=auth.token_endpoint_auth_method,
                 scopes=tuple(auth.scopes),
             )
         return McpServer(name=name, digest=digest, **settings)

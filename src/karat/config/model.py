@@ -249,7 +249,10 @@ class ServerAuthModel(Section):
     client_secret_env: VariableName | None = None  # the variable that holds the client's secret
     private_key_env: VariableName | None = None  # the variable that holds the key, as PEM
     algorithm: Literal["RS256", "ES256"] = "RS256"  # private_key_jwt: the algorithm of the key
-    scopes: list[Name] = []  # requested scopes; none: those the server names
+    token_endpoint_auth_method: Literal["client_secret_basic", "client_secret_post"] | None = (
+        None  # how the secret is sent; null: as the authorization server's metadata say
+    )
+    scopes: list[Name] = []  # the only scopes to request; none: those the server names
 
     @model_validator(mode="after")
     def _is_complete(self) -> Self:
@@ -259,7 +262,9 @@ class ServerAuthModel(Section):
             "login": (),
         }[self.type]
         taken = {*needed, *(("issuer", "client_id", "client_secret_env") if self.type == "login" else ())}
-        keys = ("issuer", "client_id", "client_secret_env", "private_key_env")
+        if "client_secret_env" in taken:
+            taken.add("token_endpoint_auth_method")
+        keys = ("issuer", "client_id", "client_secret_env", "private_key_env", "token_endpoint_auth_method")
         if missing := [key for key in needed if getattr(self, key) is None]:
             raise ValueError(f"`type: {self.type}` needs {' and '.join(f'`{key}`' for key in missing)}")
         if extra := [key for key in keys if key not in taken and getattr(self, key) is not None]:

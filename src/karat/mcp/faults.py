@@ -72,7 +72,7 @@ class Evidence(msgspec.Struct, kw_only=True):
     exit_code: int | None = None  # None: still running, not a process, or ended by us; negative: killed by that signal
     not_mcp: str | None = None  # the first line on stdout that is not a message
     status: int | None = None  # the last HTTP status of 400 and above, or a redirect that was not followed
-    lost: str | None = None  # since then, why a connection broke off during a request
+    lost: str | InfrastructureFault | None = None  # since then, why a request got no response
     location: str | None = None  # the target of that redirect
     retry_after: float | None = None  # seconds given with the status
 
@@ -94,6 +94,8 @@ def fault_of(
     `error`: the exception that ended the session's owner; None if it did not finish its handshake in time.
     """
     known = next((leaf for leaf in leaves(error) if isinstance(leaf, InfrastructureFault)), None) if error else None
+    if isinstance(evidence.lost, InfrastructureFault):
+        known = known or evidence.lost
     if known is not None:
         return known
     cause = (
@@ -153,7 +155,7 @@ def _program(server: McpServer, words: str) -> str:
 
 def _from_status(evidence: Evidence, ready: bool) -> _Found | None:
     status = evidence.status
-    if evidence.lost is not None and ready:
+    if isinstance(evidence.lost, str) and ready:
         return "mcp_server_down", f"broke off while in use: {printable(evidence.lost)}", True
     if status is None:
         return None

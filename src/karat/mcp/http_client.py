@@ -7,6 +7,8 @@ from typing import Any
 
 import httpx2
 
+from karat.errors import InfrastructureFault
+
 
 class SessionClient(httpx2.AsyncClient):
     """Answers a request whose connection breaks off as a gateway does, with 502.
@@ -15,7 +17,7 @@ class SessionClient(httpx2.AsyncClient):
     connected to does end it.
     """
 
-    def __init__(self, *, on_lost: Callable[[str], bool], **options: Any) -> None:
+    def __init__(self, *, on_lost: Callable[[str | InfrastructureFault], bool], **options: Any) -> None:
         """`on_lost`: gets the reason, and returns whether the session continues."""
         super().__init__(**options)
         self._on_lost = on_lost
@@ -28,3 +30,7 @@ class SessionClient(httpx2.AsyncClient):
             if request.method != "POST" or not self._on_lost(str(error) or type(error).__name__):
                 raise
             return httpx2.Response(502, request=request)
+        except InfrastructureFault as fault:  # there is no token for this request
+            if request.method != "POST" or not self._on_lost(fault):
+                raise
+            return httpx2.Response(403, request=request)

@@ -8,19 +8,28 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import nullcontext, suppress
+from typing import Self
 
 import anyio
 import httpx2
 from jwt import PyJWTError
-from mcp.client.auth import OAuthClientProvider, OAuthFlowError, OAuthTokenError, TokenStorage
+from mcp.client.auth import (
+    OAuthClientProvider,
+    OAuthFlowError,
+    OAuthRegistrationError,
+    OAuthTokenError,
+    TokenStorage,
+)
 from mcp.client.auth.extensions.client_credentials import (
     ClientCredentialsOAuthProvider,
     PrivateKeyJWTOAuthProvider,
     SignedJWTParameters,
 )
+from mcp.client.auth.oauth2 import OAuthContext
 from mcp.shared.auth import (
     AuthorizationCodeResult,
     OAuthClientInformationFull,
@@ -29,17 +38,19 @@ from mcp.shared.auth import (
     OAuthToken,
     ProtectedResourceMetadata,
 )
-from pydantic import AnyUrl, BaseModel
+from pydantic import AnyUrl, BaseModel, ValidationError
 
 from karat.errors import InfrastructureFault
 from karat.mcp.faults import Evidence, printable
 from karat.mcp.token_file import SavedLogin, TokenFile
-from karat.records import JsonObject, McpServer
+from karat.records import JsonObject, McpServer, ServerAuth
 from karat.redact import Redactor
 
 LOGIN_HINT = "run `karat login FILE {server}`"
-_QUIET = logging.NullHandler()  # the SDK logs what it also raises
-_SHOWN = 300  # characters of an authorization server's message
+_SDK = logging.getLogger("mcp.client.auth")  # logs what it also raises, and with it whole replies
+_SHOWN = 300  # characters of the SDK's message
+_ERROR_CODE = re.compile(r"[a-z]+(?:_[a-z]+){1,4}")  # invalid_client; all that is shown of a reply
+_SCOPE = re.compile(r'\bscope="([^"]*)"')  # of WWW-Authenticate
 _ROUNDS = 4  # of one request: a new token may be rejected too, once others have used it up
 _KEPT = 8  # masked tokens per server: the last ones
 
@@ -63,13 +74,18 @@ class Tokens(TokenStorage):
     def __init__(self, server: McpServer, *, redact: Redactor, person: Person | None = None) -> None:
         """`person`: logs in now; None: no person is there, so a missing or expired login is a fault."""
         assert server.auth is not None
-        logging.getLogger("mcp").addHandler(_QUIET)
+        _SDK.addHandler(logging.NullHandler())
+        _SDK.propagate = False
         self._server, self._auth, self._redact, self._person = server, server.auth, redact, person
         self._file = TokenFile(server) if server.auth.type == "login" else None
         self._saved = SavedLogin() if person is not None or self._file is None else self._file.read()
+        self._wanted = server.auth.scopes
+        if person is not None and self._file is not None and not self._wanted:
+            self._wanted = self._file.read().needed
         self._seen: list[str] = []
         self._mask()
         self._provider = self._made()
+        self._provider.context = _Context(**vars(self._provider.context)).of(server.auth)
         self._lock = asyncio.Lock()
 
     def usable(self) -> str | None:
@@ -78,52 +94,93 @@ class Tokens(TokenStorage):
         return saved.access_token if saved.expires_at is None or time.time() < saved.expires_at else None
 
     async def renewed(
-        self, request: httpx2.Request, rejected: str | None
+        self, request: httpx2.Request, rejected: str | None, needed: tuple[str, ...] | None
     ) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
-        """Sends the requests for another token than the rejected one. Raises InfrastructureFault."""
+        """Sends the requests for another token than the rejected one. Raises InfrastructureFault.
+
+        `needed`: the scopes that the request needs, if they were the reason; a refreshed token would lack them, too.
+        """
         async with self._lock, self._file.locked() if self._file is not None else nullcontext():
             if self._file is not None and self._person is None:
                 self._saved = self._file.read()  # another process may have renewed it
                 self._mask()
             if self.usable() not in (None, rejected):
                 return
+            if needed is not None:
+                self._widen(needed)
             if self._file is not None and self._person is None and self._saved.access_token is None:
                 raise self._no_login()  # before the server registers a client in vain
             request.headers.pop("Authorization", None)
-            self._restore()
+            self._restore(refreshes=needed is None)
             # If a connection breaks, the garbage collector ends the flow, in a task that may not release this.
             self._provider.context.lock = anyio.Lock()
             flow = self._provider.async_auth_flow(request)
+            reply = None  # the authorization server's last
             try:
                 outgoing = await anext(flow)
                 while outgoing is not request or self.usable() in (None, rejected):
-                    outgoing = await flow.asend((yield outgoing))
+                    response = yield outgoing
+                    if outgoing is not request:
+                        reply = response
+                    elif self._wanted and response.status_code in (401, 403):
+                        self._ask_for_wanted(response)
+                    outgoing = await flow.asend(response)
             except StopAsyncIteration:
                 return  # the server required no token
             except InfrastructureFault:
                 raise
             except (OAuthFlowError, PyJWTError, ValueError) as error:
-                raise self._fault(error) from error
+                raise self._fault(error, reply) from None  # the SDK quotes the reply, and a reply may hold tokens
             finally:
                 with suppress(RuntimeError):  # of that lock
                     await flow.aclose()
 
-    def _restore(self) -> None:
+    def _widen(self, needed: tuple[str, ...]) -> None:
+        """From now on asks for these scopes, too. Raises InfrastructureFault if that is not allowed, or was in vain."""
+        granted = (self._saved.scope or "").split()
+        missing = [scope for scope in needed if scope not in granted] or needed
+        lacks = f"needs scope {' '.join(missing)}" if missing else "needs a wider scope, and does not say which"
+        if self._auth.scopes and not set(needed) <= set(self._auth.scopes):
+            raise self._denied(f"{lacks}, which is not among the `scopes` of its `auth` in the experiment file")
+        if self._file is not None and self._person is None:
+            self._saved.needed = tuple(dict.fromkeys((*granted, *needed)))
+            self._file.write(self._saved)
+            raise self._no_login(f"needs another login: it {lacks}")
+        if set(needed) <= set(self._wanted):
+            raise self._denied(f"{lacks}, which the authorization server does not grant")
+        self._wanted = tuple(dict.fromkeys((*granted, *needed)))
+
+    def _ask_for_wanted(self, response: httpx2.Response) -> None:
+        """The SDK asks for the scopes that the server names, so the server names these."""
+        named = response.headers.get("www-authenticate", "").removeprefix("Bearer ")
+        response.headers["www-authenticate"] = f'Bearer scope="{" ".join(self._wanted)}", {named}'
+
+    def _restore(self, *, refreshes: bool) -> None:
         """Gives the provider the known tokens, also if another process renewed them; the token counts as expired."""
         context, saved = self._provider.context, self._saved
-        context.current_tokens = _token(saved)
+        context.current_tokens = _token(saved) if refreshes else None
         context.token_expiry_time = 1.0
         if saved.metadata is not None and context.oauth_metadata is None:
             context.oauth_metadata = OAuthMetadata.model_validate(saved.metadata)
         if saved.resource is not None and context.protected_resource_metadata is None:
             context.protected_resource_metadata = ProtectedResourceMetadata.model_validate(saved.resource)
 
-    def _fault(self, error: Exception) -> InfrastructureFault:
-        reason = printable(self._redact(str(error)))[:_SHOWN] or type(error).__name__
+    def _fault(self, error: Exception, reply: httpx2.Response | None) -> InfrastructureFault:
+        if reply is not None and isinstance(error, (OAuthTokenError, OAuthRegistrationError, ValidationError)):
+            reason = _answered(reply)
+        else:
+            reason = printable(self._redact(str(error)))[:_SHOWN] or type(error).__name__
         hint = f"; {LOGIN_HINT.format(server=self._server.name)}" if self._auth.type == "login" else ""
-        retriable = isinstance(error, OAuthTokenError) and "(5" in reason
-        message = f"MCP server '{self._server.name}' ({printable(self._server.url)}) gave no token: {reason}{hint}"
-        return InfrastructureFault("mcp_unauthorized", self._redact(message), retriable=retriable)
+        retriable = isinstance(error, OAuthTokenError) and reply is not None and reply.status_code >= 500
+        return self._denied(f"gave no token: {reason}{hint}", retriable=retriable)
+
+    def _denied(self, reason: str, *, kind: str = "mcp_unauthorized", retriable: bool = False) -> InfrastructureFault:
+        message = f"MCP server '{self._server.name}' ({printable(self._server.url)}) {reason}"
+        return InfrastructureFault(kind, self._redact(message), retriable=retriable)
+
+    def rejected(self) -> InfrastructureFault:
+        """The server takes none of the tokens that the authorization server gives."""
+        return self._denied("answered with HTTP 401 or 403 to each new token")
 
     def _made(self) -> OAuthClientProvider:
         auth, url = self._auth, self._server.url
@@ -155,10 +212,11 @@ class Tokens(TokenStorage):
     async def _nobody_waits(self) -> AuthorizationCodeResult:
         raise self._no_login()
 
-    def _no_login(self) -> InfrastructureFault:
-        need = "needs a login" if self._saved.access_token is None else "needs another login: the last one is over"
-        message = f"MCP server '{self._server.name}' ({printable(self._server.url)}) {need}"
-        return InfrastructureFault("mcp_login", f"{message}; {LOGIN_HINT.format(server=self._server.name)}")
+    def _no_login(self, need: str | None = None) -> InfrastructureFault:
+        if need is None:
+            over = "needs another login: the last one is over"
+            need = "needs a login" if self._saved.access_token is None else over
+        return self._denied(f"{need}; {LOGIN_HINT.format(server=self._server.name)}", kind="mcp_login")
 
     async def get_tokens(self) -> OAuthToken | None:
         return _token(self._saved)
@@ -184,7 +242,6 @@ class Tokens(TokenStorage):
                 client_id=self._auth.client_id,
                 client_secret=self._auth.secret or None,
                 redirect_uris=self._provider.context.client_metadata.redirect_uris,
-                token_endpoint_auth_method="client_secret_post" if self._auth.secret else "none",
             )
         return OAuthClientInformationFull.model_validate(self._saved.client) if self._saved.client else None
 
@@ -200,6 +257,25 @@ class Tokens(TokenStorage):
         self._redact.learn(f"token of {self._server.name}", self._seen)
 
 
+class _Context(OAuthContext):
+    """Sends the secret of a client from the experiment file as that file, or the token endpoint, wants it."""
+
+    def of(self, auth: ServerAuth) -> Self:
+        self._auth = auth
+        return self
+
+    def prepare_token_auth(
+        self, data: dict[str, str], headers: dict[str, str] | None = None
+    ) -> tuple[dict[str, str], dict[str, str]]:
+        if self._auth.client_id and self.client_info is not None and self.client_info.client_secret:
+            metadata = self.oauth_metadata
+            known = metadata.token_endpoint_auth_methods_supported if metadata is not None else None
+            only_post = known is not None and "client_secret_post" in known and "client_secret_basic" not in known
+            by_itself = "client_secret_post" if only_post else "client_secret_basic"
+            self.client_info.token_endpoint_auth_method = self._auth.token_endpoint_auth_method or by_itself
+        return super().prepare_token_auth(data, headers)
+
+
 class TokenAuth(httpx2.Auth):
     """Sends each request of one connection with the token, and again with a new one if it was rejected."""
 
@@ -207,27 +283,51 @@ class TokenAuth(httpx2.Auth):
         self._tokens, self._evidence = tokens, evidence
 
     async def async_auth_flow(self, request: httpx2.Request) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
+        """Ends with the server's response to the request. Raises InfrastructureFault if it takes no token."""
         for _ in range(_ROUNDS):
             used = self._tokens.usable()
+            needed = None
             if used is not None:
                 request.headers["Authorization"] = f"Bearer {used}"
                 response = yield request
-                self._evidence.status = response.status_code if _rejected(response) else None
-                if not _rejected(response):
+                rejected, needed = _rejected(response), _needed(response)
+                self._evidence.status, self._evidence.lost = response.status_code, None
+                if not rejected:
+                    self._evidence.status = None
                     return
-            renewal = self._tokens.renewed(request, used)
+            renewal = self._tokens.renewed(request, used, needed)
+            outgoing = request
             with suppress(StopAsyncIteration):
                 outgoing = await anext(renewal)
                 while True:
                     outgoing = await renewal.asend((yield outgoing))
-            if self._tokens.usable() is None:
+            if self._tokens.usable() is None and outgoing is request:
                 return  # the server required none
+        raise self._tokens.rejected()
 
 
 def _rejected(response: httpx2.Response) -> bool:
     """Whether another token could help."""
-    scope = response.status_code == 403 and "insufficient_scope" in response.headers.get("www-authenticate", "")
-    return response.status_code == 401 or scope
+    return response.status_code == 401 or _needed(response) is not None
+
+
+def _needed(response: httpx2.Response) -> tuple[str, ...] | None:
+    """The scopes that the request needs, where they are the reason for its rejection."""
+    challenge = response.headers.get("www-authenticate", "")
+    if response.status_code != 403 or "insufficient_scope" not in challenge:
+        return None
+    found = _SCOPE.search(challenge)
+    return tuple(printable(found[1]).split()) if found is not None else ()
+
+
+def _answered(reply: httpx2.Response) -> str:
+    """What may be shown of an authorization server's reply: it may hold tokens, or repeat secrets."""
+    try:
+        code = reply.json()["error"]
+    except (httpx2.ResponseNotRead, ValueError, KeyError, TypeError):
+        code = None
+    shown = f" ({code})" if isinstance(code, str) and _ERROR_CODE.fullmatch(code) else ""
+    return f"the authorization server answered with HTTP {reply.status_code}{shown}"
 
 
 def _token(saved: SavedLogin) -> OAuthToken | None:

@@ -14,6 +14,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import urlsplit
 
+from karat.errors import InfrastructureFault
 from karat.mcp.faults import Evidence
 from karat.mcp.replies import Pending
 from karat.mcp.results import LARGEST_RESULT
@@ -76,8 +77,8 @@ class RemoteLink:
             auth=self._auth(),
         )
 
-    def _lost(self, reason: str) -> bool:
-        """Whether the session survives a connection that broke off: then the reason is kept for the call's fault."""
+    def _lost(self, reason: str | InfrastructureFault) -> bool:
+        """Whether the session survives a request that got no response: the reason is kept for the call's fault."""
         if self._server.type != "http" or self.end_at_once:
             return False
         self.evidence.status, self.evidence.lost = None, reason

@@ -32,6 +32,7 @@ class SavedLogin(msgspec.Struct, kw_only=True, omit_defaults=True):
     access_token: str | None = None
     refresh_token: str | None = None
     scope: str | None = None
+    needed: tuple[str, ...] = ()  # the scopes that a run needed: the next login asks for them
     expires_at: float | None = None  # seconds since 1970; None: not known
     client: JsonObject | None = None  # as registered
     metadata: JsonObject | None = None  # of the authorization server

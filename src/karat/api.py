@@ -178,10 +178,10 @@ def _find_runs(run: str | os.PathLike[str], results: Path) -> list[Path]:
         shown = "".join(f"\n  {folder}" for folder in matches[-5:])
         raise BadRun(text, f"{len(matches)} runs in {results} match; say which, e.g. one of the newest:{shown}")
     if not below:
-        raise BadRun(text, f"there is no such folder, and no run in {results}; `karat run FILE` creates one")
+        raise BadRun(text, f"there is no such file or folder, and no run in {results}; `karat run FILE` creates one")
     near = did_you_mean(text, [folder.name for folder in below])
     hint = near if "mean" in near else f"; the newest is {below[-1]}"
-    raise BadRun(text, f"there is no such folder, and no run in {results} has that name{hint}")
+    raise BadRun(text, f"there is no such file or folder, and no run in {results} has that name{hint}")
 
 
 def summarize(

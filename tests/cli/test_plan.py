@@ -74,7 +74,7 @@ def test_a_plan_without_a_difference_says_what_its_sizes_show(karat, here):
     ("arguments", "message"),
     [
         ([], "--sd-questions: is required without RUN: how much differences vary"),
-        (["nowhere"], "there is no such folder"),
+        (["nowhere"], "there is no such file or folder"),
         (["latest", "--sd-answers", "1"], "--sd-answers: is only for a plan without RUN"),
         (["latest", "--metric", "qualty"], "has no metric 'qualty'"),
         (["latest", "--pair", "guess", "ad"], "has no condition 'ad' (did you mean 'add'?)"),

@@ -280,7 +280,7 @@ def test_a_port_that_is_taken_is_said(results):
 def test_what_is_no_run_is_said_before_a_port_is_taken(tmp_path):
     done = refused(str(tmp_path / "nothing"), "--results", str(tmp_path))
     assert done.returncode == 2
-    assert "there is no such folder" in done.stderr
+    assert "there is no such file or folder" in done.stderr
 
 
 def test_the_result_is_json_and_the_talk_apart(results):

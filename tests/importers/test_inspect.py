@@ -168,6 +168,44 @@ def test_an_evaluation_that_was_retried_is_one_condition_with_its_newest_answers
     assert findings.notes == ["m/one: 2 logs are attempts at one evaluation; the newest of each sample counts"]
 
 
+def test_an_evaluation_that_was_run_again_has_more_repetitions(tmp_path: Path) -> None:
+    ids = {"dataset": {"name": "made", "sample_ids": ["q0", "q1"]}, "config": {"epochs": 2}}
+    samples = [{"id": name, "epoch": epoch} for name in ("q0", "q1") for epoch in (1, 2)]
+    code = {"revision": {"type": "git", "commit": "a"}}
+    again = [
+        log(
+            tmp_path / f"{day}.eval",
+            *samples,
+            spec={"task_id": f"t{day}", "created": f"2026-01-0{day}T00:00:00+00:00", **ids, **code},
+        )
+        for day in (1, 2)
+    ]
+    findings = Findings()
+    (run,) = Inspect().runs(again, findings)
+    assert (list(run.conditions), run.planned) == (["m/one"], (2, 4))
+    assert sorted((trial.sample, trial.repetition) for trial in run.trials) == [
+        (name, repetition) for name in ("q0", "q1") for repetition in range(4)
+    ]
+    assert [stated.trials for stated in run.stated] == [8]
+    assert findings.notes == ["m/one: 2 evaluations with the same settings are repetitions"]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [{"revision": {"type": "git", "commit": "b"}}, {"dataset": {"name": "made", "sample_ids": ["q1", "q2"]}}],
+)
+def test_an_evaluation_of_other_code_or_samples_is_another_condition(tmp_path: Path, other: dict[str, Any]) -> None:
+    spec = {"dataset": {"name": "made", "sample_ids": ["q0", "q1"]}, "revision": {"type": "git", "commit": "a"}}
+    paths = [
+        log(tmp_path / "a.eval", {}, spec={"task_id": "t", **spec}),
+        log(tmp_path / "b.eval", {}, spec={"task_id": "u", **spec, **other}),
+    ]
+    findings = Findings()
+    (run,) = Inspect().runs(paths, findings)
+    assert list(run.conditions) == ["m/one", "m/one (2)"]
+    assert findings.notes == ["logs with the same settings, of other code or samples, become separate conditions"]
+
+
 def test_conditions_are_called_after_what_differs(tmp_path: Path) -> None:
     paths = [
         log(tmp_path / f"{number}.eval", {}, spec={"task_args": {"hint": hint, "same": 1}, "model": model})

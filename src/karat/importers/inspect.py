@@ -292,21 +292,34 @@ def _run(logs: Sequence[_Log], findings: Findings) -> ImportedRun:
         name=logs[0].task,
         tool=f"inspect_ai {packages.text('inspect_ai') or ''}".strip(),
         trials=_trials(conditions),
-        conditions={name: _condition(same[0]) for name, same in conditions.items()},
+        conditions={name: _condition(newest) for name, ((newest, *_), *_) in conditions.items()},
         dataset=logs[0].dataset,
         created=logs[0].created,
         seconds=None if None in seconds else math.fsum(filter(None, seconds)),
-        planned=(max(len(log.places) for log in logs), max(log.epochs for log in logs)),
-        unfinished=[said for newest, *_ in conditions.values() if (said := newest.unfinished) is not None],
+        planned=(max(len(log.places) for log in logs), max(sum(map(_epochs, same)) for same in conditions.values())),
+        unfinished=[
+            said for same in conditions.values() for newest, *_ in same if (said := newest.unfinished) is not None
+        ],
         stated=[_stated(name, same) for name, same in conditions.items()],
         versions={name: version for name, version in packages.raw.items() if isinstance(version, str)},
     )
 
 
-def _stated(condition: str, logs: Sequence[_Log]) -> Stated:
-    """What the newest log states; its means only if the condition has no answers of earlier logs."""
-    stated = logs[0].stated(condition)
-    return stated if len(logs) == 1 else msgspec.structs.replace(stated, means={})
+def _stated(condition: str, evaluations: Sequence[Sequence[_Log]]) -> Stated:
+    """What the newest logs state together; means only if the condition has no answers of other logs."""
+    first, *others = (newest.stated(condition) for newest, *_ in evaluations)
+    trials = [stated.trials for stated in (first, *others) if stated.trials is not None]
+    if len(trials) <= len(others):
+        return msgspec.structs.replace(first, trials=None, means={})
+    return (
+        first
+        if not others and len(evaluations[0]) == 1
+        else msgspec.structs.replace(first, trials=sum(trials), means={})
+    )
+
+
+def _epochs(attempts: Sequence[_Log]) -> int:
+    return max(log.epochs for log in attempts)
 
 
 def _condition(log: _Log) -> ImportedCondition:
@@ -332,8 +345,11 @@ def _settings(log: _Log) -> JsonObject:
     }
 
 
-def _conditions(logs: Sequence[_Log], findings: Findings) -> dict[str, list[_Log]]:
-    """Condition → its logs, the newest first: an evaluation that was retried has several."""
+def _conditions(logs: Sequence[_Log], findings: Findings) -> dict[str, list[list[_Log]]]:
+    """Condition → its evaluations, the oldest first. Each has its logs, the newest first: one that was retried several.
+
+    Evaluations of the same samples, with the same settings and code, are repetitions.
+    """
     attempts: dict[tuple[str, str | None], list[_Log]] = {}
     for log in logs:
         attempts.setdefault((log.spec.text("task_id") or str(log.path), log.model), []).insert(0, log)
@@ -344,24 +360,40 @@ def _conditions(logs: Sequence[_Log], findings: Findings) -> dict[str, list[_Log
         " ".join(("" if key == "model" else f"{key}=") + excerpt(_written(setting.get(key)), 60) for key in differing)
         for setting in settings
     ]
-    if len({_written(setting) for setting in settings}) < len(settings):
-        findings.note("logs with the same configuration become separate conditions: an A/A comparison")
-    named = dict(zip(unique(names), attempts.values(), strict=True))
-    for name, same in named.items():
-        if len(same) > 1:
-            findings.note(f"{name}: {len(same)} logs are attempts at one evaluation; the newest of each sample counts")
+    alike: dict[tuple[str, str], list[list[_Log]]] = {}
+    for name, setting, same in zip(names, settings, attempts.values(), strict=True):
+        of_code = same[0].spec.raw.get("revision"), sorted(same[0].places) or str(same[0].path)
+        alike.setdefault((name, _written([setting, *of_code])), []).append(same)
+    if len({_written(setting) for setting in settings}) < len(alike):
+        findings.note("logs with the same settings, of other code or samples, become separate conditions")
+    named = dict(zip(unique([name for name, _ in alike]), alike.values(), strict=True))
+    for name, evaluations in named.items():
+        if len(evaluations) > 1:
+            findings.note(f"{name}: {len(evaluations)} evaluations with the same settings are repetitions")
+        for same in evaluations:
+            if len(same) > 1:
+                many = len(same)
+                findings.note(f"{name}: {many} logs are attempts at one evaluation; the newest of each sample counts")
     return named
 
 
-def _trials(conditions: Mapping[str, Sequence[_Log]]) -> Iterator[ImportedTrial]:
-    for name, logs in conditions.items():
-        seen: set[tuple[str, int]] = set()
-        for log in logs:
-            for sample, read in log.samples():
-                key = str(sample.id), sample.epoch
-                if len(logs) == 1 or key not in seen:
-                    seen.add(key)
-                    yield _Trial(log, sample, read).trial(name)
+def _trials(conditions: Mapping[str, Sequence[Sequence[_Log]]]) -> Iterator[ImportedTrial]:
+    for name, evaluations in conditions.items():
+        before = 0  # repetitions of earlier evaluations
+        for logs in evaluations:
+            yield from (trial.trial(name, before) for trial in _newest(logs))
+            before += _epochs(logs)
+
+
+def _newest(logs: Sequence[_Log]) -> Iterator[_Trial]:
+    """The newest of each sample and epoch."""
+    seen: set[tuple[str, int]] = set()
+    for log in logs:
+        for sample, read in log.samples():
+            key = str(sample.id), sample.epoch
+            if len(logs) == 1 or key not in seen:
+                seen.add(key)
+                yield _Trial(log, sample, read)
 
 
 class _Trial:
@@ -374,7 +406,7 @@ class _Trial:
         self._attached: Mapping[str, str] | None = None
         self._room = _MOST_ATTACHED
 
-    def trial(self, condition: str) -> ImportedTrial:
+    def trial(self, condition: str, before: int) -> ImportedTrial:
         sample, failure = self._sample, self._failure()
         answered = failure is None or sample.output.choices or sample.output.completion
         return ImportedTrial(
@@ -382,7 +414,7 @@ class _Trial:
             question=self._question(),
             golden=(sample.target if isinstance(sample.target, str) else " | ".join(sample.target)) or None,
             condition=condition,
-            repetition=sample.epoch - 1,
+            repetition=before + sample.epoch - 1,
             reply=self._reply() if answered else None,
             started=utc(sample.started_at),
             seconds=sample.total_time if (sample.total_time or 0) >= 0 else None,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from tests.kinds.copied_runs import Say, copy_of, put_through, several
 
 from karat.analysis import Comparison, compare, summarize
 from karat.journal import RunFolder
+from karat.journal.codec import with_checksum
 from karat.kinds.study.analysis.comparison import StudyComparison, StudyPairing
 from karat.kinds.study.samples import random_reply
 from karat.records import Sample
@@ -41,6 +43,24 @@ def _shown(value: Any, field: Mapping[str, Any]) -> Any:
 def named(run: RunFolder, name: str) -> RunFolder:
     """With an id that does not change from test to test."""
     return RunFolder(run.path, msgspec.structs.replace(run.info, run=name, name="study"))
+
+
+def read_by_other_rules(run: RunFolder) -> RunFolder:
+    """The run as if an older karat had read its answers."""
+    scoring = run.scorers()[0].scoring
+    lines = [re.sub(rb',"crc":"\w+"}$', b"}", line) for line in run.journal.read_bytes().splitlines()]
+    lines = [with_checksum(line.replace(scoring.encode(), b"0" * 16), end=b"\n") for line in lines]
+    run.journal.write_bytes(b"".join(lines))
+    scorers = [msgspec.structs.replace(info, scoring="0" * 16) for info in run.info.scorers]
+    return RunFolder(run.path, msgspec.structs.replace(run.info, run="00000000", scorers=tuple(scorers)))
+
+
+def test_runs_whose_answers_were_read_by_other_rules_say_so(tmp_path: Path) -> None:
+    path, say = as_people(tmp_path, "trust")
+    runs = [put_through(tmp_path / name, path, say) for name in ("one", "two")]
+    said = "answers were read by other rules in the two runs: read both alike with `karat score`"
+    assert said not in compare(*runs).warnings
+    assert said in compare(runs[0], read_by_other_rules(runs[1])).warnings
 
 
 def only(found: Comparison) -> StudyPairing:

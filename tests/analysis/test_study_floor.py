@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import re
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -16,7 +17,7 @@ from tests.analysis.test_study_reducer import run_of
 from tests.kinds.copied_runs import copy_of, put_through, several
 
 from karat import Experiment, formats
-from karat.analysis import Summary, summarize
+from karat.analysis import Summary, compare, summarize
 from karat.analysis.numbers import Estimate
 from karat.document.charts import charts
 from karat.execution import run_experiment
@@ -423,6 +424,16 @@ def test_unread_answers_and_selective_reading_are_said_first(tmp_path: Path) -> 
     assert selective.endswith(": a difference between them may be one of what could be read")
     lines = Terminal().render(found, run)["report.txt"].splitlines()
     assert any("could not be read" in line for line in lines[:4])
+    warnings = [
+        [
+            text
+            for text in compare(run, run, condition_a="a", condition_b=other).warnings
+            if "answers were read in" in text
+        ]
+        for other in ("b", "c")
+    ]
+    assert [len(texts) for texts in warnings] == [1, 0]
+    assert re.match(r"100\.0 % of the answers were read in a, [67]\d\.\d % in b \(arm side_effects/", warnings[0][0])
 
 
 def gap(value: float, se: float = 0.02) -> Estimate:

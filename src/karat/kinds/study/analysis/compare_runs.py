@@ -21,6 +21,7 @@ from karat.index import read_index, trusted
 from karat.journal import RunFolder
 from karat.kinds.study.analysis.comparison import StudyChange, StudyComparison, StudyPairing, StudySide, TestChange
 from karat.kinds.study.analysis.model import StudyCondition, StudyInfo, StudySummary
+from karat.kinds.study.analysis.readability import selective_between
 from karat.kinds.study.analysis.runs import (
     CONVENTION,
     REPLICATES,
@@ -163,7 +164,8 @@ def compare_studies(
     return Comparison(
         format=formats.OUTPUT_FORMAT, unit="participant", a=sides[0], b=sides[1], level=comparison.level,
         headline=comparison.headline(), metrics=(), pairings=(), only_a=0, only_b=0, changed=0,
-        warnings=tuple(_warnings(*summaries, comparison)), parts={"study": comparison},
+        warnings=(*_warnings(*summaries, comparison), *_selective(summaries, pairs, comparison)),
+        parts={"study": comparison},
     )  # fmt: skip
 
 
@@ -177,11 +179,23 @@ def _warnings(first: Summary, second: Summary, comparison: StudyComparison) -> I
         warning for summary in (first, second) for info in _part(summary).studies for warning in other_code(info)
     )
     yield from dict.fromkeys(warning for summary in (first, second) for warning in narrow_warnings(_part(summary)))
+    if _part(first).scoring != _part(second).scoring:
+        yield "answers were read by other rules in the two runs: read both alike with `karat score`"
     if any(not pairing.paired for pairing in comparison.pairings):
         yield "the two have other participants, or other tests: the difference is that of independent runs"
     if first.repetitions != second.repetitions:
         fewer = formats.plural(min(first.repetitions, second.repetitions), "repetition")
         yield f"one run has more repetitions: the differences are over the first {fewer} of each"
+
+
+def _selective(
+    summaries: tuple[Summary, Summary], pairs: Sequence[tuple[str, str]], comparison: StudyComparison
+) -> Iterator[str]:
+    """Where the two sides differ by what could be read."""
+    first, second = (_part(summary) for summary in summaries)
+    for (name, other), pairing in zip(pairs, comparison.pairings, strict=True):
+        sides = ((pairing.a.label, first.of(name)), (pairing.b.label, second.of(other)))
+        yield from selective_between([(label, condition) for label, condition in sides if condition is not None])
 
 
 def _part(summary: Summary) -> StudySummary:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from karat import formats
 from karat.analysis.unreadable import OFTEN, unreadable_notices
-from karat.kinds.study.analysis.model import QUOTES, StudySummary
+from karat.kinds.study.analysis.model import QUOTES, StudyCondition, StudySummary
 
 APART = 0.2  # between the shares read in two arms, or under two conditions
 _REMEDY = "ask in the system prompt for one line in the form that the prompt ends with, such as `choice: A`"
@@ -24,21 +24,35 @@ def reading_notices(part: StudySummary) -> list[str]:
             quotes += condition.unread
     such = "; ".join(f'"{quote}"' for quote in quotes[:QUOTES])
     left_out = f"and are left out, such as {such}" if such else "and are left out"
-    return [*unreadable_notices(counts, what=left_out, remedy=_REMEDY), *_selective(part)]
+    named = [(condition.condition, condition) for condition in part.conditions]
+    by_condition = [(f"{study} under {name}", share, arm) for name, study, arm, share in _shares(named)]
+    apart = _selective([*_by_arm(named), *by_condition])
+    return [*unreadable_notices(counts, what=left_out, remedy=_REMEDY), *apart]
 
 
-def _selective(part: StudySummary) -> Iterator[str]:
-    """The two arms of a study, or conditions of an arm, that are furthest apart, if that is too far."""
+def selective_between(sides: Sequence[tuple[str, StudyCondition]]) -> Iterator[str]:
+    """The arm whose answers were read most unlike under two conditions, if that is too far. `sides`: with labels."""
+    return _selective(_by_arm(sides))
+
+
+def _shares(conditions: Sequence[tuple[str, StudyCondition]]) -> Iterator[tuple[str, str, str, float]]:
+    """Label of the condition, study, arm, and the share of its answers that were read."""
+    for name, condition in conditions:
+        for study in condition.studies:
+            for arm in study.arms:
+                if arm.share_read is not None:
+                    yield name, study.study, arm.arm, arm.share_read
+
+
+def _by_arm(conditions: Sequence[tuple[str, StudyCondition]]) -> list[tuple[str, float, str]]:
+    return [(f"arm {study}/{arm}", share, name) for name, study, arm, share in _shares(conditions)]
+
+
+def _selective(read: Sequence[tuple[str, float, str]]) -> Iterator[str]:
+    """What is furthest apart within a group, if that is too far. `read`: group, share read, and whose it is."""
     groups: dict[str, list[tuple[float, str]]] = {}
-    pairs = ((condition, study) for condition in part.conditions for study in condition.studies)
-    for condition, study in pairs:
-        for arm in study.arms:
-            if arm.share_read is None:
-                continue
-            by_arm = groups.setdefault(f"arm {study.study}/{arm.arm}", [])
-            by_arm.append((arm.share_read, condition.condition))
-            by_condition = groups.setdefault(f"{study.study} under {condition.condition}", [])
-            by_condition.append((arm.share_read, arm.arm))
+    for group, share, whose in read:
+        groups.setdefault(group, []).append((share, whose))
     ends = [(min(shares), max(shares), where) for where, shares in groups.items()]
     apart = [(high[0] - low[0], low, high, where) for low, high, where in ends]
     wide = [gap for gap in apart if round(gap[0], 9) > APART]

@@ -116,6 +116,51 @@ def test_what_a_reader_reads_of_a_small_model_is_read(shared_data: Path) -> None
     assert agreeing >= 0.9 * readable
 
 
-@pytest.mark.parametrize("text", ["Is the answer A?", "Would it be B?", "Which of them, A?"])
+SHOWN = (
+    "Which of these?\n\nA: You win $30 with a chance of 25 %.\nB: You win $45 with a chance of 20 %.\n\nchoice: A or B"
+)
+CHOICE = {"choice": Answered(type="choice", options=["A", "B"])}
+
+
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [
+        ("You win $30 with a chance of 25 %.", "A"),
+        ("**you win $45 with a chance of 20%**", "B"),
+        ("I choose: You win $45 with a chance of 20 %, because it is more.", "B"),
+        ("You win $30 with a chance of 25 %.\n\nIt is more likely.", "A"),
+        ("You win $30 with a chance of 25 %. You win $45 with a chance of 20 %.", None),
+        ("You win $30 with a chance of 25 %, or B.", None),
+        ("You win $30 with a chance of 25 %?", None),
+        ("I would not say: You win $30 with a chance of 25 %.", None),
+        ("You win $30", None),
+    ],
+)
+def test_an_option_is_said_by_its_own_words(text: str, answer: str | None) -> None:
+    assert read_answers(text, CHOICE, shown=SHOWN).values.get("choice") == answer
+    meant = Answered(
+        type="choice", options={"A": "You win $30 with a chance of 25 %", "B": "You win $45 with a chance of 20 %"}
+    )
+    assert read_answers(text, {"choice": meant}).values.get("choice") == answer
+    assert answer is None or read_answers(text, CHOICE).values == {}, "what the options mean is not known"
+
+
+def test_a_prompt_that_describes_one_option_says_nothing_of_the_others() -> None:
+    assert read_answers("It rains.", CHOICE, shown="A: It rains.\n\nA or B?").values == {}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Is the answer A?", "Would it be B?", "Which of them, A?", "My choice is A?", "choice: A?", "A?", "**A** ?",
+        "My answer is A, isn't it?", "choice: A, right?", "Final answer: A?", "<answer>A?</answer>",
+        "<answer>A</answer>?", r"\boxed{A}?", '{"choice": "A?"}', "I choose A?",
+    ],
+)  # fmt: skip
 def test_a_question_is_no_answer(text: str) -> None:
-    assert read_answers(text, {"choice": Answered(type="choice", options=["A", "B"])}).values == {}
+    assert read_answers(text, CHOICE).values == {}
+
+
+@pytest.mark.parametrize("text", ["choice: A (why not?)", "choice: A. Is that all?", "Is it A? No.\nchoice: A"])
+def test_an_answer_beside_a_question_is_one(text: str) -> None:
+    assert read_answers(text, CHOICE).values == {"choice": "A"}

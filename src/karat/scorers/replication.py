@@ -14,7 +14,7 @@ from karat.scorers import Verdict
 
 __all__ = ["Replication"]
 
-RULES = "answers 2"
+RULES = "answers 3"
 """The version of how answers are read. After a change, `karat score RUN` reads a run's answers again."""
 
 _WITHOUT = {"not_asked": "stopped", "not_recorded": "unrecorded"}

@@ -30,9 +30,9 @@ from karat.kinds.study.values import (
 )
 from karat.thoughts import spoken
 
-_BOXED = re.compile(r"\$?\\boxed\s?\{\s*(?:\\text(?:bf)?\s?\{)?([^{}\n]{1,200})\}\s?\}?\s?\$?")
+_BOXED = re.compile(r"\$?\\boxed\s?\{\s*(?:\\text(?:bf)?\s?\{)?([^{}\n]{1,200})\}\s?\}?\s?\$?(?!\W{0,3}\?)")
 _DENIED = re.compile(r"(?:\b(?:not|never|nor)\b|n['’]t\b)[^\n.,;:!?]*$", re.IGNORECASE)  # `not \boxed{A}`
-_TAGGED = re.compile(r"<(\w{1,40})>([^<>]{1,400})</\1>")
+_TAGGED = re.compile(r"<(\w{1,40})>([^<>]{1,400})</\1>(?!\W{0,3}\?)")
 _MOST = 50  # marks that are examined: the last ones
 
 
@@ -105,8 +105,10 @@ class Read(msgspec.Struct, frozen=True, kw_only=True):
         return all(name in self.values or field.optional for name, field in fields.items())
 
 
-def read_answers(text: str, fields: Mapping[str, Answered]) -> Read:
+def read_answers(text: str, fields: Mapping[str, Answered], *, shown: str = "") -> Read:
     """The fields of a reply: by key in lines, in JSON, or in prose; a single field also without its key.
+
+    `shown`: the prompt. Its lines say what each option is, and a reply may say that in place of the label.
 
     Lines and JSON take precedence over the prose above them, which may weigh answers; a
     model's thoughts never do. Otherwise two different answers to one field are contradictory;
@@ -150,7 +152,7 @@ def read_answers(text: str, fields: Mapping[str, Answered]) -> Read:
         if settled is None and len(fields) == 1:
             settled = _alone(text, field) or _settled(_called_answer(text, field))
             if settled is None and field.type == "choice" and not declined:
-                settled = stated(text, field)
+                settled = stated(text, field, shown=shown)
         if settled is not None and settled.answer is not None:
             values[name] = settled.answer
         else:

@@ -271,14 +271,13 @@ def _read(sample: Sample, turn: int, reply: str | None) -> Mapping[str, Any]:
 
 def answered_in(sample: Sample, turn: int, reply: str) -> Read:
     """What a participant answered in a turn. Cached, because every member of a group is shown it."""
-    return _read_cached(reply, msgspec.json.encode(sample.detail["fields"][turn]))
+    return _read_cached(reply, msgspec.json.encode(sample.detail["fields"][turn]), sample.turns[turn].question)
 
 
 @lru_cache(maxsize=256)  # the last rounds of some groups
-def _read_cached(reply: str, fields: bytes) -> Read:
-    return read_answers(
-        reply, {name: Answered.model_validate(field) for name, field in msgspec.json.decode(fields).items()}
-    )
+def _read_cached(reply: str, fields: bytes, shown: str) -> Read:
+    asked = {name: Answered.model_validate(field) for name, field in msgspec.json.decode(fields).items()}
+    return read_answers(reply, asked, shown=shown)
 
 
 def _as_data(fields: Mapping[str, Answered]) -> dict[str, Any]:
@@ -287,7 +286,7 @@ def _as_data(fields: Mapping[str, Answered]) -> dict[str, Any]:
 
 def read_reply(sample: Sample, turn: int, text: str) -> Read:
     """What a participant answered in one turn (from 0): for each field the answer, or why there is none."""
-    return read_answers(text, fields_of(sample, turn))
+    return read_answers(text, fields_of(sample, turn), shown=sample.turns[turn].question)
 
 
 def random_answers(sample: Sample, turn: int, dice: Random) -> dict[str, float | str | list[str]]:

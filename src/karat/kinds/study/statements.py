@@ -36,8 +36,10 @@ _HESITATES = re.compile(
 _END = r"(?=[\"'*`)\]]{0,4}\s*(?:[.,;:!)\n—–]|-\s|$|because\b|since\b|as\b|over\b|rather\b|instead\b))"
 
 
-def stated(text: str, field: Answered) -> Value | None:
-    """The option that the sentences of a reply say was chosen; None if no sentence says so.
+def stated(text: str, field: Answered, *, shown: str = "") -> Value | None:
+    """The option that the sentences of a reply say was chosen, by label or in its own words; None if none says so.
+
+    `shown`: the prompt, which may have a line `A: its words` for each option.
 
     >>> field = Answered(type="choice", options=["yes", "no"])
     >>> stated("The answer to this question is no", field)
@@ -45,9 +47,29 @@ def stated(text: str, field: Answered) -> Value | None:
     >>> stated("Choose: no or yes", field) is None
     True
     """
-    labels = field.labels
     if len(text) > _LONGEST:
         return None
+    return _stated(text, field.labels) or _stated(f"{_with_labels(text, field, shown)}\n", field.labels)
+
+
+def _with_labels(text: str, field: Answered, shown: str) -> str:
+    """The text with the label of each option in place of its own words: its meaning, or its line in the prompt."""
+    line = re.compile(rf"^\W*(?P<label>{_any(field.labels)})\W{{0,4}}[:.)]\W*\s(?P<words>.+?)[.!]?\s*$", re.MULTILINE)
+    words = field.meanings or {match["label"]: match["words"] for match in line.finditer(shown)}
+    if set(words) != set(field.labels):
+        return text
+    labels = {"".join(meaning.casefold().split()): label for label, meaning in words.items()}
+    longest = sorted(words.values(), key=len, reverse=True)
+    own = "|".join(r"\s*".join(map(re.escape, meaning.split())) for meaning in longest)
+    return re.sub(
+        rf"(?<!\w)(?:{own})(?!\w)",
+        lambda found: labels["".join(found[0].casefold().split())],
+        text,
+        flags=re.IGNORECASE,
+    )
+
+
+def _stated(text: str, labels: Sequence[str]) -> Value | None:
     text = _COLON_LINE.sub(": ", _QUOTED.sub(" ", text))
     text = _listing(labels).sub(" ", text)
     said = [_said_in(match[0], labels) for match in _SENTENCE.finditer(text)]

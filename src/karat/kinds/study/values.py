@@ -68,6 +68,7 @@ _DENIED = re.compile(r"\W{0,4}(?:no|not|nope|never)\b\s{0,3}", re.IGNORECASE)
 _DENIALS = {"no", "not", "never"}  # labels that `no, not on purpose` repeats
 _ORDINALS = {"first", "second", "third", "fourth", "last"}
 _NO_DENIAL = re.compile(r"(?:doubt|question|matter|hesitation|only|because)\b", re.IGNORECASE)
+_ASKED = re.compile(r"[^\w\n.!(]*\?|,\s*(?!why)[\w'’]+(?:\s\w+)?\s?\?", re.IGNORECASE)  # `A?`, `A, isn't it?`
 _UNDECIDED = re.compile(
     r"\b(?:depends|understand|thanks?|sorry|unsure|no idea|don['’]t know"
     r"|can ?not|can['’]t|won['’]t|both|neither|either)\b",
@@ -136,7 +137,7 @@ def _doubted(rest: str, label: str, field: Answered) -> Value | None:
     folded = " ".join(plain.casefold().split())
     if any(meaning.casefold() in folded for name, meaning in field.meanings.items() if name != label):
         return Value(kind=CONTRADICTORY)
-    return Value(kind=INVALID) if _UNDECIDED.search(plain) else None
+    return Value(kind=INVALID) if _ASKED.match(rest) or _UNDECIDED.search(plain) else None
 
 
 def names_option(text: str, field: Answered) -> bool:

@@ -96,6 +96,7 @@ class Elicited(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     action: Literal["accept", "decline", "cancel"]
     content: JsonObject = {}  # with "accept": the form's fields
     message: str = ""  # what the server asked
+    problem: str = ""  # why the script's answer did not fit the form, which was declined instead
 
 
 class Elicit(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -327,6 +328,23 @@ class Score(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="
     usage: Usage | None = None
     dollars: float | None = None
     seconds: float | None = None
+
+
+class ServerEvent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="server", tag_field="event"):
+    """What an MCP server did during the run that its reader must know.
+
+    changed: it offers other tools than at first, or speaks another version of the protocol. renewed: it had ended its
+    session, so another was opened and the request repeated. declined: the answer of `elicit` did not fit its form.
+    """
+
+    server: str
+    what: Literal["changed", "renewed", "declined"]
+    tools_digest: str | None = None  # this and the next four: of a change
+    protocol: str | None = None  # None: as before
+    added: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    altered: tuple[str, ...] = ()  # same name, another description or schema
+    problem: str = ""  # why no form can send the answer
 
 
 class Failure(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="failure", tag_field="event"):

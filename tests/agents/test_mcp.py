@@ -12,7 +12,7 @@ from karat.agents import AgentSetting
 from karat.errors import AgentFault, InfrastructureFault
 from karat.mcp import Toolbox
 from karat.mcp.attempts import Attempt
-from karat.records import AgentSpec, Cassettes, Condition, McpServer, Sample, ToolCall, Turn
+from karat.records import AgentSpec, Cassettes, Condition, McpServer, Reply, Sample, ToolCall, Turn
 from karat.redact import Redactor
 from karat.testing.mcp_server import stdio_server
 
@@ -53,10 +53,12 @@ def test_a_tool_that_fails_is_an_answer(tmp_path):
     assert (reply.text, reply.stop_reason, reply.tool_calls[0].error) == (message, "error", message)
 
 
-def test_a_server_that_crashes_is_no_answer(tmp_path):
+def test_a_server_that_crashes_is_no_answer_and_its_call_is_counted(tmp_path):
     with pytest.raises(InfrastructureFault) as caught:
         ask(tmp_path, stdio_server("docs"), tool="crash")
     assert caught.value.kind == "mcp_server_down"
+    assert isinstance(caught.value.reply, Reply)
+    assert [call.tool for call in caught.value.reply.tool_calls] == ["crash"]
 
 
 def test_the_option_and_the_columns_say_which_tool_of_which_server(tmp_path):

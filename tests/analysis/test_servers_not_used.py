@@ -95,7 +95,7 @@ def test_a_condition_whose_server_could_not_be_started_is_said_first(tmp_path, j
         script.failure(row, "with-docs", cls="infrastructure", stage="preflight", kind="mcp_server_start")
     summary = summarize(script.end())
     assert summary.server_problems == (ServerProblem(condition="with-docs", answers=0, calls=0, errors=0),)
-    words = "with-docs: no MCP call and no answer, see Failures"
+    words = "with-docs: no answer, see Failures"
     assert summary.headline.startswith(words)
     assert summary.warnings[0].startswith(words)
 

@@ -214,7 +214,7 @@ def test_a_broken_server_is_told_once_and_costs_its_conditions_only(karat, exper
     assert ledger["guess"]["ledger"]["scored"] == 4
     assert ledger["add"]["ledger"]["infrastructure"] == 4
     assert done.out.count("'gone'") == 1
-    assert done.out.startswith("add: no MCP call and no answer, see Failures. ")
+    assert done.out.startswith("add: no answer, see Failures. ")
     assert "\n  add: no score on any metric, so it is compared with nothing\n" in done.out
 
 

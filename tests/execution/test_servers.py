@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import socket
+import threading
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -10,12 +12,15 @@ from typing import Any
 
 import pytest
 import yaml
+from pytest_httpserver import HTTPServer
 from tests.mcp.oauth_server import SECRET, guarded, happened
+from tests.mcp.raw_server import RawServer
+from werkzeug import Request, Response
 
 from karat.analysis import summarize
 from karat.errors import BadDataset, BadExperiment, ResumeRefused
 from karat.execution import Outcome, RunStatus
-from karat.journal import Attempt
+from karat.journal import Attempt, verify
 from karat.records import Answer, Failure, Score
 
 Write = Callable[..., Path]
@@ -306,3 +311,100 @@ def test_a_replayed_run_has_the_answers_calls_and_scores_of_the_live_one(
     right = [scores[0][by_sample[str(number)]][0]["mcp_result"] for number in range(len(EVERYTHING))]
     assert right == [True, True, True, True, False, False, False]
     assert [told[0][str(number)][0].tool_calls[0].elicited[0].action for number in (3, 4)] == ["accept", "cancel"]
+
+
+def raw(raw_server: RawServer, **fields: Any) -> dict[str, Any]:
+    return {"type": "http", "url": raw_server.url, "scope": "run", "protocol": "2025-06-18", **fields}
+
+
+ONE = {"question": "q", "tool": "t", "arguments": {}, "values": {"seven": 7}}
+
+
+def test_what_servers_do_during_a_run_is_in_its_journal_and_report(
+    experiment: Write, run: Run, httpserver: HTTPServer
+) -> None:
+    server = RawServer(httpserver)
+    server.tools += [{"name": "bad", "inputSchema": {}}]
+    calls_made = 0
+
+    def answer(request: Request) -> Any:
+        nonlocal calls_made
+        calls_made += 1
+        if calls_made == 2:
+            server.tools = [server.tools[0], {"name": "new", "inputSchema": {"type": "object"}}]
+            return Response(status=404)
+        return server.text("fine")
+
+    server.answers["tools/call"] = answer
+    outcome = run(calls(experiment, raw(server), [ONE], execution={"num_repetitions": 3, "max_concurrent": 1}))
+    assert [len(answer.replies) for answer in outcome.run.events_of(Answer)] == [1, 1, 1]
+    assert [(event.what, event.added) for event in outcome.run.server_events()] == [
+        ("renewed", ()),
+        ("changed", ("new",)),
+    ]
+    assert set(outcome.run.info.servers[0].left_out) == {"bad"}
+    warnings = summarize(outcome.run).warnings
+    start = "MCP server 'shelf' "
+    changed = "changed its tools during the run (new: new): answers before and after are not alike"
+    assert f"{start}{changed}" in warnings
+    assert f"{start}ended its session 1 time: karat opened another and repeated the request" in warnings
+    assert any(text.startswith(f"{start}lists tools that no client can call: bad: ") for text in warnings)
+    assert verify(outcome.run.path).damages == ()
+
+
+@pytest.mark.parametrize(
+    ("refusal", "tries"),
+    [
+        pytest.param(Response(status=503, headers={"Retry-After": "0"}), 2, id="503"),
+        pytest.param(Response(status=429, headers={"Retry-After": "1"}), 2, id="429"),
+        pytest.param(Response(status=502), 2, id="502"),
+    ],
+)
+def test_a_passing_fault_at_the_start_costs_no_trial(
+    experiment: Write, run: Run, httpserver: HTTPServer, refusal: Response, tries: int
+) -> None:
+    server = RawServer(httpserver)
+    server.answers["initialize"] = lambda request: refusal if server.seen.count("initialize") == 1 else None
+    outcome = run(calls(experiment, raw(server), [ONE], execution={"num_repetitions": 1}))
+    assert [score.values for score in outcome.run.events_of(Score)] == [{"mcp_result": True}]
+    assert server.seen.count("initialize") == tries
+
+
+@pytest.mark.parametrize(
+    ("refusal", "execution"),
+    [
+        pytest.param(Response(status=503), {"retry": {"max_attempts": 1}}, id="no second attempt is wanted"),
+        pytest.param(Response(status=503, headers={"Retry-After": "20"}), {}, id="it would be too late"),
+        pytest.param(Response(status=401), {}, id="no attempt helps"),
+    ],
+)
+def test_other_faults_at_the_start_are_reported_at_once(
+    experiment: Write, run: Run, httpserver: HTTPServer, refusal: Response, execution: dict[str, Any]
+) -> None:
+    server = RawServer(httpserver)
+    server.answers["initialize"] = lambda request: refusal
+    outcome = run(calls(experiment, raw(server, init_timeout_seconds=5), [ONE], execution=execution))
+    assert {failure.stage for failure in outcome.run.events_of(Failure)} == {"preflight"}
+    assert server.seen.count("initialize") == 1
+
+
+def test_a_server_that_listens_later_is_waited_for(experiment: Write, run: Run) -> None:
+    listening = socket.create_server(("127.0.0.1", 0))
+    port = listening.getsockname()[1]
+    listening.close()
+    later = HTTPServer(port=port)
+    server = {"type": "http", "url": f"http://127.0.0.1:{port}/mcp", "scope": "run", "init_timeout_seconds": 30}
+    seen: list[Any] = []
+    RawServer(later)
+    starting = threading.Timer(1.5, later.start)
+    starting.start()
+    try:
+        file = calls(experiment, server, [ONE], execution={"num_repetitions": 1})
+        outcome = run(file, status=RunStatus(seen.append))
+    finally:
+        starting.join()
+        later.stop()
+    assert [score.values for score in outcome.run.events_of(Score)] == [{"mcp_result": True}]
+    notices = [text for text in seen if isinstance(text, str)]
+    assert len(notices) == 1
+    assert notices[0].endswith("; it is tried again for 30 s (init_timeout_seconds)")

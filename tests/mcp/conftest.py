@@ -8,9 +8,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from pytest_httpserver import HTTPServer
+from tests.mcp.raw_server import RawServer
 
 from karat.mcp import Toolbox
-from karat.records import AgentSpec, Condition, McpServer
+from karat.records import AgentSpec, Condition, McpServer, ServerEvent
 from karat.redact import Redactor
 
 
@@ -28,10 +30,22 @@ def condition() -> Callable[..., Condition]:
 def toolbox(tmp_path: Path) -> Callable[..., Toolbox]:
     """A toolbox with these servers, whose folder is `tmp_path`."""
 
-    def build(*servers: McpServer, relist_seconds: float = 5.0, **secrets: str) -> Toolbox:
-        return Toolbox(servers, redact=Redactor(secrets), folder=tmp_path, relist_seconds=relist_seconds)
+    def build(
+        *servers: McpServer,
+        relist_seconds: float = 5.0,
+        on_news: Callable[[ServerEvent], object] = lambda event: None,
+        **secrets: str,
+    ) -> Toolbox:
+        return Toolbox(
+            servers, redact=Redactor(secrets), folder=tmp_path, relist_seconds=relist_seconds, on_news=on_news
+        )
 
     return build
+
+
+@pytest.fixture
+def raw_server(httpserver: HTTPServer) -> RawServer:
+    return RawServer(httpserver)
 
 
 @pytest.fixture

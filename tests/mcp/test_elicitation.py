@@ -6,12 +6,13 @@ import asyncio
 import json
 
 import pytest
+from mcp_types import ElicitRequestFormParams
 
 from karat.errors import AgentFault, InfrastructureFault
 from karat.mcp import Toolbox
 from karat.mcp.attempts import Attempt
-from karat.mcp.elicitation import answers_for, answers_from
-from karat.records import AgentSpec, Cassettes, Condition, Elicit, Elicited, McpServer, Sample, Turn
+from karat.mcp.elicitation import Answering, answers_for, answers_from
+from karat.records import AgentSpec, Cassettes, Condition, Elicit, Elicited, McpServer, Sample, ServerEvent, Turn
 from karat.redact import Redactor
 from karat.testing.mcp_server import stdio_server
 
@@ -51,6 +52,43 @@ def test_questions_are_answered_in_order_and_the_last_answer_repeats(
     asked = Elicited(action="accept", content={"copies": 3}, message="How many copies of Emma?")
     assert made[0][0].elicited == (asked,)
     assert [call.elicited[0].action for call, _ in made] == ["accept", "decline", "cancel", "cancel"]
+
+
+FORM = {
+    "type": "object",
+    "required": ["name", "age"],
+    "properties": {"name": {"type": "string"}, "age": {"type": "integer", "default": 30, "minimum": 18}},
+}
+
+
+@pytest.mark.parametrize(
+    ("schema", "given", "sent", "problem"),
+    [
+        (FORM, {"name": "Ada"}, {"name": "Ada", "age": 30}, ""),
+        (FORM, {"name": "Ada", "age": 40}, {"name": "Ada", "age": 40}, ""),
+        (FORM, {}, None, "'name' is a required property"),
+        (FORM, {"name": 5}, None, "'name': 5 is not of type 'string'"),
+        (FORM, {"name": "Ada", "age": "old"}, None, "'age': 'old' is not of type 'integer'"),
+        (FORM, {"name": "Ada", "age": 3}, None, "'age': 3 is less than the minimum of 18"),
+        (FORM, {"name": "Ada", "extra": True}, None, "the form has no field 'extra'"),
+        ({"properties": {"kind": {"enum": ["a", "b"], "default": "b"}}}, {}, {"kind": "b"}, ""),
+        ({"properties": {"kind": {"enum": ["a", "b"]}}}, {"kind": "c"}, None, "'kind': 'c' is not one of ['a', 'b']"),
+        ({"properties": {"at": {"type": "string", "format": "date"}}}, {"at": "soon"}, None, "'soon' is not a 'date'"),
+        ({"properties": {"n": {"type": "integer", "default": "x"}}}, {}, None, "'n': 'x' is not of type 'integer'"),
+        ({"type": "object", "properties": {}}, {}, {}, ""),
+        ({"properties": {"n": {"type": 5}}}, {}, None, "the form's schema is not valid"),
+    ],
+)
+def test_only_what_a_form_can_send_is_sent_and_else_declined(tmp_path, schema, given, sent, problem):
+    news: list[ServerEvent] = []
+    with Attempt("t-1", elicit=(Elicited(action="accept", content=given),)) as attempt:
+        answering = Answering(attempt, "s", on_news=news.append)
+        asked = ElicitRequestFormParams(message="who?", requested_schema=schema)
+        result = asyncio.run(answering(None, asked))
+    (noted,) = answering.noted()
+    assert (result.action, result.content) == ("accept" if sent is not None else "decline", sent)
+    assert (noted.action, noted.content, problem in noted.problem) == (result.action, sent or {}, True)
+    assert [event.problem for event in news] == ([noted.problem] if problem else [])
 
 
 def test_without_a_script_servers_cannot_ask(tmp_path, condition):

@@ -9,9 +9,9 @@ import sys
 import mcp_types
 import pytest
 
-from karat.mcp import ServerFault, ToolChange, ToolList
+from karat.mcp import ServerFault, ToolList
 from karat.mcp.preflight import offer_of
-from karat.records import McpServer
+from karat.records import McpServer, ServerEvent
 from karat.testing.mcp_server import serving, stdio_server
 
 PAGED = """
@@ -130,41 +130,34 @@ def test_a_server_that_changes_its_tools_is_reported_once(toolbox, condition, tm
 
     async def story():
         server = McpServer(name="s", type="stdio", command="python", args=(str(script),))
-        async with toolbox(server) as box:
+        async with toolbox(server, on_news=news.append) as box:
             write(kept="same", altered="before", removed="x")
-            first = (await box.preflight())["s"]
+            await box.preflight()
             async with box.open(condition(server)):
-                assert box.changes == ()
+                assert news == []
             await asyncio.to_thread(write, kept="same", altered="after", added="x")
             for _ in range(2):
                 async with box.open(condition(server)) as tools:
                     seen = tools.tools
-            return first, {tool.name for tool in seen}, box.changes
+            return {tool.name for tool in seen}
 
-    first, seen, changes = asyncio.run(story())
-    assert seen == {"kept", "altered", "added"}
-    assert changes == (
-        ToolChange(
-            server="s",
-            before=first.digest,
-            after=changes[0].after,
-            added=("added",),
-            removed=("removed",),
-            altered=("altered",),
-        ),
-    )
+    news: list[ServerEvent] = []
+    assert asyncio.run(story()) == {"kept", "altered", "added"}
+    names = {"added": ("added",), "removed": ("removed",), "altered": ("altered",)}
+    assert news == [ServerEvent(server="s", what="changed", tools_digest=news[0].tools_digest, **names)]
 
 
 @pytest.mark.parametrize("known_for", [0.0, 3600.0], ids=["list is old", "list is new"])
 def test_a_shared_server_that_grows_a_tool_is_noticed_once_its_list_is_old(toolbox, condition, known_for):
     async def story():
         server = stdio_server("s", scope="run")
-        async with toolbox(server, relist_seconds=known_for) as box:
+        news: list[ServerEvent] = []
+        async with toolbox(server, relist_seconds=known_for, on_news=news.append) as box:
             await box.preflight()
             async with box.open(condition(server)) as tools:
                 await tools.call("s", "grow", {"name": "sprout"})
             async with box.open(condition(server)) as tools:
-                return [change.added for change in box.changes], "sprout" in {tool.name for tool in tools.tools}
+                return [change.added for change in news], "sprout" in {tool.name for tool in tools.tools}
 
     noticed = ([("sprout",)], True) if known_for == 0 else ([], False)
     assert asyncio.run(story()) == noticed

@@ -95,7 +95,7 @@ def test_another_version_is_a_change_of_the_server():
     assert tool_change(before, before) is None
     change = tool_change(before, msgspec.structs.replace(before, protocol="2026-07-28"))
     assert change is not None
-    assert change.protocols == ("2025-11-25", "2026-07-28")
+    assert change.protocol == "2026-07-28"
 
 
 @pytest.mark.parametrize("version", ["2025-06-18", "2025-11-25", "2026-07-28"])

@@ -11,9 +11,9 @@ from pydantic import BaseModel
 
 from karat.agents import AgentSetting
 from karat.config.model import Name, Strictly
-from karat.errors import AgentFault
+from karat.errors import AgentFault, InfrastructureFault
 from karat.mcp import Tools
-from karat.records import Condition, JsonObject, Reply, Sample, Turn
+from karat.records import Condition, JsonObject, Reply, Sample, ToolCall, Turn
 
 __all__ = ["Mcp"]
 
@@ -38,6 +38,7 @@ class Mcp:
     offline = True
     reports_tool_calls = True
     measures_calls = True
+    bounds_replies = True  # a result that is too large is an error of its call
     takes = frozenset({"mcp_servers"})
 
     def __init__(self, options: Options, setting: AgentSetting) -> None:
@@ -65,11 +66,11 @@ class _Session:
         self._tools, self._server, self._method, self._parameters = tools, server, method, parameters
 
     async def ask(self, turn: Turn) -> Reply:
-        if self._method == "tools/call":
-            tool, arguments = self._parameters["name"], self._parameters["arguments"]
-            call, structured = await self._tools.call_in_full(self._server, tool, arguments)
-        else:
-            call, structured = await self._tools.read(self._server, self._method, self._parameters)
+        try:
+            call, structured = await self._called()
+        except InfrastructureFault as fault:  # the call was made, and is counted
+            fault.reply = Reply(text="", tool_calls=self._tools.calls[-1:], dollars=0.0, model=self._server)
+            raise
         failed = call.error is not None
         return Reply(
             text=(call.error if failed else call.result) or "",
@@ -80,6 +81,12 @@ class _Session:
             model=self._server,
             stop_reason="error" if failed else None,
         )
+
+    async def _called(self) -> tuple[ToolCall, JsonObject | None]:
+        if self._method != "tools/call":
+            return await self._tools.read(self._server, self._method, self._parameters)
+        tool, arguments = self._parameters["name"], self._parameters["arguments"]
+        return await self._tools.call_in_full(self._server, tool, arguments)
 
 
 def _request(sample: Sample, tool: str | None) -> tuple[str, JsonObject]:

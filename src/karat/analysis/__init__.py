@@ -32,6 +32,7 @@ from karat.analysis.model import (
     ToolUse,
 )
 from karat.analysis.parts import AnalysisInput, KindAnalysis, Part, kind_of
+from karat.analysis.server_news import server_news
 from karat.analysis.stopping import stopping_of
 from karat.analysis.unreadable import unreadable_counts, unreadable_notices
 from karat.analysis.verdicts import (
@@ -352,6 +353,7 @@ def _server_warnings(run: RunFolder, accounts: Mapping[str, Account], failures: 
     info = run.widened_info()
     for _, text in server_changes(info.servers, run.changed_servers()):
         yield clean(f"{text}; answers of both parts are not alike")
+    yield from map(clean, server_news(info.servers, run.server_events()))
     examples = [failure.example for failure in failures if failure.trials]
     for server in info.servers:
         if not server.fault or any(text == server.fault or f"'{server.name}'" in text for text in examples):

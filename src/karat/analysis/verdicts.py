@@ -309,7 +309,7 @@ def server_warnings(problems: Iterable[ServerProblem]) -> list[str]:
         if not problem.answers:
             so = "and it has no answers" if problem.calls else "see Failures"
         if not problem.calls:
-            fault = "no MCP call and no answer"
+            fault = "no answer"
             if problem.answers:
                 answers = formats.plural(problem.answers, "answer")
                 fault, so = (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import random
 from collections.abc import AsyncGenerator, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from hashlib import blake2b
@@ -18,13 +19,13 @@ from karat.analysis.thresholds import Threshold, metric_names, resolve, threshol
 from karat.errors import BadExperiment, BadOption, Caught, Fault, MissingExtra, described
 from karat.execution.plan import Plan
 from karat.execution.progress import RunStatus
-from karat.execution.retry import AttemptError
+from karat.execution.retry import AttemptError, RetryPolicy, delay
 from karat.execution.scoring import ScorerInUse, ScorerMemory
 from karat.formats import count, plural
 from karat.journal import Choice, ScorerInfo, ServerInfo
-from karat.mcp import Toolbox, ToolList
+from karat.mcp import ServerFault, Toolbox, ToolList
 from karat.mcp.elicitation import answers_for
-from karat.records import AgentSpec, Condition, Metric, Sample, ScorerSpec
+from karat.records import AgentSpec, Condition, McpServer, Metric, Sample, ScorerSpec
 from karat.redact import Redactor
 from karat.scorers import ScorerSetting, announced
 
@@ -204,12 +205,28 @@ async def opened_scorers(
 
 
 async def preflight(
-    toolbox: Toolbox, selected: Plan, status: RunStatus
+    toolbox: Toolbox, selected: Plan, status: RunStatus, *, retry: RetryPolicy
 ) -> tuple[tuple[ServerInfo, ...], dict[str, AttemptError]]:
-    """What every server offers, and the conditions lost to a broken one."""
+    """What every server offers, and the conditions lost to a broken one.
+
+    A server has the attempts and waits of `retry` within its `init_timeout_seconds`; one that nobody can connect to
+    yet is tried until then, because a start takes as long as it takes.
+    """
+    dice = random.Random()
+
+    def again(server: McpServer, fault: ServerFault, attempt: int) -> float | None:
+        error = AttemptError(
+            cls="infrastructure", kind=fault.kind, message="", retriable=fault.retriable, retry_after=fault.retry_after
+        )
+        if fault.kind == "mcp_unreachable" and retry.max_attempts > 1:
+            limit = f"{server.init_timeout_seconds:g} s (init_timeout_seconds)"
+            status.notice(f"{fault.message}; it is tried again for {limit}")
+            attempt = min(attempt, retry.max_attempts - 1)
+        return delay(retry, attempt, error, dice)
+
     infos, broken = [], dict[str, AttemptError]()
     digests = {server.name: server.digest for condition in selected.conditions for server in condition.mcp_servers}
-    for name, outcome in (await toolbox.preflight()).items():
+    for name, outcome in (await toolbox.preflight(again)).items():
         if isinstance(outcome, ToolList):
             tools = tuple(tool.name for tool in outcome.tools)
             infos.append(
@@ -219,6 +236,7 @@ async def preflight(
                     tools=tools,
                     tools_digest=outcome.digest,
                     protocol=outcome.protocol,
+                    left_out=outcome.left_out,
                 )
             )
             continue

@@ -55,7 +55,7 @@ from karat.journal import (
 )
 from karat.mcp import Toolbox
 from karat.models import Price, Rate, limit_rates, limiters
-from karat.records import Sample, ScorerSpec, Trial
+from karat.records import Sample, ScorerSpec, ServerEvent, Trial
 from karat.redact import Redactor
 from karat.scorers import ScorerSetting
 
@@ -121,7 +121,7 @@ async def run_experiment(
         for note in agent_notes(part.selected, agents):
             status.notice(note)
         status.limiters = limiters()
-        servers, broken = await preflight(toolbox, part.selected, status)
+        servers, broken = await preflight(toolbox, part.selected, status, retry=experiment.execution.retry)
         if (may_stop := stops_when(part.horizon)) is not None:
             status.notice(may_stop)
         limits = _limits(experiment, len(part.selected))
@@ -141,7 +141,7 @@ async def run_experiment(
             workers=workers,
         )  # fmt: skip
         reason = await _run_to_end(runner, part.journal, stop, status)
-        _notice_changes(toolbox, agents, status)
+        _notice_changes(agents, status)
         if budget.unknown is not None:
             status.notice(f"the budget stopped the run: {budget.unknown}, so the rest of it is not known")
     path = resume or results / part.folder.path.name  # as given: the working directory is unchanged
@@ -151,12 +151,8 @@ async def run_experiment(
 _NAMED = 8  # keys
 
 
-def _notice_changes(toolbox: Toolbox, agents: Mapping[str, TrialAgent], status: RunStatus) -> None:
-    """Files that changed during the run."""
-    for change in toolbox.changes:
-        changed = "its tools" if change.protocols is None else "its version of the protocol ({} to {})"
-        changed = changed.format(*change.protocols or ())
-        status.notice(f"MCP server '{change.server}' changed {changed} during the run; its answers are not alike")
+def _notice_changes(agents: Mapping[str, TrialAgent], status: RunStatus) -> None:
+    """What of the agents changed during the run."""
     for words in dict.fromkeys(words for agent in agents.values() for words in getattr(agent, "changes", ())):
         status.notice(f"{words}; its answers are not alike")
     unread = sorted({name for agent in agents.values() for name in getattr(agent, "unread", ())})
@@ -233,8 +229,12 @@ class _Part:
         servers = {server.name: server for condition in self.selected.conditions for server in condition.mcp_servers}
         experiment = self.experiment
         return Toolbox(
-            tuple(servers.values()), redact=self.redact, folder=experiment.folder, cassettes=experiment.cassettes
-        )
+            tuple(servers.values()), redact=self.redact, folder=experiment.folder, cassettes=experiment.cassettes,
+            on_news=self._journal_event,
+        )  # fmt: skip
+
+    def _journal_event(self, event: ServerEvent) -> object:
+        return self.journal.append(event)  # the journal is opened after the servers
 
     async def workers(
         self, results: Path, servers: tuple[ServerInfo, ...], limits: Limits, stack: AsyncExitStack, status: RunStatus

@@ -228,8 +228,6 @@ class WorkerSide:
         self._draining.set()
         await self._foreign_code.close(self._tasks)
         self._scoring.close()
-        for change in self._toolbox.changes:
-            self._notice(f"MCP server '{change.server}' changed during the run; its answers are not alike")
         for agent in self._agents.values():
             for words in getattr(agent, "changes", ()):
                 self._notice(f"{words}; its answers are not alike")
@@ -257,12 +255,13 @@ class WorkerSide:
         await stack.enter_async_context(opened_scorers(scorers, status.notice))
         servers = {server.name: server for condition in selected.conditions for server in condition.mcp_servers}
         toolbox = Toolbox(
-            tuple(servers.values()), redact=redact, folder=experiment.folder, cassettes=experiment.cassettes
-        )
-        self._toolbox = await stack.enter_async_context(toolbox)
+            tuple(servers.values()), redact=redact, folder=experiment.folder, cassettes=experiment.cassettes,
+            on_news=outbox.append,
+        )  # fmt: skip
+        await stack.enter_async_context(toolbox)
         self._agents = build_agents(experiment, selected, toolbox)
         stack.push_async_callback(close_agents, self._agents, status.notice)
-        infos, broken = await preflight(toolbox, selected, status)
+        infos, broken = await preflight(toolbox, selected, status, retry=experiment.execution.retry)
         for _, text in server_changes(setup.servers, infos):
             status.notice(f"{text} on {setup.name}; its answers are not alike")
         execution = experiment.execution

@@ -1,6 +1,6 @@
 """The contents of a journal: one event per line, its kind under the first key, `event`.
 
-`answer`, `score` and `failure` are the records of the same names; types that occur only
+`answer`, `score`, `failure` and `server` are the records of the same names; types that occur only
 in journals are defined here. Unknown keys of a line are ignored and missing ones take
 their defaults, so older journals stay readable forever.
 """
@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from karat.records import Answer, Failure, JsonObject, LedgerClass, Metric, Reply, Score, Usage
+from karat.records import Answer, Failure, JsonObject, LedgerClass, Metric, Reply, Score, ServerEvent, Usage
 from karat.tool_use import Offered
 
 FORMAT_VERSION = 3
@@ -132,7 +132,7 @@ class Decided(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag
     out: tuple[str, ...] = ()  # conditions not asked from here on
 
 
-Event = Head | Resume | ReplyEvent | Attempt | Answer | Score | Failure | End | Horizon | Decided
+Event = Head | Resume | ReplyEvent | Attempt | Answer | Score | Failure | End | Horizon | Decided | ServerEvent
 
 
 class Choice(msgspec.Struct, frozen=True, kw_only=True):
@@ -176,6 +176,7 @@ class ServerInfo(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     tools_digest: str | None = None  # of names, descriptions and schemas; None: it did not answer
     fault: str | None = None
     protocol: str | None = None  # the negotiated version of MCP; None: not recorded
+    left_out: dict[str, str] = {}  # tools that it lists and no client can call → why
 
 
 class ScorerInfo(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

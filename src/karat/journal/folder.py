@@ -35,7 +35,7 @@ from karat.journal.events import (
     StudyCopy,
 )
 from karat.journal.lock import RunLock
-from karat.records import Answer, Failure, Sample, Score
+from karat.records import Answer, Failure, Sample, Score, ServerEvent
 from karat.redact import Redactor
 
 LARGEST_INFO = 8 * 2**20
@@ -50,10 +50,9 @@ _STUDY_FILE = re.compile(r"[a-z0-9-]{1,80}\.yaml", re.ASCII)
 _LARGEST_STUDY = 2_000_000  # bytes; more than a document may have
 _BLOCK = 2**20  # bytes
 _BY_CONDITION = ("conditions", "agents", "prompts", "condition_servers", "condition_offers")  # of RunInfo and Resume
-_RESUME = b'\n{"event":"resume"'
-_resume = msgspec.json.Decoder(Resume)
 
-_Kind = TypeVar("_Kind", Resume, Answer, Score, Failure, Attempt, End)
+_Kind = TypeVar("_Kind", Resume, Answer, Score, Failure, Attempt, End, ServerEvent)
+_Rare = TypeVar("_Rare", Resume, ServerEvent)
 
 
 def slugged(name: str) -> str:
@@ -118,7 +117,7 @@ class RunFolder:
         self.path = path
         self.info = info
         self._checked: tuple[int, ...] | None = None  # the journal whose lines all match their checksums
-        self._resumed: tuple[tuple[int, ...], tuple[Resume, ...]] | None = None  # of a journal in that state
+        self._found: dict[type, tuple[tuple[int, ...], tuple[Any, ...]]] = {}  # rare events, of a journal in that state
 
     def __repr__(self) -> str:
         return f"RunFolder({str(self.path)!r})"
@@ -263,34 +262,41 @@ class RunFolder:
                 yield event
 
     def _resumes(self) -> tuple[Resume, ...]:
-        """Every `resume`. The journal is searched for them once, while it does not change."""
+        return self._rare(Resume)
+
+    def server_events(self) -> tuple[ServerEvent, ...]:
+        """What the MCP servers did during the run."""
+        return self._rare(ServerEvent)
+
+    def _rare(self, kind: type[_Rare]) -> tuple[_Rare, ...]:
+        """Every event of a rare kind. The journal is searched for them once, while it does not change."""
         file = self.open_journal()
         if file is None:
             return ()
         with file:
             state = _state(file)
-            if self._resumed is None or self._resumed[0] != state:
-                self._resumed = state, tuple(self._resumes_in(file))
-        return self._resumed[1]
+            if kind not in self._found or self._found[kind][0] != state:
+                self._found[kind] = state, tuple(self._search(file, kind))
+        return self._found[kind][1]
 
-    def _resumes_in(self, file: BinaryIO) -> list[Resume]:
+    def _search(self, file: BinaryIO, kind: type[_Rare]) -> list[_Rare]:
         """Searches the bytes: six times as fast as reading every line. Other lines are checked when read."""
-        resumes: list[Resume] = []
-        rest = b"\n"
+        found: list[_Rare] = []
+        head, rest = b'\n{"event":"%s"' % str(kind.__struct_config__.tag).encode(), b"\n"
         while block := file.read(max(_BLOCK, len(rest))):
             block = rest + block
-            start, end = block.find(_RESUME), block.rfind(b"\n")
+            start, end = block.find(head), block.rfind(b"\n")
             while 0 <= start < end:
                 line = block[start + 1 : block.index(b"\n", start + 1)]
                 if checksum_fault(line, required=self.has_checksums) is not None:
-                    return list(self.events_of(Resume))  # raises, with the line number
+                    return list(self.events_of(kind))  # raises, with the line number
                 try:
-                    resumes.append(_resume.decode(line))
+                    found.append(msgspec.json.decode(line, type=kind))
                 except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-                    return list(self.events_of(Resume))
-                start = block.find(_RESUME, start + 1)
+                    return list(self.events_of(kind))
+                start = block.find(head, start + 1)
             rest = block[end:]
-        return resumes
+        return found
 
     def samples(self, *, lines: Container[int] | None = None) -> Iterator[Sample]:
         """The planned samples, in the order of the dataset. `lines`: of the file, from 0; others stay undecoded."""

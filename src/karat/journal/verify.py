@@ -31,6 +31,7 @@ _REMEDIES = {
     "score": "delete the line: `karat run FILE --resume RUN` scores the answer again",
     "attempt": "delete the line: what the failed attempt cost is then missing from every total",
     "failure": "delete the line: the trial then counts as not run",
+    "server": "delete the line: what the server did is then in no report",
     "horizon": "restore the journal from a copy: without this line karat cannot know when the run may stop",
     "decided": "restore the journal from a copy: without this line decided conditions are asked again",
 }

@@ -1,11 +1,11 @@
 """MCP servers as a measured factor: started cleanly, listed before the first paid call, ended with all their children.
 
-    async with Toolbox(servers, redact=redact, folder=folder) as toolbox:
+    async with Toolbox(servers, redact=redact, folder=folder, on_news=events.append) as toolbox:
         listed = await toolbox.preflight()                # server → ToolList, or ServerFault
         async with toolbox.open(condition) as tools:      # one trial's view: its condition's servers, nothing else
             call = await tools.call("docs", "search_docs", {"query": "resume"})
         gates.check(condition.gate, tools.calls)
-        toolbox.changes                                   # servers that changed their tools during the run
+        events                                            # such as servers that changed their tools during the run
 
 With `cassettes` the toolbox records the traffic with servers, or replays it without
 servers (cassettes.py, taped.py); agents that start servers themselves then get a proxy
@@ -23,18 +23,18 @@ from karat.lazy import lazy
 
 if TYPE_CHECKING:
     from karat.mcp import attempts, gates
-    from karat.mcp.preflight import ServerFault, Tool, ToolChange, ToolList
+    from karat.mcp.preflight import ServerFault, Tool, ToolList
     from karat.mcp.servers import Toolbox, Tools
     from karat.mcp.stdio import launch_command
 
-__all__ = ["ServerFault", "Tool", "ToolChange", "ToolList", "Toolbox", "Tools", "attempts", "gates", "launch_command"]
+__all__ = ["ServerFault", "Tool", "ToolList", "Toolbox", "Tools", "attempts", "gates", "launch_command"]
 
 __getattr__, __dir__ = lazy(
     __name__,
     {
         "attempts": "",
         "gates": "",
-        "preflight": "ServerFault Tool ToolChange ToolList",
+        "preflight": "ServerFault Tool ToolList",
         "servers": "Toolbox Tools",
         "stdio": "launch_command",
     },

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from karat.errors import AgentFault
-from karat.records import Condition, Elicited, Sample
+from karat.records import Condition, Elicited, JsonObject, Sample, ServerEvent
 
 if TYPE_CHECKING:
     from mcp.client import ClientRequestContext
@@ -54,8 +55,9 @@ def answers_for(condition: Condition, sample: Sample) -> tuple[Elicited, ...]:
 class Answering:
     """Answers the questions of one session, and records them for the call in progress."""
 
-    def __init__(self, attempt: Attempt, server: str) -> None:
-        self._attempt, self._server = attempt, server
+    def __init__(self, attempt: Attempt, server: str, *, on_news: Callable[[ServerEvent], object]) -> None:
+        """`on_news`: hears that the script's answer did not fit the form."""
+        self._attempt, self._server, self._on_news = attempt, server, on_news
         self._noted: list[Elicited] = []
 
     async def __call__(self, context: ClientRequestContext, params: ElicitRequestParams) -> ElicitResult:
@@ -63,12 +65,49 @@ class Answering:
         from mcp_types import ElicitRequestFormParams, ElicitResult
 
         answer = self._attempt.elicited(self._server)
-        form = answer.action == "accept" and isinstance(params, ElicitRequestFormParams)
-        content = answer.content if form else {}
-        self._noted.append(Elicited(action=answer.action, content=content, message=params.message[:_LONGEST]))
-        return ElicitResult(action=answer.action, content=content if form else None)
+        action, content, problem = answer.action, None, ""
+        if action == "accept" and isinstance(params, ElicitRequestFormParams):
+            content, problem = filled_in(dict(params.requested_schema), answer.content)
+        if problem:
+            action, content = "decline", None
+            self._on_news(ServerEvent(server=self._server, what="declined", problem=problem))
+        message = params.message[:_LONGEST]
+        self._noted.append(Elicited(action=action, content=content or {}, message=message, problem=problem))
+        return ElicitResult(action=action, content=content)
 
     def noted(self) -> tuple[Elicited, ...]:
         """The questions and answers since the last call."""
         noted, self._noted = tuple(self._noted), []
         return noted
+
+
+def filled_in(schema: JsonObject, given: JsonObject) -> tuple[JsonObject, str]:
+    """What a form sends whose fields begin with their defaults, and why no form can; empty if one can.
+
+    >>> filled_in({"properties": {"copies": {"type": "integer", "default": 1}}}, {})
+    ({'copies': 1}, '')
+    >>> filled_in({"properties": {"copies": {"type": "integer"}}}, {"copies": "two"})
+    ({'copies': 'two'}, "'copies': 'two' is not of type 'integer'")
+    """
+    from jsonschema.exceptions import SchemaError, best_match
+    from jsonschema.validators import validator_for
+    from referencing import Registry
+    from referencing.exceptions import Unresolvable
+
+    fields = schema.get("properties")
+    fields = fields if isinstance(fields, dict) else {}
+    defaults = {name: field["default"] for name, field in fields.items() if "default" in field}
+    content = defaults | given
+    if unknown := [name for name in given if name not in fields]:
+        return content, f"the form has no field {unknown[0]!r}"
+    kind = validator_for(schema)
+    try:
+        kind.check_schema(schema)
+        form: Any = kind(schema, registry=Registry(), format_checker=kind.FORMAT_CHECKER)
+        fault = best_match(form.iter_errors(content))
+    except (SchemaError, Unresolvable) as error:
+        return content, f"the form's schema is not valid: {str(error).partition(chr(10))[0]}"
+    if fault is None:
+        return content, ""
+    where = "".join(f"{name!r}: " for name in fault.absolute_path)
+    return content, f"{where}{fault.message[:_LONGEST]}"

@@ -10,7 +10,7 @@ mcp_unauthorized      no          HTTP 401, 403, or no token (retriable where th
 mcp_login             no          no login, or it has expired
 mcp_rate_limit        yes         HTTP 429, with Retry-After
 mcp_redirect          no          a redirect to another origin, not followed
-mcp_http_error        5xx         any other HTTP status
+mcp_http_error        some        any other HTTP status (retriable: 5xx, and a success without an answer)
 mcp_server_down       yes         it ran, and has ended
 mcp_call_timeout      yes         no result within `call_timeout_seconds`
 mcp_tool_list         no          a list of tools without end
@@ -72,6 +72,7 @@ class Evidence(msgspec.Struct, kw_only=True):
     exit_code: int | None = None  # None: still running, not a process, or ended by us; negative: killed by that signal
     not_mcp: str | None = None  # the first line on stdout that is not a message
     status: int | None = None  # the last HTTP status of 400 and above, or a redirect that was not followed
+    instead: str = ""  # with a status below 300: the type of what came instead of a message
     lost: str | InfrastructureFault | None = None  # since then, why a request got no response
     location: str | None = None  # the target of that redirect
     retry_after: float | None = None  # seconds given with the status
@@ -111,7 +112,7 @@ def fault_of(
     last_words = evidence.stderr.text(redact)
     if last_words and CANNOT_START not in last_words:
         text += f"; its stderr ends:\n{last_words}"
-    retry_after = evidence.retry_after if kind == "mcp_rate_limit" else None
+    retry_after = evidence.retry_after if retriable and kind in ("mcp_rate_limit", "mcp_http_error") else None
     return InfrastructureFault(kind, text, retriable=retriable, retry_after=retry_after)
 
 
@@ -166,6 +167,9 @@ def _from_status(evidence: Evidence, ready: bool) -> _Found | None:
     if evidence.location is not None and status < 400:
         message = f"redirects to {evidence.location}, which is not followed: give that as its url if it is meant"
         return "mcp_redirect", message, False
+    if status < 300:
+        came = printable(evidence.instead) or "nothing"
+        return "mcp_http_error", f"answered with HTTP {status} and {came}, which is no message of MCP", True
     hint = ": is the path right?" if status in (404, 405) else ""
     return "mcp_http_error", f"answered with HTTP {status}{hint}", status >= 500
 

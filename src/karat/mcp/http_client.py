@@ -1,36 +1,140 @@
-"""The HTTP client of an MCP session: a connection that breaks off ends one request, not the session."""
+"""The HTTP client of an MCP session, which outlives broken connections and sessions that the server has ended."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+import asyncio
+from typing import TYPE_CHECKING, Any
 
 import httpx2
+import msgspec
 
 from karat.errors import InfrastructureFault
+
+if TYPE_CHECKING:
+    from karat.mcp.remote import RemoteLink
+
+SESSION_ID = "mcp-session-id"
+
+_OPENING = ("initialize", "notifications/initialized")
+_NOT_THE_SERVER = (401, 403, 429, 502, 503, 504)
+"""Statuses that ask for a login or for patience, whatever the body says."""
+
+
+class _Message(msgspec.Struct):
+    """What matters of a message that is sent."""
+
+    method: str | None = None
+    id: int | str | None = None
 
 
 class SessionClient(httpx2.AsyncClient):
     """Answers a request whose connection breaks off as a gateway does, with 502.
 
     The SDK's transport would end the session, and with it every other call in flight. A server that cannot be
-    connected to does end it.
+    connected to does end it. A session that has expired is opened again, and the request is sent once more.
     """
 
-    def __init__(self, *, on_lost: Callable[[str | InfrastructureFault], bool], **options: Any) -> None:
-        """`on_lost`: gets the reason, and returns whether the session continues."""
+    def __init__(self, link: RemoteLink, **options: Any) -> None:
         super().__init__(**options)
-        self._on_lost = on_lost
+        self._link = link
+        self._opening: dict[str, httpx2.Request] = {}  # method → the request that opened the session
+        self._renewed_id: str | None = None  # in place of the id that the SDK's transport knows
+        self._renewing = asyncio.Lock()
 
     async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
         """As `httpx2.AsyncClient.send`. Raises httpx2's errors."""
+        if self._renewed_id is not None and SESSION_ID in request.headers:
+            request.headers[SESSION_ID] = self._renewed_id
+        message = _message_in(request)
+        if message.method in _OPENING:
+            self._opening[message.method] = request
+        response = await self._sent(request, **options)
+        if message.id is None or not self._link.up:
+            return response
+        expired = await _expired(response)
+        if expired and await self._renewed(request.headers[SESSION_ID]):
+            await response.aclose()
+            request.headers[SESSION_ID] = self._renewed_id or ""
+            response = await self._sent(request, **options)
+            expired = await _expired(response)
+        if response.has_redirect_location:
+            return response
+        if not expired and await _answers(response):
+            if response.is_error:
+                self._link.on_answered()
+            return response
+        await response.aclose()
+        self._link.on_undelivered(message.id, response)
+        return httpx2.Response(response.status_code if response.is_error else 502, request=request)
+
+    async def _sent(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
         try:
             return await super().send(request, **options)
         except (httpx2.ReadError, httpx2.WriteError, httpx2.RemoteProtocolError) as error:
-            if request.method != "POST" or not self._on_lost(str(error) or type(error).__name__):
+            if request.method != "POST" or not self._link.on_lost(str(error) or type(error).__name__):
                 raise
             return httpx2.Response(502, request=request)
         except InfrastructureFault as fault:  # there is no token for this request
-            if request.method != "POST" or not self._on_lost(fault):
+            if request.method != "POST" or not self._link.on_lost(fault):
                 raise
             return httpx2.Response(403, request=request)
+
+    async def _renewed(self, expired: str) -> bool:
+        """Opens another session in place of the expired one, if no other request has; whether there is one now."""
+        async with self._renewing:
+            if self._renewed_id not in (None, expired):
+                return True
+            first = self._opening["initialize"]
+            response = await self._sent(first)
+            if response.is_error or SESSION_ID not in response.headers:
+                return False
+            self._renewed_id = response.headers[SESSION_ID]
+            if (second := self._opening.get("notifications/initialized")) is not None:
+                second.headers[SESSION_ID] = self._renewed_id
+                await self._sent(second)
+            self._link.on_renewed()
+            return True
+
+
+def _message_in(request: httpx2.Request) -> _Message:
+    if request.method != "POST":
+        return _Message()
+    try:
+        return msgspec.json.decode(request.content, type=_Message)
+    except (msgspec.DecodeError, httpx2.RequestNotRead):
+        return _Message()
+
+
+async def _expired(response: httpx2.Response) -> bool:
+    """Whether the server no longer knows the session: 404, or 400 unless it is about something else."""
+    if SESSION_ID not in response.request.headers or response.status_code not in (400, 404):
+        return False
+    error = await _error_in(response)
+    if error is None:
+        return True
+    if response.status_code == 404:
+        return error.get("code") != -32601  # a method that it does not know
+    words = str(error.get("message")).lower()
+    return "session" in words or "initiali" in words
+
+
+async def _answers(response: httpx2.Response) -> bool:
+    """Whether the server answers with this: a message, or a stream of them."""
+    kind = response.headers.get("content-type", "").lower()
+    if response.is_error:
+        return response.status_code not in _NOT_THE_SERVER and await _error_in(response) is not None
+    if kind.startswith("text/event-stream"):
+        return True
+    return kind.startswith("application/json") and bool((await response.aread()).strip())
+
+
+async def _error_in(response: httpx2.Response) -> dict[str, Any] | None:
+    """The error of JSON-RPC in a response; None if there is none."""
+    if not response.headers.get("content-type", "").lower().startswith("application/json"):
+        return None
+    try:
+        message = msgspec.json.decode(await response.aread())
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
+    error = message.get("error") if isinstance(message, dict) else None
+    return error if isinstance(error, dict) else None

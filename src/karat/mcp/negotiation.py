@@ -11,6 +11,7 @@ import msgspec
 
 from karat.errors import InfrastructureFault
 from karat.mcp.faults import Evidence, printable
+from karat.mcp.screen import Answered
 from karat.records import MODERN_PROTOCOL, ProtocolVersion
 
 if TYPE_CHECKING:
@@ -74,27 +75,35 @@ async def _discover(session: ClientSession, pinned: ProtocolVersion, *, server: 
     from mcp import MCPError
     from mcp_types import CONNECTION_CLOSED, REQUEST_TIMEOUT, DiscoverResult
 
+    refused = False
     while True:
         try:
             result = DiscoverResult.model_validate(await session.send_discover(pinned))
         except MCPError as error:
-            if error.code == REQUEST_TIMEOUT:
+            by_the_sdk = not isinstance(error.error.data, Answered)
+            if by_the_sdk and error.code == REQUEST_TIMEOUT:
                 continue  # the SDK gives it ten seconds; the time for the handshake is the server's own limit
-            if error.code == CONNECTION_CLOSED or evidence.status not in (None, 400, 404, 405):
+            if (by_the_sdk and error.code == CONNECTION_CLOSED) or evidence.status not in (None, 400, 404, 405):
                 raise  # a status such as 401 is not about versions
-            raise _another(server, pinned, _versions(error)) from error
+            if refused or pinned not in _supported(error):
+                raise _another(server, pinned, _versions(error)) from error
+            refused = True
+            continue  # it names this very version: the protocol has the client ask again
         break
     if pinned not in result.supported_versions:
         raise _another(server, pinned, ", ".join(result.supported_versions) or "none")
     session.adopt(result)
 
 
-def _versions(error: MCPError) -> str:
+def _supported(error: MCPError) -> list[str]:
     """The versions that a server names when it refuses one."""
     data = error.error.data
     supported = data.get("supported") if isinstance(data, dict) else None
-    named = [version for version in supported if isinstance(version, str)] if isinstance(supported, list) else []
-    return ", ".join(named) or f"an older one (it answered: {error.message})"
+    return [version for version in supported if isinstance(version, str)] if isinstance(supported, list) else []
+
+
+def _versions(error: MCPError) -> str:
+    return ", ".join(_supported(error)) or f"an older one (it answered: {error.message})"
 
 
 def _another(server: str, pinned: str, spoken: str) -> InfrastructureFault:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from karat.errors import InfrastructureFault
-from karat.records import JsonObject
+from karat.records import JsonObject, ServerEvent
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,6 +37,7 @@ class ToolList(msgspec.Struct, frozen=True, kw_only=True):
     tools: tuple[Tool, ...]  # in the server's order
     digest: str  # hex, over names, descriptions and input schemas; the order does not matter
     protocol: str | None = None  # the negotiated version; None: not known, in an old recording
+    left_out: dict[str, str] = {}  # tools that no client can call → why; not in the digest
 
 
 class Offer(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,18 +55,7 @@ class ServerFault(msgspec.Struct, frozen=True, kw_only=True):
     kind: str  # as in the InfrastructureFault of a trial
     message: str
     retriable: bool = False
-
-
-class ToolChange(msgspec.Struct, frozen=True, kw_only=True):
-    """A server that offers other tools, or speaks another version of the protocol, than before the first call."""
-
-    server: str
-    before: str  # digests
-    after: str
-    added: tuple[str, ...] = ()
-    removed: tuple[str, ...] = ()
-    altered: tuple[str, ...] = ()  # same name, another description or schema
-    protocols: tuple[str | None, str | None] | None = None  # before and after; None: the same
+    retry_after: float | None = None  # seconds that it asked for
 
 
 async def list_tools(client: Client, server: str) -> list[mcp_types.Tool]:
@@ -95,26 +85,31 @@ async def list_tools(client: Client, server: str) -> list[mcp_types.Tool]:
     raise InfrastructureFault("mcp_tool_list", message)
 
 
-def tool_change(before: ToolList, after: ToolList) -> ToolChange | None:
+def tool_change(before: ToolList, after: ToolList) -> ServerEvent | None:
     """What differs between two lists of the same server; None if nothing does."""
     same_protocol = before.protocol == after.protocol
     if before.digest == after.digest and same_protocol:
         return None
     old = {tool.name: tool for tool in before.tools}
     new = {tool.name: tool for tool in after.tools}
-    return ToolChange(
+    return ServerEvent(
         server=after.server,
-        before=before.digest,
-        after=after.digest,
+        what="changed",
+        tools_digest=after.digest,
+        protocol=None if same_protocol else after.protocol,
         added=tuple(sorted(new.keys() - old.keys())),
         removed=tuple(sorted(old.keys() - new.keys())),
         altered=tuple(sorted(name for name in old.keys() & new.keys() if old[name] != new[name])),
-        protocols=None if same_protocol else (before.protocol, after.protocol),
     )
 
 
-def offer_of(server: str, introduction: dict[str, object], listed: Sequence[mcp_types.Tool]) -> Offer:
-    """The listed tools, as a ToolList with its digest, and as received."""
+def offer_of(
+    server: str,
+    introduction: dict[str, object],
+    listed: Sequence[mcp_types.Tool],
+    left_out: dict[str, str] | None = None,
+) -> Offer:
+    """The listed tools, as a ToolList with its digest, and as received. `left_out`: tools that are not among them."""
     tools = tuple(
         Tool(server=server, name=tool.name, description=tool.description or "", input_schema=dict(tool.input_schema))
         for tool in listed
@@ -124,5 +119,6 @@ def offer_of(server: str, introduction: dict[str, object], listed: Sequence[mcp_
     )
     digest = blake2b(b"\n".join(offered), digest_size=16).hexdigest()
     version = introduction.get("protocolVersion")
-    offer = ToolList(server=server, tools=tools, digest=digest, protocol=version if isinstance(version, str) else None)
+    protocol = version if isinstance(version, str) else None
+    offer = ToolList(server=server, tools=tools, digest=digest, protocol=protocol, left_out=left_out or {})
     return Offer(tools=offer, introduction=introduction, as_listed=tuple(listed))

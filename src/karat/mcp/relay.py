@@ -11,6 +11,7 @@ import asyncio
 import sys
 import time
 from asyncio import StreamReader, StreamWriter
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -43,15 +44,23 @@ class Relay:
     """One agent's connection to one server, which is started or reached at the agent's first message."""
 
     def __init__(
-        self, server: McpServer, recording: Recording, *, folder: Path, redact: Redactor, observed: Observed | None
+        self,
+        server: McpServer,
+        recording: Recording,
+        *,
+        folder: Path,
+        redact: Redactor,
+        observed: Observed | None,
+        on_renewed: Callable[[], object],
     ) -> None:
+        """`on_renewed`: as in RemoteLink."""
         self._server, self._recording, self._redact, self._observed = server, recording, redact, observed
         self._broken = asyncio.Event()
         self._link: StdioLink | RemoteLink
         if server.type == "stdio":
             self._link = StdioLink(server, folder=folder, on_broken=self._broken.set)
         else:
-            self._link = RemoteLink(server, on_broken=self._broken.set)
+            self._link = RemoteLink(server, on_broken=self._broken.set, on_renewed=on_renewed)
         self._pending: dict[int | str, tuple[OpenRequest, float]] = {}
         self._headers = _Headers()
 

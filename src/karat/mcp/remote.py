@@ -14,6 +14,8 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import urlsplit
 
+import msgspec
+
 from karat.errors import InfrastructureFault
 from karat.mcp.faults import Evidence
 from karat.mcp.replies import Pending
@@ -24,9 +26,13 @@ if TYPE_CHECKING:
     import httpx2
 
     from karat.mcp.oauth import Tokens
+    from karat.mcp.screen import Screen
 
 CONNECT_SECONDS = 30.0
 """To connect and to send. Reading is bounded by the handshake's and the call's own limits."""
+
+_BROKEN_STREAM = ("SSE stream failed: ", "SSE stream ended ", "Redirect to ")
+"""What the SDK's transport says of a request whose answer did not come."""
 
 LARGEST_EVENT = 4 * LARGEST_RESULT
 """Bytes: a result grows when JSON escapes it."""
@@ -35,26 +41,39 @@ LARGEST_EVENT = 4 * LARGEST_RESULT
 class RemoteLink:
     """One connection to a remote server."""
 
-    def __init__(self, server: McpServer, *, on_broken: Callable[[], None], tokens: Tokens | None = None) -> None:
-        self._server, self._on_broken, self._tokens = server, on_broken, tokens
+    def __init__(
+        self,
+        server: McpServer,
+        *,
+        on_broken: Callable[[], None],
+        on_renewed: Callable[[], object],
+        tokens: Tokens | None = None,
+    ) -> None:
+        """`on_renewed`: a session that the server had ended was opened again."""
+        self._server, self._on_broken, self._on_renewed, self._tokens = server, on_broken, on_renewed, tokens
+        self._pending = Pending()
         self.evidence = Evidence()
         self.end_at_once = True
 
     @asynccontextmanager
-    async def connect(self) -> AsyncIterator[Any]:
-        """The streams that the SDK's client speaks through. Raises httpx2's errors, perhaps in a group."""
+    async def connect(self, screen: Screen | None = None) -> AsyncIterator[Any]:
+        """The streams that the SDK's client speaks through. Raises httpx2's errors, perhaps in a group.
+
+        `screen`: as in Pending.
+        """
+        self._pending = Pending(screen)
         if self._server.type == "sse":
             from mcp.client.sse import sse_client
 
             async with sse_client(self._server.url, httpx_client_factory=self._for_sse, sse_read_timeout=0) as streams:
-                yield _watched(*streams)
+                yield self._watched(*streams)
             return
         from mcp.client.streamable_http import streamable_http_client
 
         async with self._client() as client:
             transport = streamable_http_client(self._server.url, http_client=client, max_sse_event_size=LARGEST_EVENT)
             async with transport as streams:
-                yield _watched(*streams)
+                yield self._watched(*streams)
 
     def _for_sse(self, headers: object = None, timeout: object = None, auth: object = None) -> httpx2.AsyncClient:
         return self._client()
@@ -65,7 +84,7 @@ class RemoteLink:
         from karat.mcp.http_client import SessionClient
 
         return SessionClient(
-            on_lost=self._lost,
+            self,
             headers=self._server.headers,
             timeout=httpx2.Timeout(CONNECT_SECONDS, read=None),
             # A call that waits too long for a connection ends the session. One that is sent while the server closes
@@ -77,12 +96,33 @@ class RemoteLink:
             auth=self._auth(),
         )
 
-    def _lost(self, reason: str | InfrastructureFault) -> bool:
-        """Whether the session survives a request that got no response: the reason is kept for the call's fault."""
-        if self._server.type != "http" or self.end_at_once:
-            return False
-        self.evidence.status, self.evidence.lost = None, reason
-        return True
+    @property
+    def up(self) -> bool:
+        """Whether a session is open that one failed request does not end."""
+        return self._server.type == "http" and not self.end_at_once
+
+    def on_lost(self, reason: str | InfrastructureFault) -> bool:
+        """Keeps why a request got no response, for the call's fault; whether the session goes on."""
+        if self.up:
+            self.evidence.status, self.evidence.lost = None, reason
+        return self.up
+
+    def on_renewed(self) -> None:
+        """Passes it on."""
+        self._on_renewed()
+        self.on_answered()
+
+    def on_answered(self) -> None:
+        """Forgets a status that came with an answer: it explains nothing that follows."""
+        self.evidence.status = None
+
+    def on_undelivered(self, number: int | str, response: httpx2.Response) -> None:
+        """Keeps what came instead of an answer, for the request's fault."""
+        evidence = msgspec.structs.replace(self.evidence)
+        if not response.is_error:
+            evidence.status, evidence.lost = response.status_code, None
+            evidence.instead = response.headers.get("content-type", "").partition(";")[0]
+        self._pending.undelivered[number] = evidence
 
     def _auth(self) -> httpx2.Auth | None:
         if self._tokens is None:
@@ -90,6 +130,10 @@ class RemoteLink:
         from karat.mcp.oauth import TokenAuth
 
         return TokenAuth(self._tokens, self.evidence)
+
+    def _watched(self, incoming: Any, outgoing: Any, *_: Any) -> tuple[Any, Any]:
+        """The streams, with invalid replies turned into errors of their requests."""
+        return _Incoming(incoming, self._pending, self.evidence), _Outgoing(outgoing, self._pending, self.evidence)
 
     async def _note(self, response: httpx2.Response) -> None:
         """Keeps the details that the SDK turns into "Server returned an error response"."""
@@ -114,17 +158,11 @@ def _of_the_login(response: httpx2.Response, url: str) -> bool:
     return response.status_code in (401, 403) or str(response.request.url).partition("?")[0] != url.partition("?")[0]
 
 
-def _watched(incoming: Any, outgoing: Any, *_: Any) -> tuple[Any, Any]:
-    """The streams, with invalid replies turned into errors of their requests."""
-    pending = Pending()
-    return _Incoming(incoming, pending), _Outgoing(outgoing, pending)
-
-
 class _Wrapped:
     """A stream of the SDK, closed with the block."""
 
-    def __init__(self, stream: Any, pending: Pending) -> None:
-        self._stream, self._pending = stream, pending
+    def __init__(self, stream: Any, pending: Pending, evidence: Evidence) -> None:
+        self._stream, self._pending, self._evidence = stream, pending, evidence
 
     async def aclose(self) -> None:
         await self._stream.aclose()
@@ -162,6 +200,9 @@ class _Incoming(_Wrapped):
         if isinstance(item, Exception):
             error = self._pending.unreadable(item)
             return item if error is None else SessionMessage(error)
+        error = getattr(item.message, "error", None)
+        if error is not None and error.message.startswith(_BROKEN_STREAM):
+            self._pending.undelivered[item.message.id] = self._evidence
         (message,) = self._pending.received(item.message)
         return item if message is item.message else SessionMessage(message)
 

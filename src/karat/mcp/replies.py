@@ -8,10 +8,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from mcp_types import JSONRPCError, JSONRPCMessage
+
+    from karat.mcp.faults import Evidence
+    from karat.mcp.screen import Screen
 
 _INVALID_REPLY = -32600
 _OF_THE_SDK = ("Failed to parse JSON response", "Failed to parse SSE message")
@@ -24,25 +27,30 @@ _SHOWN = 200  # characters of a server's own error
 class Pending:
     """The requests that a server has not answered yet."""
 
-    def __init__(self) -> None:
-        self._ids: dict[int | str, None] = {}
+    def __init__(self, screen: Screen | None = None) -> None:
+        """`screen`: sees the messages for karat's own client; None: an agent gets them unchanged."""
+        self._screen = screen
+        self._ids: dict[int | str, Any] = {}  # → the request
+        self.undelivered: dict[int | str, Evidence] = {}  # requests whose error is made by the transport → why
 
     def sent(self, message: object) -> None:
         """Records a request."""
         number = getattr(message, "id", None)
         if number is not None and hasattr(message, "method"):
-            self._ids[number] = None
+            self._ids[number] = message
 
     def received(self, message: JSONRPCMessage) -> Sequence[JSONRPCMessage]:
         """The message, or an error instead if its id has another type than the request's."""
         number = getattr(message, "id", None)
         if hasattr(message, "method"):
+            if self._screen is not None:
+                self._screen.notified(message.method)
             return [message]
         error_message: str = getattr(getattr(message, "error", None), "message", "")
         if number in self._ids:
             if error_message.startswith(_OF_THE_SDK):
                 return [self._error(number, _in_short(error_message))]
-            del self._ids[number]
+            self._finish(number, message)
             return [message]
         meant = self._meant(number)
         if meant is None:
@@ -67,16 +75,15 @@ class Pending:
         except (ValueError, RecursionError):
             return []
         if isinstance(message, list):
-            errors = [self._of(reply, "its reply is a batch, which the protocol does not have") for reply in message]
-        else:
-            errors = [self._of(message, problem or _problem(message))]
+            problem = "its reply is a batch, which the protocol does not have"
+        errors = [self._of(reply, problem) for reply in (message if isinstance(message, list) else [message])]
         return [error for error in errors if error is not None]
 
-    def _of(self, reply: object, problem: str) -> JSONRPCError | None:
+    def _of(self, reply: object, problem: str | None) -> JSONRPCError | None:
         if not isinstance(reply, dict) or "method" in reply or not {"id", "result", "error"} & reply.keys():
             return None
         meant = self._meant(reply.get("id"))
-        return self._error(meant, problem) if meant is not None else None
+        return self._error(meant, problem or _problem(reply)) if meant is not None else None
 
     def _meant(self, number: object) -> int | str | None:
         """The request that a reply with this id answers; None if unknown."""
@@ -88,9 +95,15 @@ class Pending:
     def _error(self, number: int | str, problem: str) -> JSONRPCError:
         from mcp_types import ErrorData, JSONRPCError
 
-        self._ids.pop(number, None)
         error = ErrorData(code=_INVALID_REPLY, message=f"the server does not follow the protocol: {problem}")
-        return JSONRPCError(jsonrpc="2.0", id=number, error=error)
+        reply = JSONRPCError(jsonrpc="2.0", id=number, error=error)
+        self._finish(number, reply)
+        return reply
+
+    def _finish(self, number: int | str, reply: JSONRPCMessage) -> None:
+        request, why = self._ids.pop(number, None), self.undelivered.pop(number, None)
+        if self._screen is not None and request is not None:
+            self._screen(request, reply, undelivered=why)
 
 
 def _in_short(validation: str) -> str:

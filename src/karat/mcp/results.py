@@ -69,6 +69,13 @@ def content_of(result: BaseModel) -> JsonObject:
     return {key: value for key, value in as_json(result).items() if key not in _ENVELOPE}
 
 
+def answer_of(result: BaseModel) -> JsonObject | None:
+    """What a program reads of a result: structuredContent of a tool, None if it has none; else all of it."""
+    from mcp_types import CallToolResult
+
+    return result.structured_content if isinstance(result, CallToolResult) else content_of(result)
+
+
 _ENVELOPE = ("_meta", "resultType", "ttlMs", "cacheScope")
 
 
@@ -96,7 +103,9 @@ def bounded(outcome: Outcome) -> Outcome:
     """The outcome, or an error instead if its result is too large."""
     if outcome.result is None:
         return outcome
-    size = len(as_text(outcome.result).encode("utf-8", "surrogatepass"))
+    answer = answer_of(outcome.result)
+    texts = as_text(outcome.result), "" if answer is None else msgspec.json.encode(answer).decode()
+    size = max(len(text.encode("utf-8", "surrogatepass")) for text in texts)
     if size <= LARGEST_RESULT:
         return outcome
     error = f"the result has {size} bytes, more than the {LARGEST_RESULT} that are taken"

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,10 +18,10 @@ from karat.mcp.cassettes import CassetteStore, Recording, ServerConnection
 from karat.mcp.faults import printable
 from karat.mcp.hub import Hub, ProxySession
 from karat.mcp.observed import Observed
-from karat.mcp.preflight import ServerFault, Tool, ToolChange, ToolList, tool_change
+from karat.mcp.preflight import ServerFault, Tool, ToolList, tool_change
 from karat.mcp.relay import Relay
-from karat.mcp.results import Outcome, as_call, bounded, content_of
-from karat.records import Cassettes, Condition, JsonObject, McpServer, ToolCall
+from karat.mcp.results import Outcome, answer_of, as_call, bounded
+from karat.records import Cassettes, Condition, JsonObject, McpServer, ServerEvent, ToolCall
 from karat.redact import Redactor
 
 if TYPE_CHECKING:
@@ -56,13 +58,11 @@ class Tools:
 
     async def call_in_full(self, server: str, tool: str, arguments: JsonObject) -> tuple[ToolCall, JsonObject | None]:
         """The same, with the result's structuredContent; None if it has none."""
-        call, outcome = await self._asked(server, tool, arguments, lambda line: line.ask(tool, arguments))
-        return call, getattr(outcome.result, "structured_content", None)
+        return await self._asked(server, tool, arguments, lambda line: line.ask(tool, arguments))
 
     async def read(self, server: str, method: str, parameters: JsonObject) -> tuple[ToolCall, JsonObject | None]:
         """A resource (`resources/read`) or a prompt (`prompts/get`): as a call of the method, and the whole result."""
-        call, outcome = await self._asked(server, method, parameters, lambda line: line.read(method, parameters))
-        return call, None if outcome.result is None else content_of(outcome.result)
+        return await self._asked(server, method, parameters, lambda line: line.read(method, parameters))
 
     async def _asked(
         self,
@@ -70,7 +70,7 @@ class Tools:
         tool: str,
         arguments: JsonObject,
         ask: Callable[[ServerConnection], Coroutine[object, object, Outcome]],
-    ) -> tuple[ToolCall, Outcome]:
+    ) -> tuple[ToolCall, JsonObject | None]:
         line = self._lines.get(server)
         if line is None:
             hint = did_you_mean(server, self._lines) or " (it has none)"
@@ -82,7 +82,7 @@ class Tools:
             raise
         call = as_call(server, tool, arguments, outcome, clean=lambda text: printable(self._redact(text)).strip())
         self._calls.append(call)
-        return call, outcome
+        return call, None if outcome.result is None else answer_of(outcome.result)
 
 
 class Toolbox:
@@ -96,29 +96,26 @@ class Toolbox:
         folder: Path,
         cassettes: Cassettes | None = None,
         person: Person | None = None,
+        on_news: Callable[[ServerEvent], object] = lambda event: None,
         relist_seconds: float = 5.0,
     ) -> None:
         """`cassettes`: where traffic is recorded, or replayed from without servers.
 
+        `on_news`: hears what the servers do during the run that a report must say.
         `person`: logs in to servers now; None: no person is there.
         `relist_seconds`: the age at which a trial requests a shared server's list of tools again.
         """
         self._servers, self._relist_seconds = tuple(servers), relist_seconds
-        self._redact, self._folder = redact, folder
+        self._redact, self._folder, self._on_news = redact, folder, on_news
         self._open: set[Session] = set()
         self._shared: dict[str, Session] = {}
         self._starts: dict[str, int] = {}
         self._person = person
         self._tokens: dict[str, Tokens] = {}
         self._first_lists: dict[tuple[str, bool], ToolList] = {}  # by server, and whether it may ask the user
-        self._changes: dict[tuple[str, str], ToolChange] = {}
+        self._changes: set[tuple[str, str]] = set()  # server and digest of its tools
         self._cassettes = CassetteStore(cassettes, redact) if cassettes is not None else None
         self._hub = Hub(self._serve) if self._servers else None
-
-    @property
-    def changes(self) -> tuple[ToolChange, ...]:
-        """Servers that offered other tools than when they were first listed; each new list once."""
-        return tuple(self._changes.values())
 
     async def __aenter__(self) -> Toolbox:
         # The SDK logs what it also raises; our own handler keeps Python from printing it to stderr.
@@ -153,12 +150,15 @@ class Toolbox:
             raise ValueError(f"the server '{server.name}' is not of this run")
         return self._hub.command(server, attempts.current(), observed)
 
-    async def preflight(self) -> dict[str, ToolList | ServerFault]:
+    async def preflight(
+        self, again: Callable[[McpServer, ServerFault, int], float | None] = lambda server, fault, attempt: None
+    ) -> dict[str, ToolList | ServerFault]:
         """Every server started and listed, all at once, each bounded by its own timeout.
 
-        A server that cannot be listed is a value, not an error. Shared ones stay up.
+        A server that cannot be listed is a value, not an error. Shared ones stay up. `again`: the seconds until a
+        server is tried again after so many attempts; None: it is not.
         """
-        outcomes = await asyncio.gather(*(self._probe(server) for server in self._servers))
+        outcomes = await asyncio.gather(*(self._probed(server, again) for server in self._servers))
         return {server.name: outcome for server, outcome in zip(self._servers, outcomes, strict=True)}
 
     def open(self, condition: Condition) -> AbstractAsyncContextManager[Tools]:
@@ -179,7 +179,7 @@ class Toolbox:
             lines = {server.name: self._line(server, attempt, own) for server in condition.mcp_servers}
             lists = [(await line.offer()).tools for line in lines.values()]
             for listed in lists:
-                self._compare(listed, elicits=attempt is not None and bool(attempt.elicit))
+                self._hear(listed, elicits=attempt is not None and bool(attempt.elicit))
             yield Tools(lines, lists, self._redact)
             at_once = False
         finally:
@@ -201,7 +201,10 @@ class Toolbox:
             recording = Recording(None, attempt or Attempt(attempts.WHOLE_RUN))
             if self._cassettes is not None:
                 recording = self._cassettes.recording(server, attempt)
-            relay = Relay(server, recording, folder=self._folder, redact=self._redact, observed=observed)
+            relay = Relay(
+                server, recording, folder=self._folder, redact=self._redact, observed=observed,
+                on_renewed=lambda: self._on_news(ServerEvent(server=server.name, what="renewed")),
+            )  # fmt: skip
             await relay.carry(reader, writer)
         else:
             try:
@@ -210,16 +213,32 @@ class Toolbox:
                 await _close(own, at_once=False)
                 self._forget()
 
+    async def _probed(
+        self, server: McpServer, again: Callable[[McpServer, ServerFault, int], float | None]
+    ) -> ToolList | ServerFault:
+        clock = asyncio.get_running_loop().time
+        deadline = clock() + server.init_timeout_seconds
+        for attempt in itertools.count(1):
+            outcome = await self._probe(server)
+            wait = again(server, outcome, attempt) if isinstance(outcome, ServerFault) else None
+            if wait is None or clock() + wait > deadline:
+                break
+            await asyncio.sleep(wait)
+        return outcome
+
     async def _probe(self, server: McpServer) -> ToolList | ServerFault:
         own: set[Session] = set()
         try:
             listed = (await self._line(server, attempts.current(), own).offer()).tools
         except InfrastructureFault as fault:
-            return ServerFault(server=server.name, kind=fault.kind, message=fault.message, retriable=fault.retriable)
+            return ServerFault(
+                server=server.name, kind=fault.kind, message=fault.message, retriable=fault.retriable,
+                retry_after=fault.retry_after,
+            )  # fmt: skip
         finally:
             await _close(own, at_once=False)
             self._forget()
-        self._compare(listed)
+        self._hear(listed)
         return listed
 
     def _line(self, server: McpServer, attempt: Attempt | None, own: set[Session]) -> ServerConnection:
@@ -256,12 +275,16 @@ class Toolbox:
         from karat.mcp.elicitation import Answering
         from karat.mcp.session import Session
 
+        answering = None
+        if attempt is not None and attempt.elicit:
+            answering = Answering(attempt, server.name, on_news=self._on_news)
         session = Session(
             server,
             folder=self._folder,
             redact=self._redact,
             relist_seconds=self._relist_seconds,
-            answering=Answering(attempt, server.name) if attempt is not None and attempt.elicit else None,
+            report=partial(self._hear, elicits=answering is not None),
+            answering=answering,
             tokens=self._tokens_of(server),
         )
         self._open.add(session)
@@ -279,11 +302,15 @@ class Toolbox:
     def _forget(self) -> None:
         self._open = {session for session in self._open if session.pending}
 
-    def _compare(self, listed: ToolList, *, elicits: bool = False) -> None:
-        first = self._first_lists.setdefault((listed.server, elicits), listed)
-        change = tool_change(first, listed)
-        if change is not None:
-            self._changes.setdefault((listed.server, listed.digest), change)
+    def _hear(self, news: ToolList | ServerEvent, *, elicits: bool = False) -> None:
+        """A list of tools is compared with the server's first; each other one is reported once."""
+        if isinstance(news, ServerEvent):
+            self._on_news(news)
+            return
+        change = tool_change(self._first_lists.setdefault((news.server, elicits), news), news)
+        if change is not None and (news.server, news.digest) not in self._changes:
+            self._changes.add((news.server, news.digest))
+            self._on_news(change)
 
 
 def _only_through_karat(server: McpServer, attempt: Attempt | None = None) -> bool:

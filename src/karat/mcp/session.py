@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -19,15 +19,17 @@ import msgspec
 
 import karat
 from karat.errors import InfrastructureFault
-from karat.mcp.faults import call_timeout, fault_of
-from karat.mcp.preflight import Offer, list_tools, offer_of
+from karat.mcp.faults import Evidence, call_timeout, fault_of
+from karat.mcp.preflight import Offer, ToolList, list_tools, offer_of
 from karat.mcp.remote import RemoteLink
 from karat.mcp.results import Outcome, as_json, sendable
+from karat.mcp.screen import Answered, Screen, Undelivered
 from karat.mcp.stdio import StdioLink
-from karat.records import MODERN_PROTOCOL, JsonObject, McpServer
+from karat.records import MODERN_PROTOCOL, JsonObject, McpServer, ServerEvent
 from karat.redact import Redactor
 
 if TYPE_CHECKING:
+    import mcp_types
     from mcp import Client, MCPError
 
     from karat.mcp.elicitation import Answering
@@ -35,7 +37,6 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 
-_HTTP_FAILED = "Server returned an error response"
 _HTTP_GONE = ("Session terminated", "Not Found")
 """What the SDK makes of an HTTP status; the status itself is in the evidence."""
 
@@ -53,16 +54,21 @@ class Session:
         folder: Path,
         redact: Redactor,
         relist_seconds: float,
+        report: Callable[[ToolList | ServerEvent], None],
         answering: Answering | None = None,
         tokens: Tokens | None = None,
     ) -> None:
-        """`answering`: answers the server's questions to the user; None: it cannot ask. `tokens`: for OAuth."""
+        """`report`: hears of every list of tools, and of a session that was opened again.
+
+        `answering`: answers the server's questions to the user; None: it cannot ask. `tokens`: for OAuth.
+        """
         import anyio
 
         self.server = server
-        self._redact, self._relist_seconds = redact, relist_seconds
+        self._redact, self._relist_seconds, self._report = redact, relist_seconds, report
         self._scope = anyio.CancelScope()
         self._stop, self._listed = asyncio.Event(), asyncio.Event()
+        self._screen = Screen()
         self._answering, self._one_call = answering, asyncio.Lock()
         self._broken = False
         self._client: Client | None = None
@@ -73,7 +79,7 @@ class Session:
         if server.type == "stdio":
             self._link = StdioLink(server, folder=folder, on_broken=self._stop.set)
         else:
-            self._link = RemoteLink(server, on_broken=self._scope.cancel, tokens=tokens)
+            self._link = RemoteLink(server, on_broken=self._scope.cancel, on_renewed=self._on_renewed, tokens=tokens)
         self._owner = asyncio.create_task(self._own(), name=f"MCP server {server.name}")
         self._owner.add_done_callback(_retrieve)
 
@@ -89,18 +95,37 @@ class Session:
 
     async def offer(self) -> Offer:
         """What the server offers; requested again if the list is a few seconds old. Raises InfrastructureFault."""
-        offer = await self._ready()
-        if self._client is not None and self.alive and time.monotonic() - self._listed_at > self._relist_seconds:
-            self._listed_at = time.monotonic()
-            asked = self._request(list_tools(self._client, self.server.name))
-            await self._first(asked)
-            if asked.done() and not asked.cancelled() and asked.exception() is None:
-                offer = self._offer = offer_of(self.server.name, offer.introduction, asked.result())
-        return offer
+        await self._ready()
+        if self._screen.changed or time.monotonic() - self._listed_at > self._relist_seconds:
+            await self._relist()
+        return await self._ready()
+
+    async def _relist(self) -> None:
+        """Asks for the list of tools again. If the server does not give it, the last one is kept."""
+        if self._client is None or self._offer is None or not self.alive:
+            return
+        self._listed_at, self._screen.changed = time.monotonic(), False
+        asked = self._request(list_tools(self._client, self.server.name))
+        await self._first(asked, seconds=self.server.call_timeout_seconds)
+        if asked.done() and not asked.cancelled() and asked.exception() is None:
+            self._keep(self._offer.introduction, asked.result())
+
+    def _keep(self, introduction: dict[str, object], listed: Sequence[mcp_types.Tool]) -> None:
+        self._listed_at = time.monotonic()
+        self._offer = offer_of(self.server.name, introduction, listed, dict(self._screen.left_out))
+        self._report(self._offer.tools)
+
+    def _on_renewed(self) -> None:
+        """Perhaps it is another version of the server now, with other tools."""
+        self._screen.changed = True
+        self._report(ServerEvent(server=self.server.name, what="renewed"))
 
     async def ask(self, tool: str, arguments: JsonObject) -> Outcome:
         """The tool's result, or its error. Raises InfrastructureFault for a dead or silent server."""
         seconds, given = self.server.call_timeout_seconds, sendable(arguments)
+        await self._ready()
+        if (problem := self._screen.left_out.get(tool)) is not None:
+            return Outcome(error=f"the tool was not called, because no client can: {problem}")
         return await self._outcome(
             f"tool '{tool}'", lambda client: client.call_tool(tool, given, read_timeout_seconds=seconds)
         )
@@ -129,11 +154,15 @@ class Session:
 
     async def _outcome(self, label: str, request: Callable[[Client], Coroutine[object, object, object]]) -> Outcome:
         if self._answering is None:
-            return await self._answered(label, request)
-        async with self._one_call:  # versions before 2026 do not tell which call a question belongs to
-            self._answering.noted()
             outcome = await self._answered(label, request)
-            return msgspec.structs.replace(outcome, elicited=self._answering.noted())
+        else:
+            async with self._one_call:  # versions before 2026 do not tell which call a question belongs to
+                self._answering.noted()
+                outcome = await self._answered(label, request)
+                outcome = msgspec.structs.replace(outcome, elicited=self._answering.noted())
+        if self._screen.changed:
+            await self._relist()
+        return outcome
 
     async def _answered(self, label: str, request: Callable[[Client], Coroutine[object, object, object]]) -> Outcome:
         import mcp
@@ -149,15 +178,18 @@ class Session:
         error = asked.exception() if asked.done() and not asked.cancelled() else InterruptedError("closed")
         if error is None:
             return Outcome(result=asked.result(), milliseconds=milliseconds)
-        timed_out = isinstance(error, mcp.MCPError) and error.code == REQUEST_TIMEOUT
-        if timed_out or (isinstance(error, TimeoutError) and self.alive):
-            raise call_timeout(self.server, label, self._link.evidence)
         if isinstance(error, mcp.MCPError):
-            if self.server.type == "http" and error.message == _HTTP_FAILED:
-                raise self._fault(error)  # of this request only: the session continues
-            gone = error.code == CONNECTION_CLOSED or self._refused(error)
+            made_by = error.error.data
+            by_the_sdk = not isinstance(made_by, Answered)
+            if error.code == REQUEST_TIMEOUT and by_the_sdk:
+                raise call_timeout(self.server, label, self._link.evidence)
+            gone = (error.code == CONNECTION_CLOSED and by_the_sdk) or self._refused(error)
+            if isinstance(made_by, Undelivered) and not gone:
+                raise self._fault(error, made_by.evidence)  # of this request only: the session continues
             if not gone or "byte limit" in error.message:  # the limit of one event: the connection continues
                 return Outcome(error=error.message, code=error.code, milliseconds=milliseconds)
+        elif isinstance(error, TimeoutError) and self.alive:
+            raise call_timeout(self.server, label, self._link.evidence)
         elif self.alive and isinstance(error, (ValueError, RuntimeError)):
             return Outcome(error=f"the result does not conform: {error}", milliseconds=milliseconds)
         raise await self._down(error)
@@ -199,7 +231,7 @@ class Session:
             # With a modern version nothing is sent: the handshake is then our own.
             mode = "auto" if pinned == "auto" else MODERN_PROTOCOL
             async with Client(
-                self._link.connect(),
+                self._link.connect(self._screen),
                 mode=mode,
                 client_info=information,
                 elicitation_callback=self._answering,
@@ -217,8 +249,7 @@ class Session:
                     "serverInfo": as_json(about) if about is not None else None,
                     "instructions": client.instructions,
                 }
-                self._offer = offer_of(self.server.name, introduction, listed)
-                self._listed_at = time.monotonic()
+                self._keep(introduction, listed)
                 self._client = client
                 self._scope.deadline = math.inf
                 self._link.end_at_once = False
@@ -231,10 +262,10 @@ class Session:
         task.add_done_callback(self._calls.discard)
         return task
 
-    async def _first(self, wanted: asyncio.Future[Any]) -> None:
-        """Waits for `wanted` or for the owner's end; cancels what is no longer wanted."""
+    async def _first(self, wanted: asyncio.Future[Any], *, seconds: float | None = None) -> None:
+        """Waits for `wanted`, the owner's end or so many seconds; cancels what is no longer wanted."""
         try:
-            await asyncio.wait({wanted, self._owner}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({wanted, self._owner}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
             if wanted in self._calls and not wanted.done():  # the owner's end resolves every request in progress
                 await asyncio.wait({wanted}, timeout=CAUSE_SECONDS)
         finally:
@@ -245,7 +276,7 @@ class Session:
     def _refused(self, error: MCPError) -> bool:
         """Whether HTTP reports that the session no longer exists, rather than a failed tool."""
         redirected = self._link.evidence.location is not None and "not followed" in error.message
-        return self.server.type == "http" and (redirected or error.message in _HTTP_GONE)
+        return isinstance(error.error.data, Undelivered) and (redirected or error.message in _HTTP_GONE)
 
     async def _down(self, error: BaseException | None = None) -> InfrastructureFault:
         """Mark the session as unusable, and give the reason."""
@@ -254,11 +285,11 @@ class Session:
         await asyncio.wait({self._owner}, timeout=CAUSE_SECONDS)
         return self._fault(error)
 
-    def _fault(self, error: BaseException | None = None) -> InfrastructureFault:
-        owner = self._owner
+    def _fault(self, error: BaseException | None = None, evidence: Evidence | None = None) -> InfrastructureFault:
+        owner, evidence = self._owner, evidence or self._link.evidence
         if owner.done() and not owner.cancelled() and owner.exception() is not None:
             error = owner.exception()
-        return fault_of(self.server, error, self._link.evidence, ready=self._listed.is_set(), redact=self._redact)
+        return fault_of(self.server, error, evidence, ready=self._listed.is_set(), redact=self._redact)
 
 
 def _json(value: object) -> str:

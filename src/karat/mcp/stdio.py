@@ -16,13 +16,16 @@ from asyncio.subprocess import PIPE
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import karat
 from karat.mcp.faults import Evidence
 from karat.mcp.launch import VARIABLE
 from karat.mcp.replies import Pending
 from karat.records import JsonObject, McpServer
+
+if TYPE_CHECKING:
+    from karat.mcp.screen import Screen
 
 LONGEST_MESSAGE = 64 * 1024 * 1024
 """Bytes of one line on stdout. A longer one ends the session: the start of the next message cannot be found."""
@@ -64,8 +67,8 @@ class StdioLink:
         self.end_at_once = True  # SIGTERM at once, until the server is up
 
     @asynccontextmanager
-    async def connect(self) -> AsyncIterator[Any]:
-        """Starts the process; on exit it has ended, with its children. Raises OSError."""
+    async def connect(self, screen: Screen | None = None) -> AsyncIterator[Any]:
+        """Starts the process; on exit it has ended, with its children. `screen`: as in Pending. Raises OSError."""
         import anyio
         from mcp.shared.message import SessionMessage
 
@@ -81,7 +84,7 @@ class StdioLink:
             arriving, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
             outgoing, leaving = anyio.create_memory_object_stream[SessionMessage](0)
             async with anyio.create_task_group() as tasks, arriving, incoming, outgoing, leaving:
-                pending = Pending()
+                pending = Pending(screen)
                 tasks.start_soon(self._receive, process, arriving, pending)
                 tasks.start_soon(_send, process, leaving, pending)
                 yield incoming, outgoing

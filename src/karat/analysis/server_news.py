@@ -1,0 +1,47 @@
+"""What MCP servers did during a run that its reader must know."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+
+from karat import formats
+from karat.journal import ServerInfo
+from karat.records import ServerEvent
+
+_NAMED = 5  # tools
+
+
+def server_news(servers: Iterable[ServerInfo], events: Sequence[ServerEvent]) -> Iterator[str]:
+    """A sentence for each: tools that no client can call, changes, sessions opened again, forms declined."""
+    for server in servers:
+        if server.left_out:
+            reason = f": {next(iter(server.left_out.values()))}" if len(server.left_out) == 1 else ""
+            yield f"MCP server '{server.name}' lists tools that no client can call: {_names(server.left_out)}{reason}"
+    changes = [event for event in events if event.what == "changed"]
+    for name in dict.fromkeys(event.server for event in changes):
+        yield _change(name, [event for event in changes if event.server == name])
+    for name, times in Counter(event.server for event in events if event.what == "renewed").items():
+        often = formats.plural(times, "time")
+        yield f"MCP server '{name}' ended its session {often}: karat opened another and repeated the request"
+    declined = Counter((event.server, event.problem) for event in events if event.what == "declined")
+    for (name, problem), times in declined.most_common(_NAMED):
+        often = formats.plural(times, "time")
+        yield f"MCP server '{name}': its form was declined {often}, because no form can send `elicit`: {problem}"
+
+
+def _change(name: str, events: Sequence[ServerEvent]) -> str:
+    parts = []
+    for word, field in (("new", "added"), ("gone", "removed"), ("altered", "altered")):
+        if tools := dict.fromkeys(tool for event in events for tool in getattr(event, field)):
+            parts.append(f"{word}: {_names(tools)}")
+    spoken = dict.fromkeys(event.protocol for event in events if event.protocol is not None)
+    parts += [f"it spoke protocol {', '.join(spoken)}"] if spoken else []
+    how = f" ({'; '.join(parts)})" if parts else ""
+    return f"MCP server '{name}' changed its tools during the run{how}: answers before and after are not alike"
+
+
+def _names(names: Iterable[str]) -> str:
+    found = list(names)
+    more = f" and {formats.count(len(found) - _NAMED)} more" if len(found) > _NAMED else ""
+    return f"{', '.join(found[:_NAMED])}{more}"

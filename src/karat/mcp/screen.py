@@ -1,0 +1,99 @@
+"""The messages of a server to karat's own client, so that the SDK takes each for what it is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from karat.records import MODERN_PROTOCOL, JsonObject
+
+if TYPE_CHECKING:
+    from karat.mcp.faults import Evidence
+
+
+class Answered(msgspec.Struct, frozen=True):
+    """As `data` of an error: the server sent it. The SDK has the same codes for timeouts and closed connections."""
+
+    data: object
+
+
+class Undelivered(msgspec.Struct, frozen=True):
+    """As `data` of an error: the transport made it, because the request got no answer."""
+
+    evidence: Evidence
+
+
+class Screen:
+    """Sees every message before the SDK does."""
+
+    def __init__(self) -> None:
+        self.left_out: dict[str, str] = {}  # tools that no client can call → why
+        self.changed = False  # the server has announced another list of tools
+
+    def notified(self, method: str) -> None:
+        """Records a notification."""
+        self.changed = self.changed or method == "notifications/tools/list_changed"
+
+    def __call__(self, request: Any, reply: Any, *, undelivered: Evidence | None) -> None:
+        """Marks errors, and corrects lists, in place. `undelivered`: why the transport made the error."""
+        error: Any = getattr(reply, "error", None)
+        if error is None:
+            if reply.result.get("nextCursor") == "":
+                del reply.result["nextCursor"]
+            if request.method == "tools/list":
+                if not (request.params or {}).get("cursor"):
+                    self.left_out.clear()
+                self._correct(reply.result, _version_of(request))
+        elif undelivered is not None:
+            error.data = Undelivered(undelivered)
+        elif error.code in _codes_of_the_sdk():
+            error.data = Answered(error.data)
+
+    def _correct(self, result: JsonObject, version: str) -> None:
+        """Leaves out tools that cannot be called, instead of refusing the whole list."""
+        tools = result.get("tools")
+        if not isinstance(tools, list) or _problem(result | {"tools": []}, version) is not None:
+            return
+        kept = []
+        for place, tool in enumerate(tools, start=1):
+            name = tool.get("name") if isinstance(tool, dict) else None
+            name = name if isinstance(name, str) else f"number {place} of the list"
+            problem = _problem(result | {"tools": [tool]}, version)
+            if problem is None:
+                kept.append(tool)
+            else:
+                self.left_out[name] = problem
+        result["tools"] = kept
+
+
+def _codes_of_the_sdk() -> tuple[int, int]:
+    from mcp_types import CONNECTION_CLOSED, REQUEST_TIMEOUT
+
+    return CONNECTION_CLOSED, REQUEST_TIMEOUT
+
+
+def _version_of(request: Any) -> str:
+    """The revision whose rules hold: those from 2026 on name theirs in each request, and the others are alike."""
+    from mcp_types import PROTOCOL_VERSION_META_KEY
+
+    meta = (request.params or {}).get("_meta")
+    modern = isinstance(meta, dict) and PROTOCOL_VERSION_META_KEY in meta
+    return MODERN_PROTOCOL if modern else "2025-11-25"
+
+
+def _problem(result: JsonObject, version: str) -> str | None:
+    """Why the SDK refuses or drops a list with this one tool; None if it does not."""
+    from mcp.shared.inbound import find_invalid_x_mcp_header
+    from mcp_types.methods import validate_server_result
+    from pydantic import ValidationError
+
+    try:
+        validate_server_result("tools/list", version, result)
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(map(str, first["loc"][2:]))
+        return f"its {place or 'definition'} is not valid ({first['msg'].lower()})"
+    headers = [find_invalid_x_mcp_header(tool["inputSchema"]) for tool in result["tools"]]
+    wrong = next(filter(None, headers), None) if version == MODERN_PROTOCOL else None
+    return None if wrong is None else f"its x-mcp-header is not valid ({wrong})"

@@ -15,8 +15,8 @@ BIN = .venv/bin
 # that what they share is made once; if it dies, that ends the run, which else may never end (pytest-xdist issue 1378).
 WORKERS = $$($(BIN)/python -c "import os; print(min(4, 1 + (os.cpu_count() or 1)))")
 SLOW_WORKERS = $$($(BIN)/python -c "import os; print(min(4, 2 * (os.cpu_count() or 1)))")
-# Programs, not modules. _results.py and study_copies.py measure nothing, and peers.py installs other tools first.
-BENCHMARKS = $(filter-out $(addprefix benchmarks/,_results.py study_copies.py peers.py), \
+# Programs, not modules. _results.py and study_copies.py measure nothing; the last two install other tools first.
+BENCHMARKS = $(filter-out $(addprefix benchmarks/,_results.py study_copies.py peers.py mcp_conformance.py), \
   $(shell grep -l '^if __name__' benchmarks/*.py))
 COMPILE = $(BIN)/uv pip compile --no-config --quiet --universal --python-version 3.11 --generate-hashes \
   --no-header --no-emit-index-url --constraint requirements/constraints.in $(UPGRADE) pyproject.toml --group build

@@ -77,6 +77,7 @@ FORM = {
         ({"properties": {"n": {"type": "integer", "default": "x"}}}, {}, None, "'n': 'x' is not of type 'integer'"),
         ({"type": "object", "properties": {}}, {}, {}, ""),
         ({"properties": {"n": {"type": 5}}}, {}, None, "the form's schema is not valid"),
+        ({"properties": {"n": {"$ref": "http://127.0.0.1:9/x"}}}, {"n": 1}, None, "it refers to another"),
     ],
 )
 def test_only_what_a_form_can_send_is_sent_and_else_declined(tmp_path, schema, given, sent, problem):

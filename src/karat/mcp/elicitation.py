@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 _WANTED = "must be accept, decline, cancel, {accept: {FIELD: VALUE}}, or a list of these"
 _LONGEST = 2_000  # characters of a question
+_REFERENCE = re.compile(r'"\$(?:dynamic|recursive)?[Rr]ef":')
 
 
 def answers_from(value: object) -> tuple[Elicited, ...]:
@@ -91,8 +93,6 @@ def filled_in(schema: JsonObject, given: JsonObject) -> tuple[JsonObject, str]:
     """
     from jsonschema.exceptions import SchemaError, best_match
     from jsonschema.validators import validator_for
-    from referencing import Registry
-    from referencing.exceptions import Unresolvable
 
     fields = schema.get("properties")
     fields = fields if isinstance(fields, dict) else {}
@@ -100,13 +100,15 @@ def filled_in(schema: JsonObject, given: JsonObject) -> tuple[JsonObject, str]:
     content = defaults | given
     if unknown := [name for name in given if name not in fields]:
         return content, f"the form has no field {unknown[0]!r}"
+    if _REFERENCE.search(json.dumps(schema)):  # which would be fetched
+        return content, "the form's schema is not valid: it refers to another"
     kind = validator_for(schema)
     try:
         kind.check_schema(schema)
-        form: Any = kind(schema, registry=Registry(), format_checker=kind.FORMAT_CHECKER)
-        fault = best_match(form.iter_errors(content))
-    except (SchemaError, Unresolvable) as error:
-        return content, f"the form's schema is not valid: {str(error).partition(chr(10))[0]}"
+    except SchemaError as error:
+        return content, f"the form's schema is not valid: {error.message[:_LONGEST]}"
+    form: Any = kind(schema, format_checker=kind.FORMAT_CHECKER)
+    fault = best_match(form.iter_errors(content))
     if fault is None:
         return content, ""
     where = "".join(f"{name!r}: " for name in fault.absolute_path)

@@ -24,8 +24,8 @@ _REFERENCE = re.compile(r'"\$(?:dynamic|recursive)?[Rr]ef":')
 def answers_from(value: object) -> tuple[Elicited, ...]:
     """The answers in a key or a cell. Raises ValueError.
 
-    >>> answers_from(["decline", {"accept": {"copies": 3}}])
-    (Elicited(action='decline', content={}, message=''), Elicited(action='accept', content={'copies': 3}, message=''))
+    >>> [(answer.action, answer.content) for answer in answers_from(["decline", {"accept": {"copies": 3}}])]
+    [('decline', {}), ('accept', {'copies': 3})]
     """
     return tuple(map(_answer, value)) if isinstance(value, list) and value else (_answer(value),)
 

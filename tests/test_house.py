@@ -231,6 +231,7 @@ def test_what_is_imported_is_declared():
 
 
 OPTIONAL = {
+    "_duckdb",  # part of duckdb, which lists only its packages
     "compression",  # Python's own from 3.14 on
     "jwt",  # comes with mcp, whose OAuth signs with it
     "pandas",  # used where somebody has it: `Summary.to_frame`

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -237,3 +239,11 @@ def test_what_gives_the_same_each_time_is_not_suspected(sql: str) -> None:
 
 def test_a_column_is_no_clock() -> None:
     assert shape_of("SELECT current_date FROM responses", {"responses": {"current_date": "text"}}).changing == ()
+
+
+def test_its_process_does_not_load_the_python_around_the_engine() -> None:
+    """It takes most of the time of a small query, and a study has many."""
+    pytest.importorskip("_duckdb", reason="before DuckDB 1.4 it is part of the package")
+    script = "import sys, runpy; runpy.run_path(sys.argv[1]); print('duckdb' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", script, _child.__file__], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"

@@ -19,7 +19,10 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-import duckdb
+try:
+    import _duckdb as duckdb  # all that is used here; the Python around it takes most of the time of a small query
+except ImportError:
+    import duckdb  # type: ignore[no-redef]  # before 1.4
 
 JsonObject = dict[str, Any]  # as in `karat.records`; this process imports nothing from karat
 _TYPES = {"number": "DOUBLE", "whole": "BIGINT", "text": "VARCHAR", "texts": "VARCHAR[]", "truth": "BOOLEAN"}

@@ -101,3 +101,14 @@ def test_the_tables_of_the_page_on_very_large_runs_are_computed(monkeypatch):
     page = (BENCHMARKS.parent / "docs" / "explanation" / "scale.md").read_text(encoding="utf-8")
     assert scale["filled"](page, scale["inputs_of"](page)) == page
     assert scale["filled"](page, {**scale["inputs_of"](page), "driver_batch": 500.0}) != page
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "name", ["regular expression in the loop", "takes signals by the loop", "process that is left"]
+)
+def test_two_signals_end_an_agent_that_blocks(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(BENCHMARKS)
+    blocking = runpy.run_path(str(BENCHMARKS / "blocking.py"))
+    _, _, faults = blocking["one_round"](name, "SIGINT", (2.0, 1.0), patience=30.0)
+    assert not faults

@@ -8,9 +8,9 @@ from io import TextIOWrapper
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Runs one command and returns its exit code."""
+    """Runs one command and returns its exit code. Without arguments it is the program, and the process ends with it."""
     from karat.cli import cli
-    from karat.cli.ending import Ending
+    from karat.cli.ending import Ending, leave_in_time
 
     gc.set_threshold(10_000, 20, 20)  # a run makes many small values without cycles: a tenth of its processor time
     for stream in (sys.stdout, sys.stderr):
@@ -20,6 +20,8 @@ def main(arguments: list[str] | None = None) -> int:
     with ending:
         ending.code = cli.main(arguments, prog_name="karat", standalone_mode=False, obj=ending) or 0
         sys.stdout.flush()
+    if arguments is None:
+        leave_in_time(ending.code)
     return ending.code
 
 

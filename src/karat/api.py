@@ -60,7 +60,9 @@ def run(
         pass
     else:
         raise BadOption("karat.run", "an event loop is already running here: use `await karat.arun(...)`")
-    outcome = asyncio.run(
+    from karat.execution import run_in_own_loop
+
+    outcome = run_in_own_loop(
         carry_out(
             experiment,
             results=results,

@@ -200,6 +200,12 @@ class BadOption(OperatorError):
         super().__init__(f"{option}: {message}")
 
 
+class QueryTooLong(BadOption):
+    """An SQL query that was stopped at its time limit."""
+
+    slug: ClassVar[str] = "query-too-long"
+
+
 class UnknownPlugin(OperatorError):
     """No plug-in of the family has this name."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import os
 import queue
 import threading
 from collections.abc import Callable
@@ -28,6 +29,7 @@ class Threads:
         self._idle: list[queue.SimpleQueue[_Work | None]] = []
         self._alive = 0
         self._closed = False
+        self._process = os.getpid()
 
     async def call(self, function: Callable[..., Any], *arguments: object, **named: object) -> Any:
         """What the function returns or raises; the caller's context variables are its own too.
@@ -69,6 +71,7 @@ class Threads:
                 value = work()
             except BaseException as error:  # noqa: BLE001 -- raised for the caller of the function
                 problem = error
+            end_child_of(self._process, problem)
             try:
                 loop.call_soon_threadsafe(self._finish, inbox, future, value, problem)
             except RuntimeError:
@@ -94,3 +97,11 @@ class Threads:
         else:
             # Awaiting a future that raises one of these would end the event loop, or look like an end of iteration.
             future.set_exception(RuntimeError(described(problem)))
+
+
+def end_child_of(process: int, problem: BaseException | None) -> None:
+    """Ends a process that foreign code has forked and that returns into karat, which goes on only in `process`."""
+    if os.getpid() == process:
+        return
+    code = problem.code if isinstance(problem, SystemExit) else None
+    os._exit(code if isinstance(code, int) else int(problem is not None and not isinstance(problem, SystemExit)))

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -15,8 +16,10 @@ from typing import Any
 import pytest
 
 from karat import execution
+from karat.execution import run_in_own_loop
 from karat.execution.signals import _held_by
 from karat.journal import RunFolder
+from karat.journal.verify import verify
 from karat.records import Answer, Failure, Score
 
 Write = Callable[..., Path]
@@ -50,7 +53,7 @@ def run_of(file: Path) -> RunFolder:
 
 
 FORKING = """
-import multiprocessing, os, signal, time
+import multiprocessing, os, signal, sys, time
 
 def pool():
     with multiprocessing.get_context("fork").Pool(1) as workers:
@@ -73,18 +76,30 @@ def fork():
     os.kill(child, signal.SIGINT)
     return f"fork {os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) != 0}"
 
+def leaves():
+    child = os.fork()
+    if not child:
+        sys.exit(7)
+    return f"leaves {os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])}"
+
+def returns():
+    child = os.fork()
+    if not child:
+        return "of the child"
+    return f"returns {os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])}"
+
 def query(user_query, system_prompt, mcp_servers):
-    return [pool, terminate, fork][int(user_query[1:]) % 3]()
+    return [pool, terminate, fork, leaves, returns][int(user_query[1:]) % 5]()
 """
 
 
 @pytest.mark.slow
 def test_a_process_that_an_agent_forked_gets_its_own_signals(experiment: Write) -> None:
-    file = experiment(FORKING, questions=6, conditions={"a": {}}, execution={"num_repetitions": 1})
+    file = experiment(FORKING, questions=10, conditions={"a": {}}, execution={"num_repetitions": 1})
     done = karat(file)
     assert done.returncode == 0, done.stderr
     assert sorted(answer.text for answer in run_of(file).events_of(Answer)) == sorted(
-        ["pool", f"terminate {-signal.SIGTERM}", "fork True"] * 2
+        ["pool", f"terminate {-signal.SIGTERM}", "fork True", "leaves 7", "returns 0"] * 2
     )
 
 
@@ -169,6 +184,38 @@ def test_a_blocked_event_loop_is_named_and_ended_by_the_second_signal(
     assert [answer.text for answer in run.events_of(Answer)] == ["q0"], "what was answered is on disk"
 
 
+HOLDING = """
+import re, time
+
+def query(question):
+    if question == "q1":
+        time.sleep(1)  # the answer before is on disk
+        open("blocked", "w").close()
+        re.match(r"(a+)+$", "a" * 40 + "b")
+    return question
+"""
+
+
+@pytest.mark.slow
+def test_code_that_holds_the_interpreter_is_ended_by_the_second_signal(experiment: Write, tmp_path: Path) -> None:
+    execution = {"num_repetitions": 1, "max_concurrent": 1}
+    file = experiment(HOLDING, conditions={"a": {}}, execution=execution)
+    command = [sys.executable, "-m", "karat", "run", str(file), "--results", str(tmp_path / "results")]
+    told = tmp_path / "told.txt"
+    with told.open("wb") as errors:
+        process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=errors)
+        wait_until((tmp_path / "blocked").exists)
+        process.send_signal(signal.SIGINT)
+        wait_until(lambda: "holds the interpreter" in told.read_text())
+        assert process.poll() is None
+        process.send_signal(signal.SIGINT)
+        assert process.wait(60) == -signal.SIGKILL, "no signal of its own can end it"
+    assert "go on with --resume" in told.read_text()
+    run = run_of(file)
+    assert verify(run.path).ok
+    assert [answer.text for answer in run.events_of(Answer)] == ["q0"], "what was answered is on disk"
+
+
 IN_KARAT = """
 import sys
 
@@ -221,3 +268,55 @@ def wait_until(true: Callable[[], bool]) -> None:
             return
         time.sleep(0.05)
     pytest.fail(f"in vain (this is process {os.getpid()})")
+
+
+def test_the_end_of_a_run_does_not_wait_for_functions_in_to_thread() -> None:
+    over = threading.Event()
+
+    async def work() -> str:
+        calls = [asyncio.create_task(asyncio.to_thread(over.wait, 60)) for _ in range(50)]
+        assert await asyncio.to_thread(str, "another") == "another", "hung calls stop no other"
+        assert not any(call.done() for call in calls)
+        return "done"
+
+    started = time.monotonic()
+    try:
+        assert run_in_own_loop(work()) == "done"
+        assert time.monotonic() - started < 10
+    finally:
+        over.set()
+
+
+LEFT = """
+import asyncio, threading, time
+
+async def query(question):
+    threading.Thread(target=time.sleep, args=(600,)).start()
+    await asyncio.to_thread(time.sleep, 600)
+"""
+
+
+@pytest.mark.slow
+def test_a_program_ends_although_an_agent_left_threads(experiment: Write) -> None:
+    execution = {"num_repetitions": 1, "timeout_seconds": 0.2, "retry": {"max_attempts": 1}}
+    done = karat(experiment(LEFT, questions=2, conditions={"a": {}}, execution=execution))
+    assert done.returncode == 3, done.stderr
+    assert "does not wait for threads" in done.stderr
+
+
+TAKING = """
+import asyncio, os, signal
+async def query(user_query, system_prompt, mcp_servers):
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    await asyncio.sleep(1)
+    os.kill(os.getpid(), signal.SIGTERM)
+    await asyncio.sleep(0.2)
+    return user_query
+"""
+
+
+@pytest.mark.slow
+def test_an_agent_cannot_take_the_signals(experiment: Write) -> None:
+    done = karat(experiment(TAKING, **SECTIONS, execution={"num_repetitions": 1, "max_concurrent": 1}))
+    assert done.returncode == 130, done.stderr

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import random
 from collections.abc import Iterator
 from typing import Any
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 from karat.config import Retry
 from karat.errors import AgentFault, InfrastructureFault, JudgeFault, LimitReached
 from karat.execution.limits import Budget
-from karat.execution.retry import AttemptError, classify, delay
+from karat.execution.retry import AttemptError, bounded, classify, delay
 from karat.execution.runner import TrialQueue
 from karat.execution.trial import Job
 from karat.records import AgentSpec, Condition, Reply, Sample, Trial, Usage
@@ -199,3 +200,21 @@ def test_a_queue_is_not_exhausted_while_a_retry_waits_and_starts_nothing_new_whi
         return [*seen, queue.ready(), queue.exhausted]
 
     assert asyncio.run(go()) == [False, False, False, True]
+
+
+@pytest.mark.parametrize(
+    ("asked", "longest", "waits"),
+    [(None, 60, True), (7, 60, True), (600, 60, True), (601, 60, False), (86_400, 60, False), (601, 3600, True),
+     (4000, 3600, False), (math.inf, 60, False), (math.nan, 60, False), (-1, 60, False)],
+)  # fmt: skip
+def test_a_wait_of_more_than_ten_minutes_or_the_setting_is_refused_and_said(
+    asked: float | None, longest: float, waits: bool
+) -> None:
+    error = fallen(kind="rate_limit", retry_after=asked)
+    found = bounded(Retry(max_backoff_seconds=longest), error)
+    if waits:
+        assert found == error
+    else:
+        assert not found.retriable
+        assert not found.passes
+        assert found.message.endswith(f"waits at most {max(600, longest)} s (execution.retry.max_backoff_seconds)")

@@ -211,3 +211,14 @@ def test_no_shipped_study_has_rows_that_are_not_people() -> None:
     counted = {name: [test.id for _, test in study.tests if test.by] for name, study in said.items()}
     expected = ["half", "two_thirds", "four_thirds", "half", "two_thirds"]
     assert {name: tests for name, tests in counted.items() if tests} == {"beauty_contest": expected}
+
+
+@pytest.mark.slow
+def test_a_derive_that_never_ends_is_stopped_and_named(tmp_path: Path) -> None:
+    endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n)"
+    derive = f"{endless} SELECT participant, arm, q1 + (SELECT count(*) FROM n WHERE i < 0) AS q FROM responses"
+    with pytest.raises(BadDataset) as caught:
+        read_study(study_in(tmp_path, derive))
+    [fault] = caught.value.faults
+    assert fault.place.startswith("derive")
+    assert "took longer than 20 seconds and was stopped" in str(fault)

@@ -101,6 +101,16 @@ def test_nobody_starts_before_retry_after_and_the_wait_is_no_time_of_the_attempt
         run(work())
 
 
+def test_a_provider_that_asks_for_a_day_does_not_pause_the_run() -> None:
+    async def work() -> None:
+        pace = Limiter("openai")
+        pace.refused(86_400)
+        async with asyncio.timeout(5), pace.slot():
+            pass
+
+    run(work())
+
+
 def test_who_gives_up_waiting_takes_no_place() -> None:
     async def work() -> None:
         pace = Limiter("openai")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -43,6 +42,7 @@ def score_answers(
     `kind` is the kind of dataset whose `answer_file` this is; the run itself then reports its faults. None: each row
     answers one sample.
     """
+    from karat.execution import run_in_own_loop
     from karat.redact import Redactor
 
     if answers.dataset is None and kind is not None:
@@ -79,7 +79,7 @@ def score_answers(
     with following(output, Redactor(experiment.secrets)) as status:
         for text in [*left_out, *(faults if output.events else [])]:
             status.notice(text)
-        outcome = asyncio.run(api.carry_out(experiment, results=results, status=status, handle_signals=True))
+        outcome = run_in_own_loop(api.carry_out(experiment, results=results, status=status, handle_signals=True))
     return outcome, left_out
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import itertools
 import math
 from collections import Counter
@@ -174,7 +173,7 @@ def check(
     `start` is called with a line before servers start; if it is None, no server is started and no agent loaded.
     Raises OperatorError for the dataset, a plug-in, or a selected name that does not exist.
     """
-    from karat.execution import experiment_scorers, refuse_executor, refuse_unknown_gates
+    from karat.execution import experiment_scorers, refuse_executor, refuse_unknown_gates, run_in_own_loop
 
     refuse_executor(experiment)
     experiment, dataset = experiment.with_dataset()
@@ -185,7 +184,7 @@ def check(
     scorers = experiment_scorers(experiment)
     refuse_unknown_gates(experiment, scorers)
     problems = [fault for scorer in scorers if (fault := _scorer_fault(scorer, dataset.samples[0]))]
-    started, notes = asyncio.run(_started(experiment, selected, scorers, start)) if start else ({}, [])
+    started, notes = run_in_own_loop(_started(experiment, selected, scorers, start)) if start else ({}, [])
     servers = _servers(selected, started)
     problems += [f"{server.fault}\n{_REMEDY.format(server.name)}" for server in servers if server.fault]
     execution = experiment.execution

@@ -6,9 +6,11 @@ import errno
 import io
 import os
 import sys
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from enum import IntEnum
+from time import sleep
 from types import TracebackType
 from typing import TYPE_CHECKING
 
@@ -19,6 +21,7 @@ from karat.errors import KaratError
 if TYPE_CHECKING:
     from karat.redact import Redactor
 
+_PATIENCE_SECONDS = 5.0
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
@@ -33,6 +36,21 @@ class Exit(IntEnum):
     KARAT_FAULT = 70
     STOPPED = 130
     READER_GONE = 141  # what a shell reports for a program that SIGPIPE ended
+
+
+def leave_in_time(code: int) -> None:
+    """Ends the process soon, also if its main thread then waits for threads and processes that agents have left."""
+    threading.Thread(target=_leave, args=(code,), name="karat-leave", daemon=True).start()
+
+
+def _leave(code: int) -> None:
+    sleep(_PATIENCE_SECONDS)
+    with suppress(OSError):
+        os.write(2, b"karat: does not wait for threads and processes that an agent or a scorer left running\n")
+    if "multiprocessing" in sys.modules:
+        for child in sys.modules["multiprocessing"].active_children():
+            child.kill()
+    os._exit(code)
 
 
 class ReaderGone(Exception):

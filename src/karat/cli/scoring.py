@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import re
@@ -40,7 +39,7 @@ _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 def score_run(name: str, wanted: Scorers, answers: Answers, results: Path, output: Output) -> Outcome:
     """Scores every answer of a run that these scorers have not scored."""
-    from karat.execution import Limits, rescore
+    from karat.execution import Limits, rescore, run_in_own_loop
     from karat.redact import Redactor
 
     flags: dict[str, object] = {"--dataset": answers.dataset, "--set": answers.settings, "--map": answers.columns}
@@ -72,7 +71,7 @@ def score_run(name: str, wanted: Scorers, answers: Answers, results: Path, outpu
         rescoring = rescore(
             run, specs, base=Path.cwd(), limits=limits, redact=redact, status=status, handle_signals=True
         )
-        return asyncio.run(rescoring)
+        return run_in_own_loop(rescoring)
 
 
 def scorers_of(run: RunFolder, wanted: Scorers) -> tuple[tuple[ScorerSpec, ...], Mapping[str, str]]:

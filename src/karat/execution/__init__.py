@@ -2,6 +2,7 @@
 
 from karat.execution.limits import Limits, refuse_unpriced
 from karat.execution.merging import MergedRun, merge_runs
+from karat.execution.own_loop import run_in_own_loop
 from karat.execution.plan import Shard
 from karat.execution.progress import RunStatus
 from karat.execution.scoring import ScorerInUse
@@ -37,4 +38,5 @@ __all__ = [
     "refuse_unpriced",
     "rescore",
     "run_experiment",
+    "run_in_own_loop",
 ]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Callable, Coroutine, Iterable
 from contextlib import suppress
-from typing import Generic, Literal, TypeVar
+from typing import Any, Generic, Literal, TypeVar
 
 import msgspec
 
@@ -13,6 +14,7 @@ from karat.errors import OperatorError, TrialFault
 from karat.execution.progress import RunStatus
 from karat.execution.retry import AttemptError, classify, timed_out
 from karat.models.metering import METER, Meter
+from karat.threads import end_child_of
 
 _T = TypeVar("_T")
 
@@ -77,10 +79,12 @@ class ForeignCode:
 
     async def _run(self, call: _Call[_T]) -> None:
         outcome: _T | AttemptError
+        process = os.getpid()
         METER.set(call.meter)  # only in the context of this task
         try:
             async with call.limit:
                 outcome = await call.work()
+                end_child_of(process, None)
         except OperatorError as error:  # the disk fails, or a plug-in does not match the file: no trial can continue
             if not call.result.done():
                 call.result.set_exception(error)
@@ -88,6 +92,7 @@ class ForeignCode:
         except KeyboardInterrupt:
             raise
         except BaseException as error:
+            end_child_of(process, error)
             if self.stopping and isinstance(error, asyncio.CancelledError):
                 raise
             outcome = classify(error, stage=call.stage, redact=self._redact)
@@ -108,7 +113,7 @@ class ForeignCode:
                 if not call.result.done():
                     self._status.notice("an agent or a scorer did not stop after its time limit and was abandoned")
                     call.result.set_result(timed_out(call.seconds, stage=call.stage))
-                _abandon(task)
+                abandon(task)
         self._timer = loop.call_later(_CHECK_SECONDS, self._abandon_overdue) if self._running else None
 
     async def close(self, callers: Iterable[asyncio.Task[None]]) -> None:
@@ -122,10 +127,10 @@ class ForeignCode:
             await asyncio.wait(waiting, timeout=self._grace + _CHECK_SECONDS)
         for task in (*waiting, *self._running):
             if not task.done():
-                _abandon(task)
+                abandon(task)
 
 
-def _abandon(task: asyncio.Task[None]) -> None:
+def abandon(task: asyncio.Task[Any]) -> None:
     """Abandons a task that ignores its cancellation: nothing waits for it, and its later errors are ignored."""
     task.add_done_callback(lambda task: task.cancelled() or task.exception())
     # Otherwise `asyncio.run` would wait for it at its end, forever. Documented under "Extending asyncio".

@@ -13,6 +13,7 @@ import msgspec
 
 from karat.errors import TrialFault, described
 from karat.models import known_fault, less
+from karat.models.pacing import LONGEST_RETRY_AFTER
 from karat.records import LedgerClass, Reply, Usage, absurd_dollars, absurd_usage
 
 
@@ -69,9 +70,6 @@ _BROKEN = (ImportError, NameError, SyntaxError, NotImplementedError)
 
 _KARAT = Path(__file__).resolve().parents[1]
 _STANDARD_LIBRARY = str(Path(os.__file__).parent)
-
-LONGEST_RETRY_AFTER = 3600.0
-"""Seconds."""
 
 _LONGEST_MESSAGE = 4000
 
@@ -148,20 +146,27 @@ def timed_out(seconds: float, *, stage: Literal["agent", "score"], paid: Attempt
     )
 
 
+def bounded(policy: RetryPolicy, error: AttemptError) -> AttemptError:
+    """The same error, and no other attempt if `Retry-After` asks for a longer wait than 10 minutes or the policy's."""
+    asked, longest = error.retry_after, max(LONGEST_RETRY_AFTER, policy.max_backoff_seconds)
+    if asked is None or 0 <= asked <= longest:
+        return error
+    why = f"it asks to wait {asked:g} s, and karat waits at most {longest:g} s (execution.retry.max_backoff_seconds)"
+    message = f"{error.message}; {why}"
+    return msgspec.structs.replace(error, message=message, retriable=False, retry_after=None, passes=False)
+
+
 def delay(policy: RetryPolicy, attempt: int, error: AttemptError, dice: random.Random) -> float | None:
     """Seconds until the next attempt; None if there is none.
 
     `attempt` counts from 1 and includes the first. Full jitter: uniform between 0 and
-    initial × multiplier^(attempt−1), capped. `Retry-After` is the minimum; more
-    than an hour counts as a refusal.
+    initial × multiplier^(attempt−1), capped. `Retry-After` is the minimum.
 
     Brooker (2015), "Exponential backoff and jitter", AWS Architecture Blog.
     """
     if attempt >= policy.max_attempts:
         return None
     asked = error.retry_after
-    if asked is not None and not 0 <= asked <= LONGEST_RETRY_AFTER:
-        return None
     if not error.retriable and not (error.kind == "timeout" and policy.timeouts):
         return None
     # The exponent is bounded so a large attempt number cannot overflow.

@@ -17,7 +17,7 @@ from karat.errors import OperatorError
 from karat.execution.foreign_code import ForeignCode
 from karat.execution.limits import Budget, FailureCounter, Limits
 from karat.execution.progress import RunStatus
-from karat.execution.retry import AttemptError, classify, delay
+from karat.execution.retry import AttemptError, bounded, classify, delay
 from karat.index import RunIndex
 from karat.journal import Attempt, Event, RunFolder, ScorerInfo
 from karat.records import Answer, Failure, Metric, Sample, Score
@@ -142,7 +142,7 @@ class Scoring:
         present, scoring, attempt = set(pending.present.get(used.info.scoring, ())), used.info.scoring, 1
         known = len(present)
         while (error := await self._attempt(used, pending, present, tried)) is not None:
-            tried = None
+            tried, error = None, bounded(self._run.limits.retry, error)
             if len(present) > known:  # rows came in between: a later row has its own attempts
                 attempt, known = 1, len(present)
             if not used.info.offline:

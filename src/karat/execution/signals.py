@@ -19,6 +19,7 @@ from types import FrameType
 from typing import Any
 
 from karat import formats
+from karat.execution.last_resort import LastResort
 from karat.execution.progress import RunStatus
 from karat.execution.provenance import now
 from karat.execution.retry import is_foreign
@@ -30,6 +31,7 @@ from karat.journal import End, Journal
 BLOCKED_SECONDS = 5.0
 """So long without a turn of the event loop, and the code that holds it is named."""
 
+_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _BEAT_SECONDS = 0.5
 _PATIENCE_SECONDS = 2.0  # the delay from a second signal that the loop ignores to the end of the process
 _FLUSH_SECONDS = 10.0  # for the journal's thread to finish writing
@@ -49,6 +51,7 @@ class SignalHandler:
     prepares it is cancelled, so the servers it has started are closed. Once the end of the run is
     in the journal, its outcome is final: a second signal only interrupts the closing of agents and servers. A second
     signal that the event loop does not react to ends the process; everything given to the journal is on disk by then.
+    If not even the thread can react, another process ends this one (`last_resort`).
     """
 
     def __init__(self, status: RunStatus, *, handle: bool) -> None:
@@ -69,11 +72,11 @@ class SignalHandler:
         self._reading, self._writing = os.pipe()
         os.set_blocking(self._writing, False)
         if self._handle:
+            self._last_resort = LastResort(self._reading)
             _HANDLING.append(self)
             self._wakes = signal.set_wakeup_fd(self._writing, warn_on_full_buffer=False)
-            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-                if signal.getsignal(number) is not signal.SIG_IGN:
-                    self._handled[number] = signal.signal(number, lambda *_: None)
+            handlers = {number: signal.getsignal(number) for number in _ENDING}
+            self._handled = {number: before for number, before in handlers.items() if before is not signal.SIG_IGN}
         self._beat()
         self._thread = threading.Thread(target=self._look_on, name="karat-stop", daemon=True)
         self._thread.start()
@@ -89,6 +92,8 @@ class SignalHandler:
             _HANDLING.remove(self)
         os.write(self._writing, b"\0")
         self._thread.join()
+        if self._handle:
+            self._last_resort.close()
         os.close(self._reading)
         os.close(self._writing)
         if self._task is None or not self._cancelled:
@@ -105,11 +110,16 @@ class SignalHandler:
         signal.set_wakeup_fd(-1)
         for number in self._handled:
             signal.signal(number, signal.SIG_DFL)  # Python's own for SIGINT would unwind karat's frames in the child
+        self._last_resort.leave_to_child()
         os.close(self._reading)
         os.close(self._writing)
 
     def _beat(self) -> None:
         self._alive_at = monotonic()
+        if self._handle:  # again and again: an agent may have taken them
+            signal.set_wakeup_fd(self._writing, warn_on_full_buffer=False)
+            for number in self._handled:
+                signal.signal(number, _leave_to_pipe)
         self._timer = self._running.call_later(_BEAT_SECONDS, self._beat)
 
     def _stop(self) -> None:
@@ -137,6 +147,8 @@ class SignalHandler:
                     if number in self._handled and not self._over.is_set():
                         self._received, self._received_at = self._received + 1, monotonic()
                         self._running.call_soon_threadsafe(self._stop)
+            if self._received:
+                self._last_resort.beat(self._received)
             silent = monotonic() - self._alive_at
             unheard = self._received > self._noted and monotonic() - self._received_at > _PATIENCE_SECONDS
             if self._over.is_set():
@@ -165,6 +177,10 @@ class SignalHandler:
             end = End(at=now(), reason="interrupted", seconds=round(self._status.seconds, 3))
             self.journal.write_out(end, seconds=_FLUSH_SECONDS)
         os._exit(_STOPPED)  # nothing else ends a process whose main thread does not return
+
+
+def _leave_to_pipe(*_: object) -> None:
+    """The number is in the pipe already."""
 
 
 _HANDLING: list[SignalHandler] = []  # those of this process; at most one

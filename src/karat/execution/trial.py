@@ -21,7 +21,7 @@ import msgspec
 from karat.agents import Resumable, Session, TrialAgent, without_golden
 from karat.context import TrialWorkspaces, Workspace
 from karat.errors import AgentFault, LimitReached, TrialFault
-from karat.execution.retry import AttemptError, classify, delay
+from karat.execution.retry import AttemptError, bounded, classify, delay
 from karat.execution.scoring import PendingScore, RunContext, ScorerInUse, Scoring, Unfinished
 from karat.journal import MISSED_GATE, ReplyEvent
 from karat.journal import Attempt as FailedAttempt
@@ -255,7 +255,7 @@ class TrialRunner:
     async def _failed(
         self, attempt: Attempt, error: AttemptError, seconds: float, retry: Callable[[Job, float], None]
     ) -> None:
-        job = attempt.job
+        job, error = attempt.job, bounded(self._run.limits.retry, error)
         if error.dollars is not None or error.usage is not None or not attempt.replies:
             self._run.budget.add_failure("agent", error.dollars, error.usage)
         wait = delay(self._run.limits.retry, job.attempt, error, self._random)

@@ -17,6 +17,9 @@ from weakref import WeakKeyDictionary
 
 from karat.models.metering import waiting
 
+LONGEST_RETRY_AFTER = 600.0
+"""Seconds; a provider that asks for more is not waited for, unless the experiment allows it."""
+
 
 class Limiter:
     """`async with limiter.slot():` around each request, then `success()` or `refused(retry_after)`.
@@ -61,7 +64,7 @@ class Limiter:
             self._cuts += 1
             at_once = self.in_flight if self._limit is None else min(self._limit, self.in_flight)
             self._limit = max(1.0, at_once // 2)
-        if retry_after:
+        if retry_after and retry_after <= LONGEST_RETRY_AFTER:  # a longer wait is not worth it for every request
             loop = asyncio.get_running_loop()
             until = loop.time() + retry_after
             if until > self._paused_until:

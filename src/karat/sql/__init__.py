@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from karat.errors import BadOption
+from karat.errors import BadOption, QueryTooLong
 
 if TYPE_CHECKING:
     import duckdb
@@ -236,7 +236,7 @@ class Stream:
                 return
         code = self._child.wait()
         if code == -signal.SIGALRM:
-            raise BadOption(self._place, _too_long(self._limits))
+            raise QueryTooLong(self._place, _too_long(self._limits))
         self._errors.seek(0)
         raise BadOption(self._place, _ended(code, self._errors.read(), self._limits))
 
@@ -254,9 +254,9 @@ def _asked(question: JsonObject, limits: Limits, place: str, *, times: int = 1) 
             check=False,
         )
     except subprocess.TimeoutExpired:
-        raise BadOption(place, _too_long(limits)) from None
+        raise QueryTooLong(place, _too_long(limits)) from None
     if process.returncode == -signal.SIGALRM:
-        raise BadOption(place, _too_long(limits))
+        raise QueryTooLong(place, _too_long(limits))
     try:
         answer: JsonObject = json.loads(process.stdout)
     except ValueError:

@@ -41,14 +41,13 @@ def command(
     A server on this machine plays the models of agent and judge; MCP servers are the real ones. Without --script
     the judge's scores mean nothing. The run and its reports say so.
     """
-    import asyncio
-
     from karat import api
     from karat.cli.checking import can_show
     from karat.cli.live import following
     from karat.cli.printed import aside
     from karat.cli.run_footer import show_outcome
     from karat.config import rehearsal
+    from karat.execution import run_in_own_loop
     from karat.redact import Redactor
 
     with aside():
@@ -66,7 +65,7 @@ def command(
             status=status,
             handle_signals=True,
         )
-        outcome = asyncio.run(carrying)
+        outcome = run_in_own_loop(carrying)
     code = show_outcome(outcome, output)
     info = outcome.run.info
     metrics = [metric for scorer in info.scorers for metric in scorer.metrics]

@@ -52,7 +52,6 @@ def command(
     Ctrl-C stops at once. --resume RUN then asks only what is missing, nothing twice. RUN is a run
     folder, the beginning of its name or id, or `latest`.
     """
-    import asyncio
     import gc
 
     from karat import api
@@ -60,6 +59,7 @@ def command(
     from karat.cli.printed import aside
     from karat.cli.run_footer import show_outcome
     from karat.errors import BadOption
+    from karat.execution import run_in_own_loop
     from karat.redact import Redactor
 
     if how.retry_failed and how.resume is None:
@@ -79,7 +79,7 @@ def command(
         experiment = source.load()
     output.say(*(f"warning: {text}" for text in experiment.warnings))
     with following(output, Redactor(experiment.secrets)) as status:
-        outcome = asyncio.run(
+        outcome = run_in_own_loop(
             api.carry_out(
                 experiment, results=results, resume=how.resume, retry_failed=how.retry_failed,
                 selection=chosen.as_selection(), status=status, handle_signals=True,

@@ -15,7 +15,7 @@ import numpy as np
 
 from karat.documents.nodes import Node, Place, fault_at
 from karat.documents.validation import shown
-from karat.errors import BadOption, Fault, did_you_mean
+from karat.errors import BadOption, Fault, QueryTooLong, did_you_mean
 from karat.kinds.study.columns import arms_of, column_type, fields_needed, own_columns, responses_types, shape_of_data
 from karat.kinds.study.experiments import Response, table_of
 from karat.kinds.study.format import Answered, Arm, Groups, Relabelled, Rounds, StudyFile, Task, Test, level_name
@@ -42,6 +42,8 @@ def counted_unread(study: StudyFile, tests: Sequence[Test], shape: Shape) -> lis
     people = [[_person(study, case)] for case in every]
     try:
         data = dict(zip(every, _data_of_few(study, people), strict=True)) if people else {}
+    except QueryTooLong:
+        raise
     except BadOption as error:
         return [f"where an answer could not be read, {error}"] * len(tests)
     return [
@@ -59,6 +61,8 @@ def repeated_people(study: StudyFile, tests: Sequence[Test]) -> list[str]:
     tried = [[row for arm in own for row in _whole_person(study, arm, pick)] for own in arms for pick in (0, 1)]
     try:
         every = [data.columns for data in _data_of_few(study, tried)]
+    except QueryTooLong:
+        raise
     except BadOption:
         return [""] * len(tests)  # that is already a fault
     persons = [(rows[0].arm, columns) for rows, columns in zip(tried, every, strict=True)]
@@ -425,17 +429,25 @@ def check(
     for place, test in tests:
         check_test(checked, study, test, place=place, shape=shape, arms=arms if not whole else tuple(study.arms))
     if whole and shape is not None and study.reducer is None and not checked.faults:
-        repeated = repeated_people(study, [test for _, test in tests])
-        for (place, _), why in zip(tests, repeated, strict=True):
-            if why:
-                checked.fault(place, why)
-        unread = counted_unread(study, [test for _, test in tests], shape)
-        labels = [test_label(node, place) for place, _ in tests]
-        checked.notes += [f"{label}: {why}" for label, why in zip(labels, unread, strict=True) if why]
+        try:
+            _check_rows(checked, study, tests, shape)
+        except QueryTooLong as error:
+            checked.fault(("derive",), str(error).partition(": ")[2])
     if whole and shape is not None and len(tests) == len(study.tests):
         used = {arm for _, test in tests for arm in arms_of(study, test, fields_needed(study, test, shape))}
         checked.notes += [f"arms.{name}: no test looks at its participants" for name in study.arms if name not in used]
     return checked
+
+
+def _check_rows(checked: Checked, study: StudyFile, tests: Sequence[tuple[Place, Test]], shape: Shape) -> None:
+    """Tries the rows of made-up participants. Raises QueryTooLong."""
+    repeated = repeated_people(study, [test for _, test in tests])
+    for (place, _), why in zip(tests, repeated, strict=True):
+        if why:
+            checked.fault(place, why)
+    unread = counted_unread(study, [test for _, test in tests], shape)
+    labels = [test_label(checked.root, place) for place, _ in tests]
+    checked.notes += [f"{label}: {why}" for label, why in zip(labels, unread, strict=True) if why]
 
 
 def _shape(checked: Checked, study: StudyFile) -> Shape | None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from karat.errors import BadOption
+from karat.errors import BadOption, QueryTooLong
 from karat.kinds.study.columns import PAYOFF, arms_of, fields_needed, responses_types, shape_of_data
 from karat.kinds.study.format import Finding, StudyFile, Test
 from karat.kinds.study.rounds import payoffs_of
@@ -222,12 +222,15 @@ def study_experiments(
 
 
 def _selected(study: StudyFile, experiments: Sequence[Sequence[Response]]) -> list[Selected | str]:
-    """The result of `derive` for each; if it fails for one of them, each separately, or why it fails."""
+    """The result of `derive` for each; if it fails for one of them, each separately, or why it fails.
+
+    A query that does not end is not tried again.
+    """
     try:
         return list(data_of_each(study, experiments))
     except BadOption as error:
-        if len(experiments) == 1:
-            return [f"derive {_message(error)}"]
+        if len(experiments) == 1 or isinstance(error, QueryTooLong):
+            return [f"derive {_message(error)}"] * len(experiments)
     return [selected for responses in experiments for selected in _selected(study, [responses])]
 
 

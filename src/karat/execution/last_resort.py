@@ -1,0 +1,85 @@
+"""Ends karat when code holds the interpreter, so that no thread of karat can act on a second signal.
+
+Python writes the number of a signal to a pipe even then, because it does that in C. A small process looks at this
+pipe without reading from it: bytes that stay there were seen by no thread of karat. The journal needs no help: every
+answer that counts is on disk. Run as a program (by its path, standard library only) this file is that process.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+
+_PATIENCE_SECONDS = 3.0
+_LOOK_SECONDS = 0.25
+_HELD = "karat: code of an agent or a scorer holds the interpreter, so nothing can finish; a second signal ends the run"
+_ENDED = "karat: ended while code held the interpreter; what was answered is in the journal: go on with --resume"
+
+
+class LastResort:
+    """The process, from entry to exit. It ends by itself when karat ends, in whatever way."""
+
+    def __init__(self, signals: int) -> None:
+        """`signals`: the end of the pipe from which the signals are read."""
+        reading, self._beats = os.pipe()
+        os.set_blocking(self._beats, False)  # a stopped process must not block the run
+        self._process = subprocess.Popen(
+            [sys.executable, "-I", "-S", __file__, str(signals)],
+            stdin=reading, stdout=subprocess.DEVNULL, pass_fds=(signals,), cwd="/", start_new_session=True,
+        )  # fmt: skip
+        os.close(reading)
+
+    def beat(self, received: int) -> None:
+        """Signals are acted on; so many have been read."""
+        try:
+            os.write(self._beats, bytes([min(received, 255)]))
+        except OSError:
+            return  # the process was killed; the run continues without it
+
+    def close(self) -> None:
+        """Ends the process."""
+        os.close(self._beats)
+        self._process.kill()
+        self._process.wait()
+
+    def leave_to_child(self) -> None:
+        """In a forked child: it must not keep the process alive."""
+        os.close(self._beats)
+
+
+def main() -> None:
+    """Looks on until standard input ends; kills the parent if it lets two signals lie."""
+    import fcntl
+    import select
+    import termios
+    import time
+
+    signals, karat = int(sys.argv[1]), os.getppid()
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    received, heard, said = 0, 0.0, False
+    while True:
+        unread = int.from_bytes(fcntl.ioctl(signals, termios.FIONREAD, bytes(4)), sys.byteorder)
+        waits = not (received or unread)
+        ready = select.select([0, signals] if waits else [0], [], [], None if waits else _LOOK_SECONDS)[0]
+        if 0 in ready:
+            beats = os.read(0, 4096)
+            if not beats:
+                return
+            received, heard = beats[-1], time.monotonic()
+        elif waits:
+            heard = time.monotonic()
+        elif time.monotonic() - heard > _PATIENCE_SECONDS:
+            ends = received + unread > 1 and os.getppid() == karat
+            if ends or not said:
+                print(_ENDED if ends else _HELD, file=sys.stderr, flush=True)  # noqa: T201 -- a program of its own
+            if ends:
+                os.kill(karat, signal.SIGKILL)
+                return
+            said = True
+
+
+if __name__ == "__main__":
+    main()

@@ -106,6 +106,13 @@ def test_get_sends_no_body_and_plain_text_is_an_answer(ask: Ask, httpserver: HTT
     assert (reply.text, reply.dollars) == ("you asked a b&x=1", 0.0)
 
 
+@pytest.mark.parametrize("body", ["42", "1.50", "-0", "true", "1e3", "seven"])
+def test_a_body_such_as_a_number_is_the_answer_as_it_is_written(ask: Ask, httpserver: HTTPServer, body: str) -> None:
+    httpserver.expect_request("/").respond_with_data(f"{body}\n")
+    (reply,) = ask("http", {"url": httpserver.url_for("/")})
+    assert reply.text.strip() == body
+
+
 @pytest.mark.parametrize(
     ("status", "headers", "kind", "retriable", "wait"),
     [

@@ -19,7 +19,7 @@ from karat.models.faults import fault_of
 
 
 @contextmanager
-def answering(status: int, body: object) -> Iterator[str]:
+def answering(status: int, body: object, *, location: str = "", seen: list[str] | None = None) -> Iterator[str]:
     """The address of a server that answers every request so."""
 
     class Handler(BaseHTTPRequestHandler):
@@ -28,7 +28,12 @@ def answering(status: int, body: object) -> Iterator[str]:
         def do_POST(self) -> None:
             self.rfile.read(int(self.headers["content-length"]))
             content = json.dumps(body).encode()
-            self.send_response(status)
+            if seen is not None:
+                seen.append(self.path)
+            moved = bool(location) and "moved" not in self.path
+            self.send_response(307 if moved else status)
+            if moved:
+                self.send_header("location", location)
             self.send_header("content-type", "application/json")
             self.send_header("content-length", str(len(content)))
             self.end_headers()
@@ -45,17 +50,19 @@ def answering(status: int, body: object) -> Iterator[str]:
         server.server_close()
 
 
-def fault(status: int, body: object) -> TrialFault:
+def fault(status: int, body: object, *, location: str = "", model: str = "openai-chat:m") -> TrialFault:
     async def ask(address: str) -> TrialFault:
-        model = open_model("openai-chat:m", base_url=address, env={})
+        opened = open_model(model, base_url=address, env={})
         try:
             with pytest.raises(Exception) as caught:  # noqa: PT011 -- any exception is read by `fault_of`
-                await model.request([ModelRequest(parts=[UserPromptPart(content="q")])], None, ModelRequestParameters())
+                await opened.request(
+                    [ModelRequest(parts=[UserPromptPart(content="q")])], None, ModelRequestParameters()
+                )
         finally:
-            await close_model(model)
+            await close_model(opened)
         return fault_of(caught.value)
 
-    with answering(status, body) as address:
+    with answering(status, body, location=location) as address:
         return asyncio.run(ask(address))
 
 
@@ -87,3 +94,19 @@ def fault(status: int, body: object) -> TrialFault:
 def test_the_fault_is_the_provider_s_with_its_message_and_status(status, body, kind, cls, message):
     found = fault(status, body)
     assert (found.kind, type(found), found.message) == (kind, cls, message)
+
+
+@pytest.mark.parametrize("model", ["openai-chat:m", "openai-responses:m", "anthropic:m"])
+def test_keys_and_questions_do_not_follow_a_redirect_to_another_host(model: str) -> None:
+    seen: list[str] = []
+    with answering(200, {}, seen=seen) as other:
+        found = fault(200, {}, location=f"{other}/moved?key=1", model=model)
+    assert seen == []
+    assert isinstance(found, InfrastructureFault)
+    assert (found.kind, found.retriable) == ("redirect", False)
+    assert found.message == f"HTTP 307: redirects to {other}/moved, which is not followed; give that as base_url"
+
+
+def test_a_redirect_within_a_host_is_followed() -> None:
+    found = fault(400, {"error": {"message": "No such parameter."}}, location="/moved")
+    assert found.message == "HTTP 400: No such parameter."

@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
-from karat.errors import BadOption, Caught, KaratError, MissingExtra
+from karat.errors import BadOption, Caught, InfrastructureFault, KaratError, MissingExtra
 from karat.installation import install_command
 from karat.models import vertex
 from karat.models.names import ModelName, key_variable, parse_model
@@ -183,7 +183,10 @@ class _Pool:
         limits = httpx2.Limits(max_connections=None, max_keepalive_connections=256)
         timeout = httpx2.Timeout(_READ_SECONDS, connect=_CONNECT_SECONDS)
         self.client = httpx2.AsyncClient(
-            limits=limits, timeout=timeout, follow_redirects=True, event_hooks={"response": [_restate_error]}
+            limits=limits,
+            timeout=timeout,
+            follow_redirects=True,
+            event_hooks={"response": [_refuse_redirect, _restate_error]},
         )
 
     def forget(self) -> None:
@@ -202,6 +205,19 @@ def _pool() -> _Pool:
     if loop not in _POOLS:
         _POOLS[loop] = _Pool(loop)
     return _POOLS[loop]
+
+
+async def _refuse_redirect(response: httpx2.Response) -> None:
+    """Raises InfrastructureFault for a redirect to another host: keys and questions would go there."""
+    if not response.has_redirect_location:
+        return
+    here = response.request.url
+    there = here.join(response.headers["location"])
+    same = (there.host, there.port) == (here.host, here.port)
+    if not same or there.scheme not in ("https", here.scheme):
+        shown = there.copy_with(userinfo=b"", query=None, fragment=None)
+        message = f"HTTP {response.status_code}: redirects to {shown}, which is not followed; give that as base_url"
+        raise InfrastructureFault("redirect", message)
 
 
 async def _restate_error(response: httpx2.Response) -> None:

@@ -7,6 +7,7 @@
     │   ├── BadRubric                2  a rubric file: all faults at once
     │   ├── BadLabels                2  a sheet of people's scores: all faults at once
     │   ├── BadOption                2  a command-line or Python argument
+    │   │   └── QueryTooLong         2  a query that was stopped at its time limit
     │   ├── UnknownPlugin            2  no agent, scorer, … is called that
     │   ├── BadPlugin                2  a plug-in that cannot be loaded or breaks its protocol
     │   ├── MissingExtra             2  an optional dependency is not installed
@@ -49,6 +50,7 @@ __all__ = [
     "LimitReached",
     "MissingExtra",
     "OperatorError",
+    "QueryTooLong",
     "ResumeRefused",
     "RunBusy",
     "TrialFault",
@@ -309,6 +311,7 @@ class TrialFault(KaratError):
         ``reply`` (records.Reply): the agent's reply so far, which is kept."""
         self.kind, self.message = kind, message
         self.retriable, self.retry_after = retriable, retry_after
+        self.passes = True  # False: every other trial would probably fail so, too
         self.dollars, self.usage, self.reply = dollars, usage, reply
         super().__init__(f"{kind}: {message}")
 

@@ -16,6 +16,7 @@ import karat
 from karat import rubrics
 from karat.analysis import Summary, summarize
 from karat.config import Experiment, Retry
+from karat.errors import ResumeRefused
 from karat.execution import Limits, Outcome, rescore, run_experiment
 from karat.journal import Attempt
 from karat.records import Answer, Failure, Reply, Sample, Score, Turn
@@ -505,3 +506,53 @@ def test_a_conversation_of_texts_is_judged_turn_by_turn_and_each_turn_paid_once(
     bench.carry_out(experiment, resume=outcome.run.path)
     assert (bench.asked, set(bench.agent_calls.values())) == (2, {1})
     assert summarize(outcome.run).total == summary.total
+
+
+def test_a_judge_that_gives_nothing_usable_stops_the_run_and_may_be_changed(bench: Bench) -> None:
+    bench.says[:] = [text("I would say four, more or less.")]
+    outcome = bench.carry_out(bench.experiment(questions=60))
+    assert outcome.reason == "max_failures"
+    assert len(bench.agent_calls) <= 4, "no more than were in flight"
+    assert bench.asked <= 3 * 4 + 3 * 3, "three judgements, and those in flight"
+    message = next(
+        failure.message for failure in outcome.run.events_of(Failure) if "change the judge" in failure.message
+    )
+    assert message.count("“I would say four, more or less.”") >= 3
+    bench.says[:] = [GOOD]
+    after = bench.carry_out(bench.experiment(questions=60, model="openai:other"), resume=outcome.run.path)
+    assert after.reason == "done"
+    assert set(bench.agent_calls.values()) == {1}, "no paid answer is asked for again"
+    summary = summarize(after.run)
+    assert summary.total.ledger.scored == 60
+    with pytest.raises(ResumeRefused):
+        bench.carry_out(bench.experiment(questions=60, model="openai:third"), resume=outcome.run.path)
+
+
+def test_a_judge_that_does_not_understand_tools_is_asked_by_schema(bench: Bench) -> None:
+    asked: list[Any] = []
+
+    def without_tools(request: Request) -> Any:
+        asked.append(request.body.get("response_format"))
+        if request.body.get("tools"):
+            return {"status": 400, "error": "tools param requires --jinja flag"}
+        return text(json.dumps(levels(4)))
+
+    bench.says[:] = [without_tools]
+    (first, second) = scores(bench.run(questions=2))
+    assert first.values == second.values == dict.fromkeys(METRICS, 4)
+    schemas = [given["json_schema"]["schema"] for given in asked if given]
+    assert len(schemas) >= 2
+    assert all(set(METRICS) <= set(schema["properties"]) for schema in schemas)
+
+
+def test_output_schema_asks_by_response_format(bench: Bench) -> None:
+    asked: list[Any] = []
+
+    def answer(request: Request) -> Any:
+        asked.append((request.body.get("tools"), request.body["response_format"]["type"]))
+        return text(json.dumps(levels(2)))
+
+    bench.says[:] = [answer]
+    (score,) = scores(bench.run(output="schema"))
+    assert score.values == dict.fromkeys(METRICS, 2)
+    assert asked == [(None, "json_schema")]

@@ -126,20 +126,22 @@ class SameFailures:
     def __init__(self, *, over: bool = False) -> None:
         self.count = 0
         self._first: tuple[str, str, str] | None = None
-        self._over = over
+        self.over = over
 
     def succeeded(self) -> None:
         """One succeeded: later failures do not affect all trials."""
-        self._over = True
+        self.over = True
 
     def failed(self, error: AttemptError) -> bool:
         """Whether enough have failed in the same way to stop the run."""
         key = (error.cls, error.kind, "" if error.kind in _ACCOUNT else error.message)
         self._first = self._first or key
-        self._over = self._over or key != self._first
+        self.over = self.over or key != self._first
         self.count += 1
+        if error.kind == "bad_output" and not error.passes:  # the judge has failed with several answers already
+            return not self.over
         enough = _ALIKE if not error.passes else _ALIKE_AT_A_GUESS if error.kind in _OWN else None
-        return not self._over and enough is not None and self.count >= enough
+        return not self.over and enough is not None and self.count >= enough
 
 
 _ALIKE, _ALIKE_AT_A_GUESS = 3, 5
@@ -164,6 +166,11 @@ class FailureLimit:
         self._count = 0
         self._agents = SameFailures()
         self._scorers: dict[str, SameFailures] = {}  # by scoring
+
+    @property
+    def judged(self) -> bool:
+        """Whether a scorer has scored an answer, and none has only failed so far."""
+        return bool(self._scorers) and all(failures.over for failures in self._scorers.values())
 
     def answered(self) -> None:
         """A trial has an answer."""
@@ -198,7 +205,8 @@ class FailureLimit:
 
     def _stop_if_same(self, failures: SameFailures, error: AttemptError) -> None:
         if failures.failed(error) and not self._status.draining:
-            message = f"stopped: the first {failures.count} trials all failed in the same way: {error.message}"
+            first = f"the first {failures.count} trials all failed in the same way: " if failures.count > 1 else ""
+            message = f"stopped: {first}{error.message}"
             self._status.notice(message)
             self._stop()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from heapq import nlargest
 from math import fsum
 from typing import TYPE_CHECKING
@@ -19,7 +19,7 @@ from karat.execution.scoring import PendingScore, ScorerInUse, ScorerMemory
 from karat.index import read_index, trusted
 from karat.index.lines import ReplyLine
 from karat.journal import Horizon, ReplyEvent, RunFolder, ScorerInfo
-from karat.records import Answer, JsonObject, Reply, Sample, Trial
+from karat.records import Answer, JsonObject, Reply, Sample, Score, Trial
 from karat.redact import Redactor, map_texts
 from karat.scorers import Row
 
@@ -201,11 +201,24 @@ def refuse_changes(folder: RunFolder, experiment: Experiment, plan: Plan, scorer
     if changes:
         remedy = "Start a new run without --resume, or undo the change."
         raise ResumeRefused(path, list(dict.fromkeys(changes)), remedy)
-    known = {scorer.scoring for scorer in folder.scorers()}
-    if not {scorer.scoring for scorer in scorers} <= known or (info.scorers and not scorers):
+    new = {scorer.name for scorer in new_scorers(folder, scorers)}
+    replaced = {scorer.scoring for scorer in folder.scorers() if scorer.name in new}
+    if (new and _has_scored(folder, replaced)) or (info.scorers and not scorers):
         use = f"`karat score {folder.path} --judge …` (or --scorer)"
         remedy = f"To score the answers that are there in another way, use {use}."
         raise ResumeRefused(path, list(_changed_scorers(info.scorers, scorers)), remedy)
+
+
+def new_scorers(folder: RunFolder, scorers: Sequence[ScorerInfo]) -> tuple[ScorerInfo, ...]:
+    """The scorers that the run does not know yet."""
+    known = {scorer.scoring for scorer in folder.scorers()}
+    return tuple(scorer for scorer in scorers if scorer.scoring not in known)
+
+
+def _has_scored(folder: RunFolder, scorings: Collection[str]) -> bool:
+    """Whether one of them has a score; a judge that has none may be changed."""
+    scored = {score.scoring for score in folder.events_of(Score)}
+    return not scorings or bool(scored.intersection(scorings))
 
 
 def _changed_conditions(folder: RunFolder, experiment: Experiment) -> Iterator[str]:

@@ -124,7 +124,7 @@ def _declared(error: TrialFault, stage: Literal["agent", "score"], redact: Calla
         retry_after=float(wait) if isinstance(wait, (int, float)) else None,
         usage=usage if isinstance(usage, Usage) and not absurd_usage(usage) else None,
         dollars=dollars if not absurd_dollars(dollars) else None,
-        passes=kind not in _LASTING,
+        passes=kind not in _LASTING and bool(getattr(error, "passes", True)),
     )
 
 

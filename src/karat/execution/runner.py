@@ -47,9 +47,11 @@ class Runner:
         self._queue = TrialQueue(work.trials, most_waiting=most_waiting, on_due=self._start_more, early=early)
         self._foreign_code = ForeignCode(status, redact=journal.redact)
         self._draining = asyncio.Event()
+        failures = FailureLimit(limits, status, stop=partial(self.drain, "max_failures"))
+        self._failures, self._asks_judges = failures, any(not used.info.offline for used in work.scorers)
         run = RunContext(
             journal=journal, limits=limits, budget=budget, foreign_code=self._foreign_code, status=status,
-            draining=self._draining, failures=FailureLimit(limits, status, stop=partial(self.drain, "max_failures")),
+            draining=self._draining, failures=failures,
         )  # fmt: skip
         self._run, self._scoring = run, Scoring(run)
         self._trials: TrialRunner | RemoteTrials = TrialRunner(work, self._scoring, run)
@@ -105,7 +107,7 @@ class Runner:
 
     def _start_more(self) -> None:
         """Starts trials, and after the last of them pending scores, while there is room."""
-        while not self._stopping and len(self._tasks) < self._most_tasks:
+        while not self._stopping and len(self._tasks) < self._room:
             asking = self._status.in_flight
             if self._early is not None and (pending := self._next_pending()) is not None:
                 self._start(self._scoring.score(pending))  # first: they may decide the run
@@ -125,6 +127,11 @@ class Runner:
             else:
                 break
         self._finish_if_idle()
+
+    @property
+    def _room(self) -> int:
+        """How many trials may be under way: few until a judge has given a usable judgement."""
+        return self._most_tasks if self._failures.judged or not self._asks_judges else self._most
 
     @property
     def _stopping(self) -> bool:

@@ -21,7 +21,14 @@ from karat.execution.plan import Shard, plan
 from karat.execution.progress import RunStatus
 from karat.execution.provenance import now, resumed, run_info
 from karat.execution.remote import Workers
-from karat.execution.resume import JournalState, SavedReplies, pending_scores, read_journal, refuse_changes
+from karat.execution.resume import (
+    JournalState,
+    SavedReplies,
+    new_scorers,
+    pending_scores,
+    read_journal,
+    refuse_changes,
+)
 from karat.execution.retry import AttemptError
 from karat.execution.runner import EndReason, Runner
 from karat.execution.scoring import ScorerMemory
@@ -351,7 +358,10 @@ class _Part:
             status.notice(f"{text}; answers of both parts are not alike")
         names = {server.name for server in known}
         others = (*(server for server, _ in changed), *(server for server in servers if server.name not in names))
-        await self.journal.append(resumed("run", self.selected, samples=samples, studies=studies, servers=others))
+        scorers = new_scorers(self.folder, [used.info for used in self.scorers])
+        await self.journal.append(
+            resumed("run", self.selected, samples=samples, studies=studies, servers=others, scorers=scorers)
+        )
 
     def work(
         self, past: JournalState, agents: Mapping[str, TrialAgent], broken: Mapping[str, AttemptError],

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 import msgspec
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, field_validator, model_validator
 
-from karat import rubrics
+from karat import formats, rubrics
 from karat.config.model import Address, Count, Name, Number, Strictly, VariableName
 from karat.errors import BadOption, InfrastructureFault, JudgeFault, TrialFault
 from karat.models import (
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 __all__ = ["Judge"]
 
 _CLAIMS = "unverified_claims"
-Output = Literal["tool", "json"]
+Output = Literal["tool", "json", "schema"]
 _EITHER: dict[str, JsonValue] = {
     "oneOf": [
         {"required": ["model"], "properties": {"model": {"type": "string"}}},
@@ -74,7 +74,7 @@ class JudgeModels(BaseModel):
     seed: Count | None = Field(default=None, description="of the first repeat; each further one has the next")
     top_p: Number | None = Field(default=None, gt=0, le=1, description="null: the provider's default")
     max_tokens: Count | None = Field(default=None, ge=1, description="of an output; null: the provider's default")
-    output: Output = Field(default="tool", description="json: for servers that cannot call tools")
+    output: Output = Field(default="tool", description="schema: by `response_format`; json: only asked for in words")
     max_asks: Count = Field(default=3, ge=1, le=10, description="how often a usable output is asked for at a time")
     base_url: Address | None = Field(default=None, description="of a service that speaks the provider's protocol")
     api_key_env: VariableName | None = Field(default=None, description="the variable that holds the key")
@@ -307,6 +307,8 @@ class Call:
         self._parts = rubric.single() if options.call_per_metric else (rubric,)  # one call for each
         self._given: dict[str, dict[int, _Output]] = {}  # key → part → outputs paid for before a later part failed
         self._opened: tuple[Model, ModelSettings] | None = None
+        self.output: Output = options.output  # "schema" once a server has not understood the tool
+        self._failed: list[str] | None = []  # the last output of each failed judgement; None: one was usable
 
     def open(self) -> tuple[Model, ModelSettings]:
         """The model, ready to be asked, and what is sent with each request.
@@ -345,7 +347,7 @@ class Call:
         options = self._options
         return (
             *(str(self.name), self.address, options.temperature, options.top_p, options.max_tokens, options.seed),
-            *(self._rubric.digest, prompt_digest(self._rubric, options.output, self._form)),
+            *(self._rubric.digest, prompt_digest(self._rubric, self.output, self._form)),
             *(["call_per_metric"] if options.call_per_metric else []),
         )
 
@@ -379,16 +381,34 @@ class Call:
             response = await self._request(part, message(material, fault=fault, form=self._form), repeat, meter)
             try:
                 answers = material[-self._form.answers :]
-                return _Output(judgement=_read(response, part, answers), model=response.model_name, asks=asks)
+                judgement = _read(response, part, answers)
             except Unusable as unusable:
                 fault = str(unusable)
+                came = _given_by(response) or [response.text or ""]
+                if self._failed is not None and self.output == "tool" and not _given_by(response):
+                    self.output = "schema"
+            else:
+                self._failed = None
+                return _Output(judgement=judgement, model=response.model_name, asks=asks)
         times = f"in {self._options.max_asks} outputs" if self._options.max_asks > 1 else "in its output"
-        raise JudgeFault(
-            "bad_output",
-            f"{self.name} gave no usable judgement {times}; the last fault: {fault}",
-            retriable=True,
-            usage=meter.usage,
-            dollars=meter.dollars,
+        why = f"{self.name} gave no usable judgement {times}; the last fault: {fault}"
+        hopeless = self._never_usable(" ".join(map(str, came)))
+        failed = JudgeFault(
+            "bad_output", why + hopeless, retriable=not hopeless, usage=meter.usage, dollars=meter.dollars
+        )
+        failed.passes = not hopeless
+        raise failed
+
+    def _never_usable(self, text: str) -> str:
+        """What to do, if the judge's first judgements have all failed, this one with `text`; "" otherwise."""
+        if self._failed is None:
+            return ""
+        self._failed.append(f"“{formats.excerpt(text, _QUOTED)}”")
+        if len(self._failed) < _ENOUGH:
+            return ""
+        return (
+            f"; its first {len(self._failed)} judgements all failed, the last outputs were {', '.join(self._failed)}: "
+            "change the judge, its `output` (schema) or its `max_tokens`, then go on with --resume"
         )
 
     async def aclose(self) -> None:
@@ -401,12 +421,14 @@ class Call:
         from pydantic_ai.exceptions import AgentRunError
         from pydantic_ai.messages import InstructionPart, ModelRequest, UserPromptPart
         from pydantic_ai.models import ModelRequestParameters
+        from pydantic_ai.output import OutputObjectDefinition
         from pydantic_ai.tools import ToolDefinition
 
-        prompt = instructions(part, self._options.output, self._form)
+        output = self.output
+        prompt = instructions(part, output, self._form)
         asked = ModelRequest(parts=[UserPromptPart(content=text)], instructions=prompt)
         parameters = ModelRequestParameters(instruction_parts=[InstructionPart(content=prompt)])
-        if self._options.output == "tool":
+        if output == "tool":
             tool = ToolDefinition(
                 name=TOOL,
                 description=self._form.tool,
@@ -419,6 +441,12 @@ class Call:
                 output_tools=[tool],
                 allow_text_output=False,
             )
+        elif output == "schema":
+            parameters = ModelRequestParameters(
+                instruction_parts=parameters.instruction_parts,
+                output_mode="native",
+                output_object=OutputObjectDefinition(name=TOOL, json_schema=schema_of(part), strict=True),
+            )
         model, settings = self.open()
         if self._options.seed is not None:
             # With one seed for all, repeats would be copies, and the judge's noise would look like zero.
@@ -426,7 +454,19 @@ class Call:
         try:
             return await model.request([asked], settings, parameters)
         except (AgentRunError, OSError) as error:
-            raise _priced(fault_of(error), meter) from error
+            fault = fault_of(error)
+            if output != "tool" or self._failed is None or not _about_tools(fault):
+                raise _priced(fault, meter) from error
+        self.output = "schema"
+        return await self._request(part, text, repeat, meter)
+
+
+_QUOTED, _ENOUGH = 80, 3  # characters of an output, judgements
+
+
+def _about_tools(fault: TrialFault) -> bool:
+    """Whether a server refuses a request because it has a tool in it."""
+    return fault.kind in ("refused", "server_error") and "tool" in fault.message.lower()
 
 
 def _priced(fault: TrialFault, meter: Meter) -> TrialFault:
@@ -447,14 +487,18 @@ def _priced(fault: TrialFault, meter: Meter) -> TrialFault:
     )
 
 
+def _given_by(response: ModelResponse) -> list[Any]:
+    """The arguments of each call of the tool."""
+    return [part.args for part in response.parts if part.part_kind == "tool-call" and part.tool_name == TOOL]
+
+
 def _read(response: ModelResponse, rubric: Rubric, answers: Sequence[str]) -> Judgement:
     """The judgement in a response: from the tool call, else from its text. Raises Unusable."""
     if response.finish_reason == "length":
         raise Unusable("it was cut off at the limit of tokens; be brief")
     if response.finish_reason == "content_filter":
         raise Unusable("it was stopped by the provider's filter")
-    calls = [part.args for part in response.parts if part.part_kind == "tool-call" and part.tool_name == TOOL]
-    given = [args if isinstance(args, dict) else read_object(args or "", rubric) for args in calls]
+    given = [args if isinstance(args, dict) else read_object(args or "", rubric) for args in _given_by(response)]
     distinct = [args for place, args in enumerate(given) if args not in given[:place]]
     if len(distinct) > 1:
         raise Unusable("it recorded several judgements; give one")

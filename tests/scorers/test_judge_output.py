@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from karat import rubrics
-from karat.scorers.judge import Unusable, is_copy, judgement_of, read_object, schema_of
+from karat.scorers._judgement import Unusable, is_copy, judgement_of, read_object, schema_of
 from karat.testing.models.default_response import value_of
 
 RUBRIC = rubrics.load("default")

@@ -31,7 +31,7 @@ KINDS = [pytest.param(kind, marks=pytest.mark.needs_kind(kind)) for kind in sort
 def python(path: Path | str, folder: Path, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
     """Runs Python in `folder`, with packages from `path` before all others."""
     env = {key: value for key, value in os.environ.items() if not key.startswith(("PYTHON", "COVERAGE"))}
-    env |= {"PYTHONPATH": str(path), "PYTHONDONTWRITEBYTECODE": "1", "COLUMNS": "120"}
+    env |= {"PYTHONPATH": str(path), "COLUMNS": "120"}
     command = [sys.executable, *map(str, arguments)]
     return subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, check=False, timeout=600)
 
@@ -42,8 +42,8 @@ def stdout_of(done: subprocess.CompletedProcess[str], *, code: int = 0) -> str:
 
 
 def copy_without(kind: str, folder: Path) -> Path:
-    """A copy of the package without the folder of a kind; the folder it is imported from."""
-    shutil.copytree(PACKAGE, folder / "src" / "karat", ignore=shutil.ignore_patterns("__pycache__"))
+    """A copy of the package without the folder of a kind, already compiled; the folder it is imported from."""
+    shutil.copytree(PACKAGE, folder / "src" / "karat")
     shutil.rmtree(folder / "src" / "karat" / "kinds" / kind)
     return folder / "src"
 

@@ -263,7 +263,7 @@ def gate(
     with the same dataset, by content, whose gate neither failed nor left a drop undecided. `corrected`: decides on the
     scores people would give (`karat calibrate`). The outcome is kept in the run folder, as `gate.jsonl`; where that
     cannot be written, a warning says so. Raises BadOption for names that the run does not have, and for a run that is
-    its own baseline.
+    its own baseline. Raises BadRun if lines of a journal are missing, added or changed.
     """
     from karat.analysis.gate import gate as decided
     from karat.analysis.unchanged import unchanged_conditions
@@ -280,6 +280,8 @@ def gate(
         against, missing = _baseline(asked, folder, Path(results))
     compared = None if against is None else summarize(against)
     summary = summarize(folder)
+    for read in filter(None, (folder, against)):
+        read.refuse_gaps()
     if corrected:
         from karat.analysis.calibration import with_corrected
 

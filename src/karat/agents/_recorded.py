@@ -210,12 +210,10 @@ class OffsetRows:
         return None
 
     def _lines(self) -> Iterator[tuple[int, bytes]]:
-        start = 0
         if self._run is not None:
-            for line in self._run.lines():
-                yield start, line
-                start += len(line) + 1
+            yield from ((at, line) for _, at, line in self._run.numbered_lines())
             return
+        start = 0
         with open_regular(self.path) as file:
             for line in file:
                 yield (start + 3, line[3:]) if start == 0 and line.startswith(b"\xef\xbb\xbf") else (start, line)

@@ -206,7 +206,8 @@ def _summary(run: RunFolder, scorings: Mapping[str, str], level: float, asked: _
 
 def _notices(run: RunFolder, index: RunIndex, shown: Mapping[str, str], rows: Mapping[str, Account]) -> list[str]:
     """What to know before reading the result, whatever the kind."""
-    return [*_incomplete(run), *unreadable_notices(unreadable_counts(index, shown)), *cut_notices(rows)]
+    unread = unreadable_notices(unreadable_counts(index, shown))
+    return [*run.gap_notices(), *_incomplete(run), *unread, *cut_notices(rows)]
 
 
 class _Use(TypedDict, total=False):

@@ -66,7 +66,9 @@ def compare(  # noqa: PLR0913 -- two runs, a condition of each, and the options 
         comparison = kind_of(first.kind).compare((a, b), (first, second), pairs, sides, allow_code=allow_code)
     if comparison is None:
         comparison = _compared(first, second, pairs, sides, level=level)
-    return _with_problems(structs.replace(comparison, conditions=tuple(pairs)), _problems(first, second, pairs))
+    comparison = _with_problems(structs.replace(comparison, conditions=tuple(pairs)), _problems(first, second, pairs))
+    gaps = dict.fromkeys([*a.gap_notices(), *b.gap_notices()])
+    return structs.replace(comparison, headline=". ".join([*gaps, comparison.headline]))
 
 
 def _compared(

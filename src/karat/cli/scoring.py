@@ -226,7 +226,7 @@ def check_answers(run: RunFolder) -> None:
     """Raises BadRun if an answer's sample is missing from the run: a scorer needs both."""
     known = {sample.id for sample in run.samples()}
     decode = msgspec.json.Decoder(_Asked).decode
-    for number, line in enumerate(run.lines(), start=1):
+    for number, _, line in run.numbered_lines():
         if not line.startswith(b'{"event":"answer"'):
             continue
         try:

@@ -51,6 +51,7 @@ from karat.journal import (
     slugged,
 )
 from karat.journal.codec import LONGEST_LINE
+from karat.journal.cover import Cover
 from karat.kinds import DEFAULT_KIND, sample_digest
 from karat.records import (
     AgentSpec,
@@ -303,19 +304,25 @@ class _Writer:
     def write(self, name: str, journal: BinaryIO, samples: BinaryIO) -> None:
         """Every line of journal.jsonl and samples.jsonl, on disk at the end."""
         self._samples_file = samples
-        journal.write(self._codec.line(Head(format=FORMAT_WITHOUT_STOP, run=name)))
+        cover = Cover()
+
+        def write(lines: Sequence[bytes]) -> None:
+            journal.writelines(lines)
+            cover.add([line[:-1] for line in lines])
+
+        write([self._codec.line(Head(format=FORMAT_WITHOUT_STOP, run=name))])
         for trial in self._run.trials:
             lines = [self._codec.line(event) for event in self._events(trial)]
             if any(len(line) > LONGEST_LINE for line in lines):
                 self._findings.lose("a trial longer than 64 MB", trial.sample)
                 continue
-            journal.writelines(lines)
+            write(lines)
         self.missing += self._run.unfinished
         self.missing += [f"{problem} ({place})" for problem, place in self._findings.lost.items()]
         for stated in self._run.stated:
             self._compare(stated)
         end = End(at=now(), reason="interrupted" if self.missing else "done", seconds=self._run.seconds)
-        journal.write(self._codec.line(end))
+        write([self._codec.line(cover.stated_by(end))])
         for file in (journal, samples):
             file.flush()
             os.fsync(file.fileno())

@@ -20,6 +20,7 @@ from karat.execution.plan import Shard
 from karat.files import in_use, make_folder, open_regular, remove_leftovers, sync_folder, write_durably
 from karat.formats import plural
 from karat.journal import FORMAT_WITHOUT_STOP, Codec, End, Head, Merged, PlanInfo, Resume, RunFolder, RunInfo, slugged
+from karat.journal.cover import Cover
 from karat.journal.folder import widened, with_conditions_of
 from karat.journal.outcomes import add_outcomes, read_outcomes
 from karat.records import Sample
@@ -273,25 +274,31 @@ def _end(runs: Sequence[RunFolder], *, complete: bool) -> End:
 
 
 def _write_journal(path: Path, runs: Sequence[RunFolder], name: str, overlaps: _Overlaps | None, end: End) -> str:
-    """The unchanged lines of all runs, between a new head and end; their digest."""
-    codec, digest = Codec(), sha256()
+    """The lines of all runs, between a new head and end; their digest. Raises BadRun if lines of a run are missing."""
+    codec, digest, cover = Codec(), sha256(), Cover()
+    resume = msgspec.json.Decoder(Resume).decode
 
     with path.open("xb") as file:
 
         def write(line: bytes) -> None:
             file.write(line)
             digest.update(line)
+            cover.add([line[:-1]])
 
         write(codec.line(Head(format=FORMAT_WITHOUT_STOP, run=name)))
         for number, run in enumerate(runs):
             if number and overlaps is not None:  # a conversation does not continue from one run into the next
-                write(codec.line(Resume(at=run.info.created, versions=run.info.versions, host=run.info.host, pid=0)))
+                part = Resume(at=run.info.created, versions=run.info.versions, host=run.info.host, pid=0)
+                write(codec.line(cover.stated_by(part)))
             for line in run.lines():
                 if line.startswith((b'{"event":"head"', b'{"event":"end"')):
                     continue
-                if overlaps is None or overlaps.counts(number, line):
+                if line.startswith(b'{"event":"resume"'):
+                    write(codec.line(cover.stated_by(resume(line))))
+                elif overlaps is None or overlaps.counts(number, line):
                     write(line + b"\n")
-        write(codec.line(end))
+            run.refuse_gaps()
+        write(codec.line(cover.stated_by(end)))
         _sync(file)
     return digest.hexdigest()
 

@@ -309,9 +309,7 @@ class _Keyed(msgspec.Struct):
 def _places_of_keys(folder: RunFolder, stop: int) -> dict[str, int]:
     places: dict[str, int] = {}
     decoder = msgspec.json.Decoder(_Keyed)
-    end = 0
-    for line in folder.lines(stop=stop):
-        start, end = end, end + len(line) + 1
+    for _, start, line in folder.numbered_lines(stop=stop):
         if line.startswith(b'{"event":"score"') and b'"key":' in line:
             row = decoder.decode(line)
             if row.detail.key is not None:

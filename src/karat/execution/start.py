@@ -121,6 +121,8 @@ async def run_experiment(
         stack.callback(part.memory.close)
         await stack.enter_async_context(opened_scorers(part.scorers, status.notice))
         past = await part.reopen(stack) if before is not None else JournalState.none(part.selected)
+        for text in part.folder.gap_notices() if before is not None else ():
+            status.notice(text)
         toolbox = await stack.enter_async_context(part.toolbox())
         agents = build_agents(experiment, part.selected, toolbox)
         stack.push_async_callback(close_agents, agents, status.notice)
@@ -199,6 +201,8 @@ async def rescore(
         status.limiters = limiters()
         pending, count = pending_scores(folder, scorers, memory)
         status.planned = count
+        for text in folder.gap_notices():
+            status.notice(text)
         status.scores_with((used.info for used in scorers), folder.info.kind)
         await journal.append(resumed("score", scorers=tuple(used.info for used in scorers)))
         work = Work(trials=iter(()), pending=pending, agents={}, broken={}, scorers=scorers)

@@ -8,6 +8,7 @@ import msgspec
 
 from karat.errors import BadRun
 from karat.journal import checksum_fault
+from karat.journal.codec import LONGEST_LINE, content_of
 from karat.records import Usage
 
 if TYPE_CHECKING:
@@ -127,10 +128,10 @@ class LineReader:
             self._file.seek(at)
             self._block, self._start, start = self._file.read(size), at, 0
             end = self._block.find(b"\n")
-            if end < 0 and len(self._block) < size:
+            if end < 0 and (len(self._block) < size or size > LONGEST_LINE):
                 raise self._changed()
             size *= 8
-        line = self._block[start:end]
+        line = content_of(self._block[start:end])
         if checksum_fault(line, required=self._run.has_checksums) is not None or not line.startswith(_BEGINNING):
             raise self._changed()
         return line

@@ -30,7 +30,7 @@ from karat.index.lines import (
 )
 from karat.index.rules import PartialConversation, PartialScorings, counting_rows, shown_scorings
 from karat.index.spending import CallRows, Ints, Tally
-from karat.journal import MISSED_GATE, Decided, Horizon, LineDamaged, PlanInfo, Resume, RunFolder, ScorerInfo
+from karat.journal import MISSED_GATE, Decided, Gap, Horizon, LineDamaged, PlanInfo, Resume, RunFolder, ScorerInfo
 from karat.records import Sample, Usage, recorded_seconds, was_cut
 
 if TYPE_CHECKING:
@@ -270,6 +270,7 @@ class RunIndex:
         self.run = run
         self.end = 0  # bytes of the journal read so far
         self.damaged = 0  # lines that `follow` skipped
+        self.gaps: tuple[Gap, ...] = ()  # as `RunFolder.gaps`
         self.outgrown = False  # whether the run was resumed with a larger plan, which changes the cells
         self.plan = plan_of(run) if plan is None else plan
         known = run.scorers() if scorers is None else scorers
@@ -472,18 +473,19 @@ class RunIndex:
         """Reads the whole journal. Raises BadRun at a damaged line, with its number."""
         handlers = self._handlers()
         try:
-            for line in self.run.lines():
+            for _, at, line in self.run.numbered_lines():
                 handle = handlers.get(line[10:15])
                 if handle is not None:
-                    handle(self.end, line)
+                    handle(at, line)
                 elif not line.startswith(b'{"event":"'):
                     self.foreign_lines += 1
-                self.end += len(line) + 1
+                self.end = at + len(line) + 1
         except (msgspec.DecodeError, UnicodeDecodeError):
             # Lines are not counted above: that would slow down the many undamaged journals.
             for _ in self.run.events():
                 pass
             raise
+        self.gaps = self.run.gaps
         self._settle()
 
     def follow(self, *, at_most: int = sys.maxsize) -> bool:
@@ -497,13 +499,12 @@ class RunIndex:
         start, handlers = self.end, self._handlers()
 
         def pass_over(error: LineDamaged) -> None:
-            self.end += error.size
-            self.damaged += error.size > 0
+            self.end = max(self.end, error.end)
+            self.damaged += error.end > 0
 
         try:
-            for line in self.run.lines(start=start, on_damage=pass_over):
-                at = self.end
-                self.end += len(line) + 1
+            for _, at, line in self.run.numbered_lines(start=start, on_damage=pass_over):
+                self.end = at + len(line) + 1
                 handle = handlers.get(line[10:15])
                 try:
                     if handle is not None:

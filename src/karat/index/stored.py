@@ -10,7 +10,7 @@ import msgspec
 from karat.index.cache import LARGE, CacheFile
 from karat.index.run_index import FailureCount, FailureGroup, Places, RunIndex, ScoreRows
 from karat.index.spending import CallRows, Doubles, Ints, Tally
-from karat.journal import Decided, Horizon, PlanInfo, ScorerInfo
+from karat.journal import Decided, Gap, Horizon, PlanInfo, ScorerInfo
 
 if TYPE_CHECKING:
     from karat.journal import RunFolder
@@ -38,6 +38,7 @@ class _Stored(msgspec.Struct):
     """The attributes of `RunIndex` once everything is read."""
 
     end: int
+    gaps: tuple[Gap, ...]
     plan: PlanInfo
     scorers: dict[str, ScorerInfo]
     samples: dict[str, int]
@@ -102,6 +103,7 @@ def _restored(run: RunFolder, data: bytes | None) -> RunIndex | None:
     index = RunIndex(run, plan=stored.plan, scorers=tuple(stored.scorers.values()))
     for name in _Stored.__struct_fields__:
         setattr(index, name, getattr(stored, name))
+    run.gaps = index.gaps
     index.planned = len(index.samples) * len(index.conditions) * index.repetitions
     index.scores = {}
     for key, columns in stored.scores.items():

@@ -5,6 +5,7 @@ never repairs, and never runs code that a folder names.
 """
 
 from karat.journal.codec import Codec, LineDamaged, checked_lines, checksum_fault, damaged, with_checksum
+from karat.journal.cover import Gap
 from karat.journal.events import (
     CHECKSUMS_SINCE,
     FORMAT_VERSION,
@@ -48,6 +49,7 @@ __all__ = [
     "Decided",
     "End",
     "Event",
+    "Gap",
     "Head",
     "Horizon",
     "Journal",

@@ -82,7 +82,7 @@ def read_calibrations(run: RunFolder) -> Calibrations:
     count = 0
     with file:
         try:
-            for line in checked_lines(file, required=True):
+            for _, _, line in checked_lines(file, required=True):
                 count += 1
                 event = _decode(line)
                 if isinstance(event, Draw):

@@ -18,6 +18,7 @@ from zlib import crc32
 import msgspec
 
 from karat.errors import BadRun
+from karat.journal.cover import Cover
 from karat.journal.events import Event
 from karat.records import Sample
 from karat.redact import Redactor, map_texts, without_surrogates
@@ -29,6 +30,7 @@ _KEY = b',"crc":"'
 _LENGTH = len(_KEY) + len(b'1a2b3c4d"}')
 _BODY, _TAIL = itemgetter(slice(None, -_LENGTH)), itemgetter(slice(-_LENGTH, None))
 _RESUME = b'{"event":"resume"'
+_FRAME = b"\xef\xbb\xbf\r"
 _FIRST_BLOCK, _LARGEST_BLOCK = 2**13, 2**20  # bytes; small at first, for readers of a single line
 
 # Names that link rows. They come from the experiment, never from an agent or a tool.
@@ -68,10 +70,10 @@ class Codec:
 
 
 class LineDamaged(Exception):
-    """A line is not as karat wrote it. `number`: its number among the lines read, from 1. `size`: its bytes."""
+    """A line is not as karat wrote it. `number`: its number among the lines read, from 1. `end`: the byte after it."""
 
-    def __init__(self, number: int, reason: str, *, size: int = 0) -> None:
-        self.number, self.reason, self.size = number, reason, size
+    def __init__(self, number: int, reason: str, *, end: int = 0) -> None:
+        self.number, self.reason, self.end = number, reason, end
         super().__init__(reason)
 
 
@@ -140,6 +142,11 @@ def fail(error: LineDamaged) -> None:
     raise error
 
 
+def content_of(line: bytes) -> bytes:
+    """A line without what editors add: a byte order mark, the line end of Windows."""
+    return line.strip(_FRAME)
+
+
 def checked_lines(
     file: BinaryIO,
     *,
@@ -148,45 +155,56 @@ def checked_lines(
     check: bool = True,
     torn: bool = True,
     on_damage: Callable[[LineDamaged], None] = fail,
-) -> Iterator[bytes]:
-    """Every line from the file's current position up to byte `stop`, without its newline.
+    cover: Cover | None = None,
+) -> Iterator[tuple[int, int, bytes]]:
+    """Every line from the file's current position up to byte `stop`: number from 1, byte where it starts, content.
 
-    `torn`: ignore a last line without a newline. `required`: whether the first line must have a checksum.
-    `check=False`: for lines that were checked before. `on_damage` raises LineDamaged by default; if it returns, the
-    damaged line is skipped.
+    Blank lines are passed over. `torn`: ignore a last line that is incomplete. `required`: whether the first line must
+    have a checksum. `check=False`: for lines that were checked before. `on_damage` raises LineDamaged by default; if it
+    returns, the damaged line is skipped. `cover` gets every line, the damaged ones too.
     """
-    rest, number, size = b"", 0, _FIRST_BLOCK
-    left = sys.maxsize if stop is None else stop - file.tell()
+    rest, number, size, at = b"", 0, _FIRST_BLOCK, file.tell()
+    left = sys.maxsize if stop is None else stop - at
     checks = _Checks(required=required)
     while block := file.read(min(size, left)):
         left -= len(block)
         lines = (rest + block).split(b"\n")
         rest = lines.pop()
-        if not check or checks.all_match(lines):
-            number += len(lines)
-            yield from lines
-            lines = []
-        for line in lines:  # of an older karat, or one of them is damaged
+        plain = check and checks.all_match(lines)
+        contents = lines if plain else [*map(content_of, lines)]
+        if cover is not None:
+            cover.add(contents if plain else [*filter(None, contents)])
+        for line, content in zip(lines, contents, strict=True):
             number += 1
-            if (fault := checks.fault(line)) is not None:
-                on_damage(LineDamaged(number, fault, size=len(line) + 1))
-            else:
-                yield line
+            start, at = at, at + len(line) + 1
+            fault = None if plain or not content or not check else checks.fault(content)
+            if fault is not None:
+                on_damage(LineDamaged(number, fault, end=at))
+            elif content:
+                yield number, start, content
         if len(rest) > LONGEST_LINE:
             raise LineDamaged(number + 1, f"it is longer than {LONGEST_LINE // 2**20} MB")
         size = max(min(2 * size, _LARGEST_BLOCK), len(rest))
-    if rest and not torn:
-        if (fault := checks.fault(rest)) is not None:
+    last = content_of(rest)
+    if last and (is_whole(last) or not torn):
+        if cover is not None:
+            cover.add([last])
+        if (fault := checks.fault(last)) is not None:
             on_damage(LineDamaged(number + 1, fault))
         else:
-            yield rest
+            yield number + 1, at, last
     elif check and is_unended(rest):
         on_damage(LineDamaged(number + 1, "its newline is damaged"))
 
 
+def is_whole(rest: bytes) -> bool:
+    """Whether the text after the last newline is a whole line that lacks only its newline."""
+    return has_checksum(rest) and checksum_fault(rest, required=True) is None
+
+
 def is_unended(rest: bytes) -> bool:
     """Whether the text after the last newline is a whole line with another byte in place of its newline."""
-    return has_checksum(rest[:-1]) and checksum_fault(rest[:-1], required=True) is None
+    return is_whole(rest[:-1])
 
 
 def decode(line: bytes, *, path: str, number: int) -> Event:

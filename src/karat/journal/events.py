@@ -65,6 +65,8 @@ class Resume(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag=
     scorers: tuple[ScorerInfo, ...] = ()  # command "score": the scorers in use now
     studies: tuple[StudyCopy, ...] = ()  # human studies that are new, or whose file has changed
     servers: tuple[ServerInfo, ...] = ()  # MCP servers that are new, or whose offer has changed since the start
+    lines: int | None = None  # before this one; None: of an older karat, as for `digest`
+    digest: str = ""  # over what `karat.journal.cover` says
 
 
 class ReplyEvent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="reply", tag_field="event"):
@@ -99,6 +101,8 @@ class End(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="en
     reason: Literal["done", "interrupted", "max_failures", "budget", "no_workers"]
     seconds: float | None = None  # of this part of the run; None: not recorded, in an imported run
     command: Literal["run", "score"] = "run"
+    lines: int | None = None  # as in `Resume`
+    digest: str = ""
 
 
 class Horizon(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="horizon", tag_field="event"):

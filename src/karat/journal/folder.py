@@ -19,7 +19,19 @@ import msgspec
 from karat import formats
 from karat.errors import BadRun, unreadable
 from karat.files import in_use, make_folder, open_regular, remove_leftovers, sync_folder, write_durably
-from karat.journal.codec import Codec, LineDamaged, checked_lines, checksum_fault, damaged, decode, fail
+from karat.journal.codec import (
+    LONGEST_LINE,
+    Codec,
+    LineDamaged,
+    checked_lines,
+    checksum_fault,
+    content_of,
+    damaged,
+    decode,
+    fail,
+    is_whole,
+)
+from karat.journal.cover import Cover, Gap
 from karat.journal.events import (
     CHECKSUMS_SINCE,
     FORMAT_VERSION,
@@ -116,6 +128,7 @@ class RunFolder:
     def __init__(self, path: Path, info: RunInfo) -> None:
         self.path = path
         self.info = info
+        self.gaps: tuple[Gap, ...] = ()  # found when the journal was last read from its first line to its last
         self._checked: tuple[int, ...] | None = None  # the journal whose lines all match their checksums
         self._found: dict[type, tuple[tuple[int, ...], tuple[Any, ...]]] = {}  # rare events, of a journal in that state
 
@@ -150,7 +163,7 @@ class RunFolder:
             folder = folder.parent
         try:
             with open_regular(folder / "run.json", within=folder, at_most=LARGEST_INFO) as file:
-                raw = file.read()
+                raw = content_of(file.read())
         except (FileNotFoundError, NotADirectoryError) as error:
             problem = "is not a run folder (it has no run.json)" if folder.is_dir() else "there is no such folder"
             raise BadRun(str(path), f"{problem}; `karat run FILE` creates one under results/") from error
@@ -193,13 +206,18 @@ class RunFolder:
         with self.open_journal() or io.BytesIO() as file:
             return file.seek(0, os.SEEK_END)
 
-    def lines(
-        self, *, start: int = 0, stop: int | None = None, on_damage: Callable[[LineDamaged], None] = fail
-    ) -> Iterator[bytes]:
-        """Every complete line from byte `start` up to byte `stop`, without its newline.
+    def lines(self, *, start: int = 0, stop: int | None = None) -> Iterator[bytes]:
+        """As `numbered_lines`, without numbers and bytes."""
+        return (line for _, _, line in self.numbered_lines(start=start, stop=stop))
 
-        Each is checked against its checksum, once while the file does not change. Raises BadRun at a damaged
-        line unless `on_damage` returns, which skips that line, and if the journal is not a regular file.
+    def numbered_lines(
+        self, *, start: int = 0, stop: int | None = None, on_damage: Callable[[LineDamaged], None] = fail
+    ) -> Iterator[tuple[int, int, bytes]]:
+        """Every complete line from byte `start` up to byte `stop`: its number, from 1 at `start`, its byte, its text.
+
+        Each is checked against its checksum, and a whole journal for `gaps`, once while the file does not change.
+        Raises BadRun at a damaged line unless `on_damage` returns, which skips that line, and if the journal is not a
+        regular file.
         """
         file = self.open_journal()
         if file is None:
@@ -207,14 +225,35 @@ class RunFolder:
         with file:
             state = _state(file)
             file.seek(start)
-            check = self._checked != state
-            lines = checked_lines(file, stop=stop, required=self.has_checksums, check=check, on_damage=on_damage)
+            check, cover, left = self._checked != state, Cover(), RunLock(self.path).lines_left()
+            whole = check and start == 0 and stop is None
+            lines = checked_lines(
+                file, stop=stop, required=self.has_checksums, check=check, on_damage=on_damage,
+                cover=cover if whole else None,
+            )  # fmt: skip
             try:
                 yield from lines
             except LineDamaged as error:
                 raise damaged(str(self.path), self._lines_before(start) + error.number, error) from error
-            if start == 0 and stop is None and on_damage is fail and state == _state(file):
-                self._checked = state
+            if not whole:
+                return
+            if state == _state(file):  # nobody writes
+                cover.end_at(left)
+                self._checked = state if on_damage is fail else None
+            self.gaps = tuple(cover.gaps)
+
+    def refuse_gaps(self) -> None:
+        """Raises BadRun if the journal, which was read, has gaps."""
+        for gap in self.gaps:
+            raise BadRun(str(self.path), f"{gap}; {gap.remedy}")
+
+    def gap_notices(self) -> list[str]:
+        """What to know before reading numbers of a journal that was read and has gaps."""
+        if not self.gaps:
+            return []
+        more = f" and {formats.plural(len(self.gaps) - 1, 'other place')}" if len(self.gaps) > 1 else ""
+        hint = f"`karat verify {self.path}` says what to do"
+        return [f"The numbers may be wrong, as the journal is not as karat wrote it: {self.gaps[0]}{more}; {hint}"]
 
     def _lines_before(self, end: int) -> int:
         file = self.open_journal() if end else None
@@ -249,13 +288,13 @@ class RunFolder:
 
     def events(self) -> Iterator[Event]:
         """Every event, in the order written. Raises BadRun at a damaged line."""
-        for number, line in enumerate(self.lines(), start=1):
+        for number, _, line in self.numbered_lines():
             yield decode(line, path=str(self.path), number=number)
 
     def events_of(self, kind: type[_Kind], *, stop: int | None = None) -> Iterator[_Kind]:
         """The events of one kind up to byte `stop`; other lines are skipped undecoded."""
         head = b'{"event":"%s"' % str(kind.__struct_config__.tag).encode()
-        for number, line in enumerate(self.lines(stop=stop), start=1):
+        for number, _, line in self.numbered_lines(stop=stop):
             if line.startswith(head):
                 event = decode(line, path=str(self.path), number=number)
                 assert isinstance(event, kind)
@@ -287,7 +326,7 @@ class RunFolder:
             block = rest + block
             start, end = block.find(head), block.rfind(b"\n")
             while 0 <= start < end:
-                line = block[start + 1 : block.index(b"\n", start + 1)]
+                line = content_of(block[start + 1 : block.index(b"\n", start + 1)])
                 if checksum_fault(line, required=self.has_checksums) is not None:
                     return list(self.events_of(kind))  # raises, with the line number
                 try:
@@ -296,6 +335,8 @@ class RunFolder:
                     return list(self.events_of(kind))
                 start = block.find(head, start + 1)
             rest = block[end:]
+            if len(rest) > LONGEST_LINE:
+                break  # readers of the lines report it
         return found
 
     def samples(self, *, lines: Container[int] | None = None) -> Iterator[Sample]:
@@ -307,7 +348,8 @@ class RunFolder:
         number = 0
         try:
             with file:
-                for number, line in enumerate(checked_lines(file, required=self.has_checksums, torn=False), start=1):
+                whole = checked_lines(file, required=self.has_checksums, torn=False)
+                for number, (_, _, line) in enumerate(whole, start=1):
                     if lines is None or number - 1 in lines:
                         sample = decoder.decode(line)
                         if not sample.kind:
@@ -398,7 +440,7 @@ class RunFolder:
 
     def _ends(self) -> Iterator[End | Resume]:
         """Starts and ends of the run's own parts."""
-        for number, line in enumerate(self.lines(), start=1):
+        for number, _, line in self.numbered_lines():
             if line.startswith((b'{"event":"end"', b'{"event":"resume"')):
                 event = decode(line, path=str(self.path), number=number)
                 if isinstance(event, (End, Resume)) and event.command == "run":
@@ -412,9 +454,12 @@ class RunFolder:
         with file:
             size = file.seek(0, os.SEEK_END)
             file.seek(max(0, size - 65536))
-            lines = file.read(65536).split(b"\n")
-        last = lines[-2] if len(lines) > 1 else b""
-        fault = checksum_fault(last, required=self.has_checksums) if len(lines) > 2 else None
+            lines = [*map(content_of, file.read(65536).split(b"\n"))]
+        if not is_whole(lines[-1]):
+            del lines[-1]
+        complete = [*filter(None, lines)]
+        last = complete[-1] if complete else b""
+        fault = checksum_fault(last, required=self.has_checksums) if len(complete) > 1 else None
         if fault is not None:
             raise damaged(str(self.path), self._lines_before(size), fault)
         return last

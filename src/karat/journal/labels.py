@@ -18,10 +18,10 @@ import msgspec
 
 from karat.errors import BadRun
 from karat.files import sync_folder
-from karat.journal.codec import Codec, checksum_fault
+from karat.journal.codec import Codec, checksum_fault, content_of, is_whole
 from karat.journal.folder import RunFolder
 from karat.journal.lock import open_own
-from karat.journal.writer import end_of_lines, write_whole
+from karat.journal.writer import complete_lines, write_whole
 
 FORMAT_VERSION = 2
 """1: 2026-11, the first. Verdicts and readings of turns came as further fields, which older readers pass over.
@@ -98,7 +98,8 @@ def read_labels(run: RunFolder) -> Labels:
     if file is None:
         return Labels(newest={})
     with file:
-        return _gathered(run, (line[:-1] for line in file if line.endswith(b"\n")))
+        ended = (line for line in file if line.endswith(b"\n") or is_whole(content_of(line)))
+        return _gathered(run, (content_of(line.removesuffix(b"\n")) for line in ended))
 
 
 def _gathered(run: RunFolder, lines: Iterable[bytes]) -> Labels:
@@ -107,6 +108,8 @@ def _gathered(run: RunFolder, lines: Iterable[bytes]) -> Labels:
     required = False
     for line in lines:
         count += 1
+        if not line:
+            continue
         try:
             entry = _decode(line)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -156,10 +159,9 @@ def append_events(run: RunFolder, name: str, head: object, events: Iterable[obje
     try:
         _lock(fd, path)
         codec = Codec()
-        end = end_of_lines(fd)
+        end = complete_lines(fd, path)
         lines = b"" if end else codec.line(head)
         lines += b"".join(map(codec.line, events))
-        os.ftruncate(fd, end)  # an incomplete line left by a killed writer
         try:
             write_whole(fd, lines)
         except OSError:

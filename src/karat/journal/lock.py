@@ -8,6 +8,7 @@ import socket
 import stat
 import time
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 
@@ -15,6 +16,7 @@ from karat.errors import BadRun, RunBusy
 from karat.files import new_file_mode, open_regular
 
 _LARGEST_NOTE = 4096  # bytes of the note of the lock's holder
+_Note = TypeVar("_Note")
 _PATIENCE_SECONDS = 0.5  # a reader that checks the lock holds it for microseconds
 
 
@@ -23,6 +25,12 @@ class Holder(msgspec.Struct, frozen=True, kw_only=True):
 
     pid: int
     host: str
+
+
+class _Left(msgspec.Struct, frozen=True, kw_only=True):
+    """What a writer that ended in order leaves in place of its own name."""
+
+    lines: int  # of the journal
 
 
 class RunLock:
@@ -51,10 +59,13 @@ class RunLock:
         self._fd = fd
         _held.add(fd)
 
-    def release(self) -> None:
+    def release(self, *, lines: int | None = None) -> None:
+        """`lines`: what the journal has now, for its next readers; None: unknown."""
         if self._fd is not None:
             _held.discard(self._fd)
             os.ftruncate(self._fd, 0)
+            if lines is not None:
+                os.write(self._fd, msgspec.json.encode(_Left(lines=lines)))
             os.close(self._fd)
             self._fd = None
 
@@ -75,10 +86,18 @@ class RunLock:
             raise BadRun(str(self._path), error.strerror or str(error)) from error
 
     def holder(self) -> Holder | None:
-        """The last holder of the lock, whether or not it is still held."""
+        """The last holder of the lock, if it still holds it or was killed."""
+        return self._note(Holder)
+
+    def lines_left(self) -> int | None:
+        """The lines that the journal had when its last writer ended in order; None: it has not, or is not known."""
+        left = self._note(_Left)
+        return None if left is None else left.lines
+
+    def _note(self, kind: type[_Note]) -> _Note | None:
         try:
             with open_regular(self._path, within=self._path.parent, at_most=_LARGEST_NOTE) as file:
-                return msgspec.json.decode(file.read(), type=Holder)
+                return msgspec.json.decode(file.read(), type=kind)
         except (OSError, msgspec.DecodeError):
             return None
 

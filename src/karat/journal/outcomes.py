@@ -69,7 +69,7 @@ def read_outcomes(run: RunFolder) -> Outcomes:
     lines = 0
     with file:
         try:
-            for line in checked_lines(file, required=True):
+            for _, _, line in checked_lines(file, required=True):
                 lines += 1
                 event = _decode(line)
                 if isinstance(event, Outcome):

@@ -13,11 +13,14 @@ from typing import BinaryIO
 import msgspec
 
 from karat.errors import BadRun
+from karat.formats import plural
 from karat.journal.calibration import CALIBRATION_FILE, read_calibrations
 from karat.journal.codec import LONGEST_LINE, LineDamaged, checked_lines, has_checksum
+from karat.journal.cover import Cover
 from karat.journal.events import FORMAT_VERSION, Event, Head, Resume
 from karat.journal.folder import RunFolder
 from karat.journal.labels import labels_path, read_labels
+from karat.journal.lock import RunLock
 from karat.journal.outcomes import GATE_FILE, read_outcomes
 from karat.records import Answer, Sample, WorkspaceChanges
 
@@ -35,6 +38,7 @@ _REMEDIES = {
     "horizon": "restore the journal from a copy: without this line karat cannot know when the run may stop",
     "decided": "restore the journal from a copy: without this line decided conditions are asked again",
 }
+_REMOVED = "a resume removes it, or ends it if only its newline is missing"
 _ANY_EVENT = "delete the line: a lost answer is then asked again, a lost score made again, a lost cost stays missing"
 
 
@@ -187,19 +191,17 @@ class _Found:
         if file is None:
             return
         damaged: dict[int, str] = {}
+        cover = Cover()
         with file:
             lines = checked_lines(
                 file,
                 required=run.has_checksums,
-                torn=name == "journal.jsonl",
+                torn=name == run.journal.name,
                 on_damage=lambda error: damaged.update({error.number: error.reason}),
+                cover=cover,
             )
-            number = 0
             try:
-                for line in lines:
-                    number += 1
-                    while number in damaged:
-                        number += 1
+                for number, _, line in lines:
                     self.unprotected += not has_checksum(line)
                     try:
                         yield number, decode(line)
@@ -207,12 +209,22 @@ class _Found:
                         damaged[number] = str(error)
             except LineDamaged as error:  # too long: nothing after it can be read
                 damaged[error.number] = error.reason
-            self.lines += max([number, *damaged])
+            self.lines += cover.lines
             self._name(file, name, damaged)
-            if name == "journal.jsonl" and not _ends_with_newline(file):
-                self.notes.append(
-                    f"{name}: the last line is incomplete, as a killed run leaves it; a resume removes it"
-                )
+            if name == run.journal.name:
+                cover.end_at(RunLock(run.path).lines_left())
+                self._cover(cover)
+                if not _ends_with_newline(file):
+                    self.notes.append(f"{name}: the last line is incomplete, as a killed run leaves it; {_REMOVED}")
+
+    def _cover(self, cover: Cover) -> None:
+        for gap in cover.gaps:
+            self._add("journal.jsonl", None, str(gap), gap.remedy)
+        if not cover.states:
+            self.notes.append("journal.jsonl: of an older karat, with no running checksum: missing lines go unnoticed")
+        elif cover.uncovered:
+            last = plural(cover.uncovered, "line")
+            self.notes.append(f"journal.jsonl: nothing covers the last {last} yet; the next resume or scoring does")
 
     def _name(self, file: BinaryIO, name: str, damaged: dict[int, str]) -> None:
         if not damaged:

@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING
 
 from karat.errors import BadRun
 from karat.files import sync_folder
-from karat.journal.codec import Codec, is_unended
-from karat.journal.events import Event
+from karat.journal.codec import LONGEST_LINE, Codec, LineDamaged, checked_lines, content_of, is_unended, is_whole
+from karat.journal.cover import Cover
+from karat.journal.events import End, Event, Resume
 from karat.journal.lock import RunLock, open_own
 from karat.redact import Redactor
 
@@ -28,11 +29,12 @@ if TYPE_CHECKING:
 
 _FIRST = b'{"event":"'
 _BLOCK = 65_536  # bytes
+_RESTORE = "restore it from a copy"
 
 # macOS has no fdatasync.
 _sync = getattr(os, "fdatasync", os.fsync)
 
-_Item = tuple[bytes, "asyncio.Future[None]"]
+_Item = tuple[bytes | End | Resume, "asyncio.Future[None]"]  # what states the lines before it is encoded in its turn
 
 
 class Journal:
@@ -61,15 +63,14 @@ class Journal:
             self._fd = open_own(self.path)
             undo.callback(os.close, self._fd)
             path = str(self.path)
-            size, end = os.fstat(self._fd).st_size, end_of_lines(self._fd)
-            if size and not os.pread(self._fd, len(_FIRST), 0).startswith(_FIRST[: min(size, len(_FIRST))]):
+            size = os.fstat(self._fd).st_size
+            first = os.pread(self._fd, 2 * len(_FIRST), 0).lstrip(b"\xef\xbb\xbf\r\n")[: len(_FIRST)]
+            if not _FIRST.startswith(first) or (size and not first):
                 raise BadRun(path, "is not a journal: it does not begin with an event")
-            if end < size:
-                if is_unended(os.pread(self._fd, size - end, end)):
-                    raise BadRun(path, "the newline of its last line is damaged; restore it from a copy")
-                os.ftruncate(self._fd, end)
+            self._size = complete_lines(self._fd, self.path)
+            if self._size != size:
                 _sync(self._fd)
-            self._size = end
+            self._cover = _cover(self.path)
             sync_folder(self.path.parent)
             self._loop = asyncio.get_running_loop()
             self._thread = threading.Thread(target=self._write_all, name="karat-journal", daemon=True)
@@ -90,17 +91,19 @@ class Journal:
         self._queue.put(None)
         self._thread.join()
         os.close(self._fd)
-        self._lock.release()
+        self._lock.release(lines=self._cover.lines if self._broken is None else None)
 
     def append(self, *events: Event) -> asyncio.Future[None]:
         """A future that is done when the events, written together, are on disk.
 
         It raises BadRun if the disk refuses.
         """
-        lines = self._codec.line(events[0]) if len(events) == 1 else b"".join(map(self._codec.line, events))
-        return self.append_lines(lines)
+        if isinstance(last := events[-1], End | Resume):
+            assert len(events) == 1
+            return self.append_lines(last)
+        return self.append_lines(b"".join(map(self._codec.line, events)))
 
-    def append_lines(self, lines: bytes) -> asyncio.Future[None]:
+    def append_lines(self, lines: bytes | End | Resume) -> asyncio.Future[None]:
         """As `append`, for whole lines that a `Codec` with the same secrets has written elsewhere."""
         future: asyncio.Future[None] = self._loop.create_future()
         if self._broken is not None:
@@ -109,9 +112,9 @@ class Journal:
         self._queue.put((lines, future))
         return future
 
-    def write_out(self, last: Event, *, seconds: float) -> None:
+    def write_out(self, last: End, *, seconds: float) -> None:
         """Writes what is queued, then `last`, and waits `seconds` at most; for a process that ends, from any thread."""
-        self._queue.put((self._codec.line(last), self._loop.create_future()))
+        self._queue.put((last, self._loop.create_future()))
         self._queue.put(None)
         self._thread.join(seconds)
 
@@ -132,19 +135,20 @@ class Journal:
                 self._commit(batch)
 
     def _commit(self, batch: list[_Item]) -> None:
-        kept = 0
+        kept, lines = 0, list[bytes]()
         if self._broken is None:
             kept = len(batch)
             try:
-                write_whole(self._fd, b"".join([line for line, _ in batch]))
+                lines = self._encoded([item for item, _ in batch])
+                write_whole(self._fd, b"".join(lines))
             except BaseException as error:  # noqa: BLE001 -- every waiting caller gets it
-                self._broken, kept = error, self._that_fitted(batch)
+                self._broken, kept = error, self._that_fitted(lines)
             try:
                 self._sync(self._fd)
             except BaseException as error:  # noqa: BLE001 -- every waiting caller gets it
                 # After a failed sync, the next one may succeed without having written: nothing of the batch counts.
                 self._broken, kept = self._broken or error, 0
-            self._size += sum(len(line) for line, _ in batch[:kept])
+            self._size += sum(map(len, lines[:kept]))
             if self._broken is not None:
                 # The content after the last full sync is unknown: truncate it, and stop writing. If that fails too, the
                 # next writer truncates it when it opens the journal.
@@ -158,15 +162,40 @@ class Journal:
             if kept < len(batch):
                 self._loop.call_soon_threadsafe(_settle, waiting[kept:], self._broken, str(self.path))
 
-    def _that_fitted(self, batch: list[_Item]) -> int:
+    def _encoded(self, items: list[bytes | End | Resume]) -> list[bytes]:
+        """The lines of each, which the running checksum then covers."""
+        lines, covered = list[bytes](), 0
+        for item in items:
+            if isinstance(item, bytes):
+                lines.append(item)
+                continue
+            self._cover.add(b"".join(lines[covered:]).split(b"\n")[:-1])
+            covered = len(lines)
+            lines.append(self._codec.line(self._cover.stated_by(item)))
+        self._cover.add(b"".join(lines[covered:]).split(b"\n")[:-1])
+        return lines
+
+    def _that_fitted(self, lines: list[bytes]) -> int:
         """How many events of a batch are completely in the file, if the disk refused some."""
         with suppress(OSError):
             room = os.fstat(self._fd).st_size - self._size
-            for number, (line, _) in enumerate(batch):
+            for number, line in enumerate(lines):
                 room -= len(line)
                 if room < 0:
                     return number
         return 0
+
+
+def _cover(path: Path) -> Cover:
+    """The running checksum of a journal that is not being written. Raises BadRun."""
+    cover = Cover()
+    try:
+        with path.open("rb") as file:
+            for _ in checked_lines(file, required=False, check=False, cover=cover):
+                pass
+    except LineDamaged as error:
+        raise BadRun(str(path), f"line {error.number} is damaged ({error}): {_RESTORE}") from error
+    return cover
 
 
 def _settle(waiting: list[asyncio.Future[None]], problem: BaseException | None, path: str) -> None:
@@ -187,6 +216,22 @@ def write_whole(fd: int, data: bytes) -> None:
     view = memoryview(data)
     while view:
         view = view[os.write(fd, view) :]
+
+
+def complete_lines(fd: int, path: Path) -> int:
+    """Ends the last line, or removes it if it is incomplete; the bytes that the file then has. Raises BadRun."""
+    size, end = os.fstat(fd).st_size, end_of_lines(fd)
+    if size - end > LONGEST_LINE:
+        raise BadRun(str(path), f"its last line has no end within {LONGEST_LINE // 2**20} MB: {_RESTORE}")
+    rest = os.pread(fd, size - end, end)
+    if is_whole(content_of(rest)):
+        write_whole(fd, b"\n")
+        return size + 1
+    if is_unended(rest):
+        raise BadRun(str(path), f"the newline of its last line is damaged: {_RESTORE}")
+    if rest:
+        os.ftruncate(fd, end)
+    return end
 
 
 def end_of_lines(fd: int) -> int:

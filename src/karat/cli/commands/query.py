@@ -44,4 +44,6 @@ def command(
     output.say(f"queried {folders[0]}" if len(folders) == 1 else f"queried {len(folders)} runs in {run}")
     if any(folder.info.rehearsed for folder in opened):
         output.say(f"warning: {REHEARSED}")
+    for text in (text for folder in opened for text in folder.gap_notices()):
+        output.say(f"warning: {text}")
     return Exit.DONE

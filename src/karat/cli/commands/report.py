@@ -59,8 +59,9 @@ def command(
         summary = with_corrected(folder, summary)
     files = reporting.render(name, summary, folder, {**reporting.screen(name, out), **asked})
     reporting.deliver(name, files, out, output)
-    if folder.info.rehearsed and name != "terminal":  # a spreadsheet has no place for it
-        output.say(f"warning: {REHEARSED}")
+    if name != "terminal":  # a spreadsheet has no place for them
+        rehearsed = [REHEARSED] if folder.info.rehearsed else []
+        output.say(*(f"warning: {text}" for text in (*rehearsed, *summary.notices)))
     if name == "terminal" and out is None:
         file = Path(run) if folder.info.imported and Path(run).is_file() else None
         output.say(*reporting.next_steps(folder, full=shown.full, file=file))

@@ -184,6 +184,40 @@ def test_what_a_hostile_agent_leaves_is_contained_and_said(base, overlay, tmp_pa
     assert modes["files/setuid"] == 0o755
 
 
+BUILT = """
+for name in .venv env; do mkdir -p $name/bin; touch $name/pyvenv.cfg; ln -s /usr/bin/python3 $name/bin/python3; done
+mkdir -p node_modules/.bin __pycache__ below/node_modules; ln -s /usr/bin/env node_modules/.bin/x; touch below/kept
+mkfifo pipe; touch a.py; mkdir kept/.venv; touch kept/.venv/x
+"""
+
+
+def test_what_a_build_leaves_is_not_kept_and_hides_nothing_else(base, overlay, tmp_path):
+    workspace = open_workspace(tmp_path / "attempt", base, overlay)
+    run(workspace, BUILT)
+    changes = stored(workspace, base, tmp_path)
+    workspace.close()
+    found, _ = read_stored(tmp_path / "run", changes.file)
+    built = [".venv", "__pycache__", "below/node_modules", "env", "kept/.venv", "node_modules"]
+    assert sorted(found.built) == built
+    assert changes.left_out == ("pipe: neither a file nor a folder nor a link",)
+    copy_tree(base.tree, base.path, tmp_path / "again")
+    apply_changes(tmp_path / "run", changes, tmp_path / "again")
+    assert (tmp_path / "again/a.py").exists()
+    assert (tmp_path / "again/below/kept").exists()
+    assert not [name for name in built if (tmp_path / "again" / name).exists()]
+
+
+def test_what_is_nearest_to_the_top_is_kept_first(base, overlay, tmp_path):
+    workspace = open_workspace(tmp_path / "attempt", base, overlay)
+    run(workspace, "mkdir -p a/many z; (cd a/many; seq 20500 | xargs touch); touch z/result; truncate -s 63M a/many/0")
+    changes = stored(workspace, base, tmp_path)
+    workspace.close()
+    assert "more than 20,000" in changes.left_out[0]
+    (tmp_path / "again").mkdir()
+    apply_changes(tmp_path / "run", changes, tmp_path / "again")
+    assert (tmp_path / "again/z/result").exists()
+
+
 def test_too_many_files_are_cut_off(base, overlay, tmp_path):
     workspace = open_workspace(tmp_path / "attempt", base, overlay)
     run(workspace, "mkdir many; cd many; seq 20500 | xargs touch")

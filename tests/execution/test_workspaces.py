@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from tests.execution.test_turns import DATASET
 
+import karat
 from karat.config import load
 from karat.context.changes import read_stored
 from karat.execution import RunStatus, Selection, merge_runs, run_experiment
@@ -85,6 +86,16 @@ def test_each_attempt_has_a_fresh_workspace_and_its_changes_are_kept(with_worksp
         assert "-start \n" in diff
     assert scores(outcome.run) == [True] * 6
     nothing_is_left()
+
+
+def test_an_agent_that_leaves_what_cannot_be_kept_is_scored_and_its_trial_says_so(with_workspace, run, tmp_path):
+    more = "os.mkfifo('pipe'); os.makedirs('.venv/bin'); os.symlink('/usr/bin/python3', '.venv/bin/python3')"
+    outcome = run(with_workspace(more))
+    assert scores(outcome.run) == [True] * 6
+    left = {answer.workspace.left_out for answer in outcome.run.events_of(Answer)}
+    assert left == {("pipe: neither a file nor a folder nor a link",)}
+    listed = karat.query(outcome.run, "SELECT DISTINCT not_kept FROM trials").rows
+    assert [tuple(row) for row in listed] == [("pipe: neither a file nor a folder nor a link",)]
 
 
 def test_an_agent_inside_karat_gets_a_copy_and_the_run_says_what_it_costs(with_workspace, run, tmp_path):

@@ -8,6 +8,7 @@ import time
 from contextlib import contextmanager
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from karat import plugins
@@ -79,6 +80,52 @@ def scored(module, options: dict, setting: ScorerSetting):
 def test_what_files_must_be(setting, options, right, reason):
     verdict = scored(files, options, setting)
     assert (verdict.values, verdict.reasons) == ({"named": right}, {"named": reason} if reason else {})
+
+
+LEFT_OUT = (
+    ".venv/bin/python3: a link that leads out of the workspace, to '/usr/bin/python3'",
+    "pipe: neither a file nor a folder nor a link",
+    "seven.txt: 100,000,000 bytes, which would make the changes more than 64,000,000",
+    "node_modules: a build or an installation made it",
+)
+MOSTLY = ("more than 20,000 changed files, or 500,000 in all", "pipe: neither a file nor a folder nor a link")
+
+
+@pytest.mark.parametrize(
+    ("options", "left_out", "right"),
+    [
+        ({"exists": ["7.txt", "folder"], "absent": ["eight.txt"]}, LEFT_OUT, True),
+        ({"exists": ["pipe", ".venv/bin/python3", "seven.txt"]}, LEFT_OUT, True),
+        ({"absent": ["pipe"]}, LEFT_OUT, False),
+        ({"exists": ["node_modules/x"]}, LEFT_OUT, None),
+        ({"absent": ["node_modules/x/y"]}, LEFT_OUT, None),
+        ({"contains": {"pipe": "x"}}, LEFT_OUT, None),
+        ({"contains": {"seven.txt": "four"}}, LEFT_OUT, None),  # what stands there is of the starting folder
+        ({"contains": {"7.txt": "own"}}, LEFT_OUT, True),
+        ({"contains": {"7.txt": "own"}}, MOSTLY, True),
+        ({"exists": ["eight.txt"]}, MOSTLY, None),
+        ({"absent": ["eight.txt"]}, MOSTLY, None),
+        ({"exists": ["pipe"]}, MOSTLY, True),
+    ],
+)
+def test_what_could_not_be_kept_matters_only_where_it_is_named(setting, options, left_out, right):
+    @contextmanager
+    def lacking(answer):
+        with setting.workspace_of(answer) as workspace:
+            workspace.left_out = left_out
+            yield workspace
+
+    changed = msgspec.structs.replace(setting, workspace_of=lacking)
+    if right is None:
+        with pytest.raises(JudgeFault, match="was is not known, as it was not kept"):
+            scored(files, options, changed)
+    else:
+        assert scored(files, options, changed).values["named"] is right
+    if left_out is MOSTLY:
+        with pytest.raises(JudgeFault, match="not everything that the trial left could be kept"):
+            scored(tests, {"command": "true"}, changed)
+    else:
+        assert scored(tests, {"command": "true"}, changed).values == {"named": True}
 
 
 def test_each_expectation_of_files_is_a_metric(setting):

@@ -89,7 +89,7 @@ def test_a_trial_is_its_first_answer(tmp_path, journals):
         {
             "run": "run", "trial": "0" * 24, "sample": "0", "condition": "baseline", "repetition": 0, "position": 0,
             "outcome": "scored", "answer": "first", "turns": 1, "tool_calls": 2, "attempts": 1, "seconds": 1.0,
-            "started": "2026-11-20T12:00:00Z", "dollars": 0.5, "input_tokens": 10, "output_tokens": 5,
+            "started": "2026-11-20T12:00:00Z", "dollars": 0.5, "not_kept": None, "input_tokens": 10, "output_tokens": 5,
             "cache_read_tokens": 2, "cache_write_tokens": None, "reasoning_tokens": None, "line": 2,
         }
     ]  # fmt: skip

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from karat.context.changes import put, read_stored, remove
+from karat.context.changes import put, read_stored, remove, why_left_out, why_mostly_left_out
 from karat.context.run_workspaces import RebuiltWorkspaces, TrialWorkspaces, trial_workspaces
 from karat.context.snapshots import snapshots
-from karat.context.trees import is_plain_name, read_file, read_tree
+from karat.context.trees import is_plain_name, leads_out, read_file, read_tree
 from karat.context.workspace import Workspace
 
 __all__ = [
@@ -13,6 +13,7 @@ __all__ = [
     "TrialWorkspaces",
     "Workspace",
     "is_plain_name",
+    "leads_out",
     "put",
     "read_file",
     "read_stored",
@@ -20,4 +21,6 @@ __all__ = [
     "remove",
     "snapshots",
     "trial_workspaces",
+    "why_left_out",
+    "why_mostly_left_out",
 ]

@@ -1,8 +1,8 @@
 """What a trial changed in its workspace: stores it in the run folder, and rebuilds the workspace from that.
 
 `RUN/workspaces/TRIAL-ATTEMPT.tar.gz` holds `changes.json` (`Stored`), `diff` (text) and `files/…`: every changed or new
-file. `RUN/workspaces/base-DIGEST.tar.gz` is the folder that the trials started from. Anything too large, not a file, or
-linking out of the workspace is left out, and `left_out` says so.
+file. `RUN/workspaces/base-DIGEST.tar.gz` is the folder that the trials started from. What a build leaves, and anything
+too large, not a file, or linking out of the workspace, is left out, and `left_out` says so.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import re
 import stat
 import tempfile
 import time
+from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from fnmatch import fnmatchcase
@@ -47,6 +48,9 @@ _MOST_COMPARED = 1_000_000  # bytes of a file
 _MOST_LINES = 1_000  # of a file, without equal lines at start and end: time grows with the square
 _CONTEXT = 3  # lines around a difference
 _DIFF_SECONDS = 5.0  # for all files of a trial
+_BUILT = frozenset(
+    [".mypy_cache", ".nox", ".pytest_cache", ".ruff_cache", ".tox", ".venv", "__pycache__", "node_modules"]
+)
 _LARGEST = 2**30 + 2**28  # bytes of an archive, unpacked
 _MOST_NOTES = 20
 _NOTES_IN_ANSWER = 3
@@ -65,6 +69,7 @@ class Stored(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     bytes: int  # of these files
     removed: tuple[str, ...] = ()
     left_out: tuple[str, ...] = ()  # what is missing from the archive, and why; (): it is complete
+    built: tuple[str, ...] = ()  # new folders that are not kept, as a build or an installation makes them again
     added_lines: int | None = None  # in text files; None: not all of them were compared
     removed_lines: int | None = None
     answer: Answer | None = None  # about to be written to the journal; None: the attempt failed
@@ -111,7 +116,8 @@ def store_changes(
         diff = changes.diff
         stored = Stored(
             base=base.tree.digest, changed=changes.changed, bytes=changes.bytes, removed=tuple(changes.removed),
-            left_out=tuple(changes.left_out), answer=msgspec.json.decode(answer, type=Answer) if answer else None,
+            left_out=tuple(changes.left_out), built=tuple(changes.built),
+            answer=msgspec.json.decode(answer, type=Answer) if answer else None,
             added_lines=diff.added if diff.whole else None, removed_lines=diff.removed if diff.whole else None,
         )  # fmt: skip
         head = member(Entry("changes.json"), msgspec.json.encode(stored))
@@ -159,6 +165,7 @@ class _Changes:
         self.changed = self.bytes = 0
         self.removed: dict[str, None] = {}
         self.left_out: list[str] = []
+        self.built: list[str] = []
         self.diff = _Diff()
         self._seen: set[str] = set()
         self._hidden = set[str]() if workspace.overlay is not None else {""}  # what is not met was removed
@@ -167,13 +174,14 @@ class _Changes:
         """Goes through everything that changed; in a copy, through everything."""
         top = os.open(self._workspace.changed, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
-            waiting = [""]
+            waiting = deque([""])  # what is nearest to the top comes first
             while waiting and not self._is_full:
-                waiting += reversed(self._read_folder(top, waiting.pop()))
+                waiting += self._read_folder(top, waiting.popleft())
         finally:
             os.close(top)
         if self._is_full:
             self._leave_out("", f"more than {count(MOST_ENTRIES)} changed files, or {count(_MOST_SEEN)} in all")
+            self.diff.whole = False
             return
         ignored: set[str] = set()
         for name, entry in self._base.entries.items():  # a folder before what is in it
@@ -228,6 +236,9 @@ class _Changes:
         if before is not None and (stat.S_ISDIR(mode), stat.S_ISLNK(mode)) != (before.folder, before.link is not None):
             self.removed[name] = None
         if stat.S_ISDIR(mode):
+            if before is None and (part in _BUILT or _exists(fd, f"{part}/pyvenv.cfg")):
+                self.built.append(name)
+                return False
             if before is None or not before.folder:
                 self._stream.write(member(Entry(f"files/{name}", folder=True)))
             return True
@@ -260,6 +271,7 @@ class _Changes:
                 self._leave_out(
                     name, f"{count(status.st_size)} bytes, which would make the changes more than {count(MOST_BYTES)}"
                 )
+                self.diff.whole = False
                 return
             data = file.read(status.st_size)
         executable = bool(status.st_mode & stat.S_IXUSR)
@@ -283,8 +295,18 @@ class _Changes:
 
     def _leave_out(self, name: str, why: str) -> None:
         self.changed += 1
-        if len(self.left_out) < _MOST_NOTES:
-            self.left_out.append(f"{ascii(name)[1:-1]:.200}: {why}" if name else why)
+        if not name:
+            self.left_out.insert(0, why)
+        elif len(self.left_out) < _MOST_NOTES:
+            self.left_out.append(f"{_shown(name)}: {why}")
+
+
+def _exists(fd: int, path: str) -> bool:
+    try:
+        os.stat(path, dir_fd=fd, follow_symlinks=False)
+    except OSError:
+        return False
+    return True
 
 
 @contextmanager
@@ -430,6 +452,32 @@ def apply_changes(run: Path, changes: WorkspaceChanges, folder: Path) -> None:
             remove(_room_for(folder, name))
         for entry, data in entries:
             _write(folder, entry, entry.path.removeprefix("files/"), data)
+
+
+def all_left_out(run: Path, changes: WorkspaceChanges) -> tuple[str, ...]:
+    """What a trial left and its archive lacks, and why. Raises OSError, BadArchive."""
+    stored = read_stored(run, changes.file)[0]
+    return (*stored.left_out, *(f"{_shown(name)}: a build or an installation made it" for name in stored.built))
+
+
+def why_left_out(name: str, left_out: Sequence[str]) -> str | None:
+    """Why a path, or a folder above it, was not kept; None: it was, if most of the workspace was.
+
+    >>> why_left_out(".venv/bin/pytest", [".venv: what a build leaves"])
+    '.venv: what a build leaves'
+    >>> why_left_out("a.py", [".venv: what a build leaves"])
+    """
+    inside = f"{_shown(name)}/"
+    return next((text for text in left_out if ": " in text and inside.startswith(f"{text.partition(': ')[0]}/")), None)
+
+
+def why_mostly_left_out(left_out: Sequence[str]) -> str | None:
+    """Why more may be missing from a workspace than what `left_out` names; None: it is not."""
+    return next((text for text in left_out if ": " not in text), None)
+
+
+def _shown(name: str) -> str:
+    return f"{ascii(name)[1:-1]:.200}"
 
 
 def _write(folder: Path, entry: Entry, name: str, data: bytes) -> None:

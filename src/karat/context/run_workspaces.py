@@ -16,6 +16,7 @@ import msgspec
 from karat import formats
 from karat.context.archive import BadArchive
 from karat.context.changes import (
+    all_left_out,
     apply_changes,
     read_stored,
     refuse_secrets,
@@ -23,6 +24,7 @@ from karat.context.changes import (
     store_changes,
     summary_of,
     unpack_base,
+    why_mostly_left_out,
 )
 from karat.context.trees import copy_tree
 from karat.context.workspace import (
@@ -41,7 +43,6 @@ from karat.redact import Redactor
 FOLDER = "workspaces"
 """In the run folder."""
 
-_HINT = " (name files that need not be saved in execution.workspace_ignore)"
 _THREADS = 4  # workspaces opened, stored and removed at a time
 
 
@@ -177,22 +178,23 @@ class RebuiltWorkspaces:
 
     @contextmanager
     def of(self, answer: Answer) -> Iterator[Workspace]:
-        """A copy that the block may change. Raises JudgeFault if there is none, or it is incomplete or damaged."""
+        """A copy that the block may change, without what was left out. Raises JudgeFault if none can be made."""
         changes = answer.workspace
         if changes is None or self.run is None:
             raise JudgeFault("no_workspace", "the trial had no workspace: give its condition one (`workspace: DIR`)")
-        if not changes.complete:
-            why = "; ".join(changes.left_out)
-            raise JudgeFault("workspace_incomplete", f"not everything that the trial left could be saved: {why}{_HINT}")
         try:
             base, place = self._base(self.run, changes.base)
         except (OSError, BadArchive, ValueError) as error:
             archive = f"{FOLDER}/base-{changes.base}.tar.gz"
             raise JudgeFault("workspace_damaged", f"{archive}: {error}; restore the run folder from a copy") from error
         try:
-            copy_tree(base.tree, base.path, place / "workspace")
+            left_out = all_left_out(self.run, changes)
+            if why_mostly_left_out(left_out) is None:
+                copy_tree(base.tree, base.path, place / "workspace")
+            else:  # what of it was removed is not known either
+                (place / "workspace").mkdir()
             apply_changes(self.run, changes, place / "workspace")
-            yield Workspace(place / "workspace")
+            yield Workspace(place / "workspace", left_out=left_out)
         except BadArchive as error:
             archive = f"{FOLDER}/{changes.file}"
             raise JudgeFault("workspace_damaged", f"{archive}: {error}; restore the run folder from a copy") from error

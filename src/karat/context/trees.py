@@ -6,7 +6,7 @@ import os
 import stat
 from collections.abc import Iterator
 from hashlib import blake2b
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import msgspec
 
@@ -19,6 +19,7 @@ MOST_ENTRIES = 200_000
 MOST_BYTES = 2**30
 """Bytes of all files together."""
 
+_MOST_LINKS = 40  # as Linux follows
 _DEEPEST = 100  # levels of folders
 _LONGEST = 1000  # characters of a path
 _BLOCK = 2**20
@@ -157,6 +158,38 @@ def leads_inside(path: str, target: str) -> bool:
     parts = target.split("/")
     up = next((at for at, part in enumerate(parts) if part != ".."), len(parts))
     return bool(parts[0]) and up <= path.count("/") and ".." not in parts[up:]
+
+
+def leads_out(folder: Path, path: str, *, root: str = "") -> bool:
+    """Whether a path, relative to a folder unless absolute, leads out of that folder when its links are followed.
+
+    `root`: where this process sees the root of the one that will use the path, such as `/proc/PID/root`.
+
+    >>> leads_out(Path("/work"), "a/../b"), leads_out(Path("/work"), "../work2/b"), leads_out(Path("/work"), "~/b")
+    (False, True, True)
+    """
+    if path.startswith("~") or "\0" in path:
+        return True
+    return not _followed(folder / path, root).is_relative_to(_followed(folder, root))
+
+
+def _followed(path: Path, root: str) -> PurePosixPath:
+    """Where a path leads; the root for a chain of links that does not end."""
+    waiting, place, links = [*reversed(path.parts)], list[str](), 0
+    while waiting and links <= _MOST_LINKS:
+        part = waiting.pop()
+        if part == "..":
+            del place[-1:]
+            continue
+        try:
+            target = PurePosixPath(os.readlink("/".join([root, *place, part.strip("/")])))
+        except OSError:  # no link, or nothing
+            place += [part] if part != "/" else []
+        else:
+            links += 1
+            place = [] if target.is_absolute() else place
+            waiting += reversed(target.parts)
+    return PurePosixPath("/", *place if not waiting else ())
 
 
 def is_plain_name(path: str) -> bool:

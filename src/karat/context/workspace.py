@@ -53,8 +53,9 @@ class Overlay(msgspec.Struct, frozen=True, kw_only=True):
 class Workspace:
     """A fresh copy of the condition's workspace."""
 
-    def __init__(self, path: Path, overlay: Overlay | None = None) -> None:
+    def __init__(self, path: Path, overlay: Overlay | None = None, *, left_out: Sequence[str] = ()) -> None:
         self.path = path  # as the agent's processes see it
+        self.left_out = left_out  # of a rebuilt one: what is not there although the trial left it, and why
         self.overlay = overlay if overlay is not None and overlay.enter else None  # None: a folder like any other
 
     def command(self, argv: Sequence[str]) -> list[str]:

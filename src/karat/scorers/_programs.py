@@ -19,7 +19,7 @@ import msgspec
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from karat import templates
-from karat.context import Workspace, launch, put, read_tree
+from karat.context import Workspace, launch, put, read_tree, why_mostly_left_out
 from karat.errors import BadOption, JudgeFault
 from karat.files import open_regular
 from karat.records import Sample
@@ -101,8 +101,11 @@ def run_program(
 ) -> Finished:
     """Runs the command in a workspace after copying `files` over it. At its end, every process it started has ended.
 
-    `given`: standard input. Raises JudgeFault if the program cannot be started, BadOption for a wrong template.
+    `given`: standard input. Raises JudgeFault if most of the workspace is missing or the program cannot be
+    started, BadOption for a wrong template.
     """
+    if (why := why_mostly_left_out(workspace.left_out)) is not None:
+        raise JudgeFault("workspace_incomplete", f"not everything that the trial left could be kept: {why}")
     for name, (data, executable) in files.items():
         put(workspace.path, name, data, executable=executable)
     values = {"sample": sample.id, "metadata": sample.metadata}

@@ -10,7 +10,7 @@ from hashlib import blake2b
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from karat import formats, templates
-from karat.context import Workspace, is_plain_name
+from karat.context import Workspace, is_plain_name, why_left_out, why_mostly_left_out
 from karat.errors import JudgeFault, unreadable
 from karat.files import open_regular
 from karat.records import Answer, Metric, Sample
@@ -133,8 +133,14 @@ class Files:
         path = templates.fill(given, fields, place=part)
         if not is_plain_name(path):
             raise JudgeFault("bad_path", f"'{given}' is, for this sample, no path within the workspace: {path!r:.100}")
+        there, why = os.path.lexists(workspace.path / path), why_left_out(path, workspace.left_out)
+        if why is None and not there:
+            why = why_mostly_left_out(workspace.left_out)
+        elif why is not None and why.startswith(f"{path}: ") and part in ("exists", "absent"):
+            there, why = True, None
+        if why is not None:
+            raise JudgeFault("workspace_incomplete", f"what {path} was is not known, as it was not kept: {why}")
         if part in ("exists", "absent"):
-            there = os.path.lexists(workspace.path / path)
             return "" if there == (part == "exists") else f"{path} is {'there' if there else 'missing'}"
         try:
             with open_regular(workspace.path / path, within=workspace.path, at_most=_LARGEST) as file:

@@ -84,6 +84,7 @@ _TRIALS = TableInfo(
             ("seconds", "number", "from question to answer; NULL: no answer"),
             ("started", "text", "UTC, ISO 8601; NULL: no answer, or not recorded"),
             ("dollars", "number", "for the answer alone; NULL: not known for every turn, or no answer"),
+            ("not_kept", "text", "what it left in its workspace that could not be kept, and why; NULL: nothing"),
         ),
         *(
             Column(

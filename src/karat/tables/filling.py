@@ -141,8 +141,7 @@ class _Filling:
         for name, file in self.files.items():
             for head in _MADE_OF.get(name, _MADE_OF_BY_A_KIND if name in self._tables_of_kind else ()):
                 written.setdefault(head, []).append((file, makers[name]))
-        at = 0
-        for number, line in enumerate(self._run.lines() if written else (), start=1):
+        for number, at, line in self._run.numbered_lines() if written else ():
             tables = written.get(line[10:15])
             if tables is not None and line.startswith(b'{"event":"'):
                 event = decode(line, path=str(self._run.path), number=number)
@@ -153,7 +152,6 @@ class _Filling:
                     for file, rows in tables:
                         for row in rows(event, cell, self._last_failure.get(cell) == at):
                             file.write({**place, **row})
-            at += len(line) + 1
         if "trials" in self.files:
             self._rest_of_trials()
         for row in ledger_rows(*accounts(self.index, self._ended)) if "ledger" in self.files else ():
@@ -210,6 +208,7 @@ class _Filling:
             "seconds": self._seconds(event),
             "started": event.started,
             "dollars": _sum([reply.dollars for reply in replies]),
+            "not_kept": "; ".join(event.workspace.left_out) or None if event.workspace is not None else None,
             **{name: _total([_tokens(reply.usage, name) for reply in replies]) for name in _TOKENS},
         }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -228,6 +229,81 @@ def test_files_are_served_in_the_workspace_only(trials: AcpTrials, tmp_path: Pat
     ]
     assert (tmp_path / "secret").read_text() == "canary"
     assert (work / "a.txt").read_text() == "one\ntwo\nthree\n"
+
+
+OUTSIDE = {
+    "absolute": {"rawInput": {"filePath": "/elsewhere/x"}},
+    "up": {"rawInput": {"file_path": "../x"}},
+    "down and up": {"rawInput": {"path": "a/../../x"}},
+    "a folder whose name begins alike": {"rawInput": {"AbsolutePath": "{work}x/y"}},
+    "another case": {"rawInput": {"path": "{WORK}/y"}},
+    "a link to a folder": {"rawInput": {"path": "out/y"}},
+    "a link to a file": {"rawInput": {"path": "{work}/link"}},
+    "a link to a link": {"rawInput": {"path": "first/y"}},
+    "links without an end": {"rawInput": {"path": "loop/y"}},
+    "home": {"rawInput": {"path": "~/y"}},
+    "address": {"rawInput": {"uri": "file:///elsewhere/a%20b"}},
+    "escaped": {"rawInput": {"path": "file://{work}/%2e%2e/x"}},
+    "one of several": {"rawInput": {"edits": [{"target": "a"}, {"target": "/elsewhere/x"}]}},
+    "as a key": {"rawInput": {"files": {"/elsewhere/x": "text"}}},
+    "patch": {"rawInput": {"patchText": "*** Begin Patch\n*** Add File: /elsewhere/x\n+a"}},
+    "diff": {"rawInput": {"diff": "--- a/b\n+++ /elsewhere/x\n"}},
+    "location": {"locations": [{"path": "{work}/a"}, {"path": "/elsewhere/x"}]},
+    "shown difference": {"content": [{"type": "diff", "path": "/elsewhere/x", "newText": ""}]},
+}
+INSIDE = [
+    {"rawInput": {"filePath": "{work}/new/x", "content": "/etc/passwd"}},
+    {"rawInput": {"path": "within/x", "old_string": "../", "newString": "/usr"}},
+    {"rawInput": {"path": "a/../b", "mode": "overwrite", "pattern": "/x/"}},
+    {"rawInput": {"diff": "--- /dev/null\n+++ {work}/x\n"}, "locations": [{"path": "{work}/x", "line": 3}]},
+]
+
+
+def filled(report: Any, work: Path) -> Any:
+    return json.loads(json.dumps(report).replace("{work}", str(work)).replace("{WORK}", str(work).upper()))
+
+
+@pytest.fixture
+def linked(trials: AcpTrials, tmp_path: Path) -> Path:
+    """A workspace with links, in which `write` is allowed."""
+    work = trials.work = tmp_path / "work"
+    work.mkdir()
+    (work / "out").symlink_to(tmp_path)
+    (work / "link").symlink_to("../secret")
+    (work / "first").symlink_to("out")
+    (work / "loop").symlink_to("loop")
+    (work / "inner").mkdir()
+    (work / "within").symlink_to("inner")
+    trials.tools = ("write",)
+    return work
+
+
+@pytest.mark.parametrize("when", ["before", "as it asks"])
+def test_an_allowed_tool_is_refused_out_of_the_workspace(trials: AcpTrials, linked: Path, when: str) -> None:
+    steps = []
+    for key, report in filled(OUTSIDE, linked).items():
+        early, late = (report, {}) if when == "before" else ({"rawInput": {"path": "a"}}, report)
+        steps += [tool(key, name="write", kind="edit", **early), permission(key, **late)]
+    (reply,) = trials.ask(scripted([*steps, {"say": "so"}]))
+    assert chosen("a") not in f"{reply.reasoning}{reply.text}"
+    assert len(reply.tool_calls) == len(OUTSIDE)
+    for call in reply.tool_calls:
+        assert call.error is not None
+        assert re.fullmatch("rejected: .* is outside of the working folder", call.error)
+
+
+def test_an_allowed_tool_may_work_in_the_workspace(trials: AcpTrials, linked: Path) -> None:
+    steps = []
+    for key, report in enumerate(filled(INSIDE, linked)):
+        steps += [tool(f"{key}", name="write", kind="edit", **report), permission(f"{key}"), done(f"{key}")]
+    (reply,) = trials.ask(scripted([*steps, {"say": "so"}]))
+    assert [call.error for call in reply.tool_calls] == [None] * len(INSIDE)
+
+
+def test_a_tool_that_wrote_out_of_the_workspace_without_asking_is_a_fault(trials: AcpTrials, linked: Path) -> None:
+    steps = [tool("1", name="write", kind="edit", rawInput={"path": "../x"}), done("1"), {"say": "so"}]
+    with pytest.raises(AgentFault, match=r"ran 'write' outside of the working folder, on \.\./x, without asking"):
+        trials.ask(scripted(steps))
 
 
 def overlay() -> Overlay:

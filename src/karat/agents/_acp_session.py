@@ -5,15 +5,18 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import stat
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
 from time import perf_counter
+from urllib.parse import unquote
 
 import msgspec
 
 from karat.agents._answers import empty_answer
+from karat.context import leads_out
 from karat.errors import AgentFault, LimitReached, TrialFault
 from karat.files import open_regular
 from karat.mcp.observed import Observed
@@ -24,6 +27,13 @@ LARGEST_MESSAGE = 16 * 1024 * 1024
 
 _LARGEST_TURN = 4 * LARGEST_MESSAGE  # bytes of all lines that answer one question
 _SHOWN = 300  # characters of output that is not a message
+_PATCHED = re.compile(
+    r"^(?:\*\*\* (?:Add|Update|Delete) File: |\*\*\* Move to: |\+\+\+ |--- |rename to )([^\t\r\n]+)", re.MULTILINE
+)
+_TEXTS = (  # names of inputs that are not paths, in small letters only
+    " code command content contents description filetext glob insert instructions message newstr newstring newtext "
+    "oldstr oldstring oldtext pattern prompt query regex replacement script search text title url "
+)
 _RISKY = ("edit", "delete", "move", "execute")
 
 
@@ -119,6 +129,13 @@ class Files:
                 file.truncate()
                 file.write(content.encode("utf-8", "surrogatepass"))
 
+    def outside(self, path: str) -> bool:
+        """Whether a path that a tool of the agent is called with leads out of the folder, as the agent sees links."""
+        view = str(self._root).removesuffix(str(self._shown))
+        return leads_out(
+            self._shown, unquote(path.removeprefix("file://")) if path.startswith("file://") else path, root=view
+        )
+
     def _below(self, path: str) -> PurePosixPath:
         asked = PurePosixPath(path)
         if not asked.is_absolute() or ".." in asked.parts or not asked.is_relative_to(self._shown):
@@ -143,7 +160,8 @@ class _Call:
     def __init__(self) -> None:
         self.reported: JsonObject = {}
         self.first_title = ""
-        self.rejected = False
+        self.rejected = ""  # why
+        self.outside = ""  # the first path out of the working folder that any report names
         self.started = perf_counter()
         self.milliseconds: float | None = None
 
@@ -158,9 +176,16 @@ class TurnUpdates:
     """Collects what the agent says and does in answer to one question."""
 
     def __init__(
-        self, agent: KnownAgent, observed: Sequence[Observed], tools: Sequence[str], redact: Callable[[str], str]
+        self,
+        agent: KnownAgent,
+        observed: Sequence[Observed],
+        *,
+        tools: Sequence[str],
+        outside: Callable[[str], bool],
+        redact: Callable[[str], str],
     ) -> None:
-        """`tools`: the allowed tools of the agent itself, by name or kind."""
+        """`tools`: the allowed tools of the agent itself, by name or kind. `outside`: as `Files.outside`."""
+        self._outside = outside
         self._agent, self._observed, self._tools, self._redact = agent, observed, tools, redact
         self._started = perf_counter()
         self._texts: list[str] = []  # all texts of the model
@@ -180,15 +205,18 @@ class TurnUpdates:
             case {"sessionUpdate": "agent_thought_chunk", "content": {"type": "text", "text": str(text)}}:
                 self._trace.append(text)
             case {"sessionUpdate": "tool_call" | "tool_call_update", "toolCallId": str(key)}:
-                self._call(key).update(update)
+                self._told(key, update).update(update)
             case {"sessionUpdate": "usage_update", "cost": {"amount": float() | int() as amount, "currency": "USD"}}:
                 self.cost = float(amount) or None  # agents report 0 for models whose price they do not know
 
     def permits(self, report: JsonObject) -> bool:
         """Whether the condition allows the tool call that the agent asks permission for."""
-        call = self._call(str(report.get("toolCallId")))
+        call = self._told(str(report.get("toolCallId")), report)
         call.update(report | call.reported)  # what it reported before is closer to what the model asked for
-        call.rejected = not self._allowed(call)
+        if not self._allowed(call):
+            call.rejected = "the condition does not allow this tool"
+        elif call.outside and self._mcp(call) is None:
+            call.rejected = f"{call.outside} is outside of the working folder"
         return not call.rejected
 
     def refuse(self, tool: str, path: str, reason: str) -> None:
@@ -214,6 +242,11 @@ class TurnUpdates:
             case _:
                 named = "without a stop reason" if stop is None else f"by an unknown stop reason, {stop!r:.60}"
                 return AgentFault("bad_reply", f"the agent ended the turn {named}", retriable=True)
+        for call in self._calls.values():
+            if call.outside and self._ran(call) and call.reported.get("kind") in _RISKY and self._mcp(call) is None:
+                message = f"the agent ran '{self._name(call)}' outside of the working folder, on {call.outside}"
+                message += ", without asking: configure the agent so that it asks"
+                return AgentFault("outside_of_workspace", self._redact(message))
         ran = {self._name(call) for call in self._calls.values() if self._ran(call) and not self._allowed(call)}
         if ran:
             names = ", ".join(f"'{name}'" for name in sorted(ran))
@@ -250,6 +283,12 @@ class TurnUpdates:
                 self._trace.append("".join(self._last) + "\n\n")
                 self._last = []
         return self._calls[key]
+
+    def _told(self, key: str, report: JsonObject) -> _Call:
+        """The call that a report is about."""
+        call = self._call(key)
+        call.outside = call.outside or next(filter(self._outside, _paths_of(report)), "")
+        return call
 
     def _name(self, call: _Call) -> str:
         """The tool's name where the agent gives one, else the kind of tool: titles are written by the model."""
@@ -297,7 +336,7 @@ class TurnUpdates:
         server, tool = mcp if mcp is not None else (None, self._name(call))
         text, status, error = _text(call.reported), call.reported.get("status"), None
         if call.rejected:
-            error = "rejected: the condition does not allow this tool"
+            error = self._redact(f"rejected: {call.rejected}")
         elif status == "failed":
             error = self._redact(text) or "the tool failed and did not say why"
         elif status != "completed":
@@ -305,6 +344,31 @@ class TurnUpdates:
         result = text if error is None else None
         took = call.milliseconds
         return ToolCall(tool=tool, server=server, input=given, result=result, error=error, milliseconds=took)
+
+
+def _paths_of(report: JsonObject) -> Iterator[str]:
+    """Every path that a tool call may name: agents call their inputs as they like."""
+    for part in ("locations", "content"):
+        listed = report.get(part)
+        for item in listed if isinstance(listed, list) else ():
+            if isinstance(item, dict) and isinstance(item.get("path"), str):
+                yield item["path"]
+    yield from _paths_in(report.get("rawInput"), "")
+
+
+def _paths_in(value: object, key: str) -> Iterator[str]:
+    match value:
+        case dict():
+            yield from (name for name in value if "/" in name)
+            for name, below in value.items():
+                yield from _paths_in(below, re.sub(r"[^a-z]", "", name.casefold()))
+        case list():
+            for below in value:
+                yield from _paths_in(below, key)
+        case str() if "patch" in key or "diff" in key:
+            yield from (path for path in _PATCHED.findall(value) if path != "/dev/null")
+        case str() if f" {key} " not in _TEXTS and "\n" not in value:
+            yield value
 
 
 def _plain(name: str) -> str:

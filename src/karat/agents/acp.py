@@ -235,8 +235,9 @@ class _Conversation:
         if text.partition(" ")[0].strip() in self._commands:
             raise AgentFault("slash_command", "the question begins with a command of the agent, which would run it")
         updates = self._turn = TurnUpdates(
-            self._known, self._observed, self._condition.context.tools, self._setting.redact
-        )
+            self._known, self._observed, tools=self._condition.context.tools, outside=self._files.outside,
+            redact=self._setting.redact,
+        )  # fmt: skip
         usage, dollars, stop = None, None, None
         try:
             result, fault = await self._prompt(text)

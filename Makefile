@@ -1,7 +1,7 @@
 # Tasks for this checkout; `make` lists them. Everything is installed in .venv and nowhere else.
 # Works with GNU make 3.81 (macOS) and later; needs only Python 3.11 or newer with venv.
 
-.PHONY: help demo test test-slow lint docs site format lock upgrade audit bench changelog clean
+.PHONY: help demo test test-slow test-newest test-lowest lint docs site format lock upgrade audit bench changelog clean
 
 # Variables of the caller's shell that must not affect the environment built here.
 unexport PYTHONPATH PYTHONHOME PYTHONSTARTUP PYTHONWARNINGS PYTHONSAFEPATH VIRTUAL_ENV CONDA_PREFIX
@@ -22,7 +22,7 @@ COMPILE = $(BIN)/uv pip compile --no-config --quiet --universal --python-version
   --no-header --no-emit-index-url --constraint requirements/constraints.in $(UPGRADE) pyproject.toml --group build
 
 help:  ## Show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
 
 demo:  ## Set up, then run the example: an agent under three conditions, offline, in under a minute
 	@sh scripts/setup core
@@ -37,6 +37,14 @@ test-slow:  ## Run all other tests, and the property tests again with many more 
 	@sh scripts/setup dev
 	$(BIN)/pytest -n $(SLOW_WORKERS) --dist loadscope --no-loadscope-reorder --max-worker-restart 0 \
 	  -m "slow or hypothesis" --hypothesis-profile deep $(ARGS)
+
+test-newest:  ## Run the quick tests with the newest version of every dependency
+	@sh scripts/setup dev
+	$(BIN)/python scripts/versions.py newest -n $(WORKERS) --dist loadscope --max-worker-restart 0 $(ARGS)
+
+test-lowest:  ## Run the quick tests with the lowest version that pyproject.toml declares of every dependency
+	@sh scripts/setup dev
+	$(BIN)/python scripts/versions.py lowest -n $(WORKERS) --dist loadscope --max-worker-restart 0 $(ARGS)
 
 lint:  ## Run ruff, mypy and the import contracts
 	@sh scripts/setup dev

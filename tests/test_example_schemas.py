@@ -1,4 +1,4 @@
-"""Manifests and workflows in examples/, by the schemas of the systems that read them."""
+"""Manifests and workflows in examples/ and .github/, by the schemas of the systems that read them."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ WORKFLOWS = {
     "examples/ci/github.yml": "vendor.github-workflows",
     "examples/shards/github.yml": "vendor.github-workflows",
     "examples/ci/gitlab.yml": "vendor.gitlab-ci",
+    ".github/workflows/versions.yml": "vendor.github-workflows",
     "action.yml": "vendor.github-actions",
 }
 

@@ -132,7 +132,8 @@ def _two_way(table: Floats, model: str, level: float, reason: str | None) -> Int
         return Interval(value=math.nan, level=level, n=n, method=method, observations=size, reason=reason)
     value = (squares.things - squares.rest) / total
     bounds = _agreement_bounds(squares, value, n, k, level) if agreement else _consistency_bounds(squares, n, k, level)
-    fails = not math.isnan(bounds[0]) and not bounds[0] - _ROUNDING <= value <= bounds[1] + _ROUNDING
+    computed = not all(map(math.isnan, bounds))
+    fails = computed and not bounds[0] - _ROUNDING <= value <= bounds[1] + _ROUNDING  # also if one bound is NaN
     parts = [value, math.nan, math.nan] if fails else [value, *bounds]
     if model.endswith("k)"):
         parts = [_stepped_up(part, k) for part in parts]

@@ -119,7 +119,8 @@ class Toolbox:
 
     async def __aenter__(self) -> Toolbox:
         # The SDK logs what it also raises; our own handler keeps Python from printing it to stderr.
-        logging.getLogger("mcp").addHandler(_QUIET)
+        for name in ("mcp", "client"):
+            logging.getLogger(name).addHandler(_QUIET)
         if self._hub is not None:
             await self._hub.start()
         return self

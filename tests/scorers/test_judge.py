@@ -540,6 +540,7 @@ def test_a_judge_that_does_not_understand_tools_is_asked_by_schema(bench: Bench)
     bench.says[:] = [without_tools]
     (first, second) = scores(bench.run(questions=2))
     assert first.values == second.values == dict.fromkeys(METRICS, 4)
+    assert first.detail["output"] == second.detail["output"] == "schema", "each score says how it was asked for"
     schemas = [given["json_schema"]["schema"] for given in asked if given]
     assert len(schemas) >= 2
     assert all(set(METRICS) <= set(schema["properties"]) for schema in schemas)

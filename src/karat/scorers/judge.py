@@ -227,6 +227,8 @@ class Judge:
             )
         fields = {name: value for name, value in output.extra.items() if name != _CLAIMS and value not in (None, [])}
         detail = {"key": key, "model": output.model, "asks": output.asks, "fields": fields, "cached": output.asks == 0}
+        if call.output != self._options.output:
+            detail["output"] = call.output
         return Verdict(
             values=dict(output.scores),
             judge=judge,
@@ -454,7 +456,8 @@ class Call:
             return await model.request([asked], settings, parameters)
         except (AgentRunError, OSError) as error:
             fault = fault_of(error)
-            if output != "tool" or self._failed is None or not _about_tools(fault):
+            settled = self._failed is None and self.output == output  # it has used the tool before
+            if output != "tool" or settled or not _about_tools(fault):
                 raise _priced(fault, meter) from error
         self.output = "schema"
         return await self._request(part, text, repeat, meter)

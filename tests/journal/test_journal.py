@@ -387,8 +387,8 @@ def test_half_a_secret_is_masked_where_a_text_was_cut() -> None:
     redact = Redactor({"KEY": "s3cr3t-value-abcdefghijkl", "PEM": "k" * 30 + "".join(map(str, range(2000)))})
     assert redact("it is s3cr3t-va… and so on") == "it is ${KEY}… and so on"
     assert redact("it is s3cr3t-value-abcdef") == "it is ${KEY}"
-    assert redact("the s3cr3t-val is not at an end") == "the s3cr3t-val is not at an end"
-    assert redact("s3cr3t-val") == "s3cr3t-val", "less than half of it is any text"
+    assert redact("the s3cr3t-val is not at an end") == "the ${KEY} is not at an end"
+    assert redact("s3cr3") == "s3cr3", "so few characters are any text"
     assert redact("key: " + "k" * 30 + "".join(map(str, range(400)))) == "key: ${PEM}"
     line = Codec(redact).line(answer("it is s3cr3t-value-abc… and s3cr3t-value-abcdefg"))
     assert b"s3cr3t" not in line

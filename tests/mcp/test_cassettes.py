@@ -160,7 +160,7 @@ def test_no_secret_is_on_a_tape_and_asking_with_one_finds_the_answer(both, tmp_p
                 return (await tools.call("s", "echo", {"text": f"the key is {secret}, half a pair \ud83d"})).result
 
     recorded, replayed = both(trial, stdio_server("s"), KEY=secret)
-    assert secret in recorded
+    assert recorded.startswith("the key is ${KEY}, half a pair")
     assert replayed.startswith("the key is ${KEY}, half a pair")
     assert "canary" not in (next((tmp_path / "tapes").iterdir())).read_text()
 

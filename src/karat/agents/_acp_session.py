@@ -26,7 +26,6 @@ LARGEST_MESSAGE = 16 * 1024 * 1024
 """Bytes of one line from the agent, and of one file that it reads or writes by way of karat."""
 
 _LARGEST_TURN = 4 * LARGEST_MESSAGE  # bytes of all lines that answer one question
-_SHOWN = 300  # characters of output that is not a message
 _PATCHED = re.compile(
     r"^(?:\*\*\* (?:Add|Update|Delete) File: |\*\*\* Move to: |\+\+\+ |--- |rename to )([^\t\r\n]+)", re.MULTILINE
 )
@@ -66,7 +65,7 @@ class Lines:
         self._reader, self._writer = reader, writer
         self.received = 0  # bytes since the turn began
         self.too_long = False
-        self.noise = ""  # the beginning of the first line that was no message
+        self.noise = ""  # the first line that was no message
 
     async def receive(self) -> JsonObject | None:
         """The next message; None when there are no more, or one is too long."""
@@ -84,7 +83,7 @@ class Lines:
                 message = json.loads(line)
                 if isinstance(message, dict):
                     return message
-            self.noise = self.noise or line[:_SHOWN].decode("utf-8", "replace").strip()
+            self.noise = self.noise or line.decode("utf-8", "replace").strip()
         return None
 
     async def send(self, message: JsonObject) -> None:

@@ -501,7 +501,7 @@ class Conversation:
 
     def _ended(self, error: Exception) -> InfrastructureFault:
         """Claude Code has ended, or does not follow its protocol."""
-        words = "\n".join(map(self._redact, self._stderr_lines))[-_SHOWN:].strip()
+        words = self._redact("\n".join(self._stderr_lines))[-_SHOWN:].strip()
         if CANNOT_START in words:
             return InfrastructureFault("cli_start", words[words.index(CANNOT_START) :])
         message = f"Claude Code broke off: {self._redact(str(error))}"

@@ -183,7 +183,7 @@ class _Program:
         if not asked:
             message += " before it had opened a session: does the command start it as an agent of ACP?"
         if self.lines.noise:
-            message += f"; on standard output, instead of a message: {self._redact(self.lines.noise)}"
+            message += f"; on standard output, instead of a message: {self._redact(self.lines.noise)[:_STDERR_SHOWN]}"
         message += f"; its stderr ends:\n{words}" if words else ""
         if asked:
             return AgentFault("agent_ended", message, retriable=True)

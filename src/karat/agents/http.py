@@ -90,6 +90,7 @@ class Http:
     def __init__(self, options: Options, setting: AgentSetting) -> None:
         self.unread: set[str] = set()
         self._options, self._folder, self._toolbox = options, setting.folder, setting.toolbox
+        self._redact = setting.redact
         try:
             self._find = {name: _compiled(getattr(options, name)) for name in _EXPRESSIONS}
         except ImportError as error:
@@ -164,7 +165,7 @@ class Http:
                 raise LimitReached("output_too_long", f"more than {limit} bytes in the response (max_response_bytes)")
         text = b"".join(parts).decode(response.encoding or "utf-8", "replace")
         if response.status_code >= 400:
-            message = f"HTTP {response.status_code}: {text[:_SHOWN].strip() or response.reason_phrase}"
+            message = f"HTTP {response.status_code}: {self._redact(text)[:_SHOWN].strip() or response.reason_phrase}"
             raise from_status(response.status_code, message, wait=retry_after(response.headers))
         if response.status_code >= 300:
             where = response.headers.get("location", "elsewhere")
@@ -177,7 +178,7 @@ class Http:
             response = json.loads(text)
         except ValueError as error:
             if any(self._find.values()) or text.lstrip().startswith("{"):  # not plain text, but a truncated object
-                message = f"the response is not JSON ({error}): {text[:_SHOWN]}"
+                message = f"the response is not JSON ({error}): {self._redact(text)[:_SHOWN]}"
                 raise AgentFault("bad_json", message, retriable=True) from error
             response = text
         if self._find["answer"] is None and isinstance(response, (bool, int, float)):
@@ -202,7 +203,7 @@ class Http:
                 return reply
             raise AgentFault("empty_output", "the service answered with an empty text", retriable=True)
         if answer is None or answer == "":
-            shown = json.dumps(response, ensure_ascii=False)[:_SHOWN]
+            shown = self._redact(json.dumps(response, ensure_ascii=False))[:_SHOWN]
             message = f"`answer` ({self._options.answer}) finds nothing in the response: {shown}"
             raise AgentFault("no_answer", message, retriable=True)
         return Reply(text=answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False))

@@ -49,8 +49,23 @@ def following(output: Output, redact: Redactor) -> Iterator[RunStatus]:
     descriptors: tuple[int, ...] = (1,)
     if output.events and _descriptor(stream) == 2:  # what the agent's programs write there must become events too
         descriptors, stream = (1, 2), os.fdopen(os.dup(2), "w", encoding=stream.encoding, errors="replace")
-    with _shown(output, redact, stream) as (status, show), printed(show, behind=stream, descriptors=descriptors):
+    with (
+        _shown(output, redact, stream) as (status, show),
+        printed(_in_context(redact, show), behind=stream, descriptors=descriptors),
+    ):
         yield status
+
+
+def _in_context(redact: Redactor, show: Show) -> Show:
+    """Shows a line without the secrets in it, also one that began on the line before."""
+    before = ""
+
+    def masked(line: str) -> None:
+        nonlocal before
+        lines, before = redact.values([before, line]), line
+        show(lines[1])
+
+    return masked
 
 
 def _descriptor(stream: TextIO) -> int | None:

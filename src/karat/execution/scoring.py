@@ -86,13 +86,22 @@ class Scoring:
         self._slots = asyncio.Semaphore(run.limits.max_concurrent)
         self._random = random.Random()
         self._threads = Threads()
+        self._last: tuple[Sample, Sample] | None = None  # as it is, and masked
 
     def close(self) -> None:
         """Ends the threads of blocking scorers."""
         self._threads.close()
 
+    def _masked(self, pending: PendingScore) -> PendingScore:
+        """With the sample as in the run folder, so it holds no more secrets than the answer."""
+        if self._last is None or self._last[0] is not pending.sample:  # a sample's trials are consecutive
+            masked = self._run.journal.redact.struct(pending.sample)
+            self._last = pending.sample, msgspec.structs.replace(masked, id=pending.sample.id)
+        return msgspec.structs.replace(pending, sample=self._last[1])
+
     def score_at_once(self, pending: PendingScore) -> tuple[list[Score], dict[str, Unfinished]]:
         """The scores of scorers that do not wait, not yet in the journal; by scoring, those without a score."""
+        pending = self._masked(pending)
         scores: list[Score] = []
         unfinished: dict[str, Unfinished] = {}
         for used in pending.scorers:
@@ -123,6 +132,7 @@ class Scoring:
 
     async def score(self, pending: PendingScore, unfinished: Mapping[str, Unfinished] | None = None) -> None:
         """Every scorer's rows in the journal, or why there are none. `unfinished`: the attempts of `score_at_once`."""
+        pending = self._masked(pending)
         answer, missed = pending.answer, False
         for used in pending.scorers:
             tried = unfinished.get(used.info.scoring) if unfinished else None

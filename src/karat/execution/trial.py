@@ -211,6 +211,7 @@ class TrialRunner:
                 self._append_answer(attempt)
 
     async def _add_reply(self, attempt: Attempt, number: int, reply: Reply) -> None:
+        reply = self._run.journal.redact.struct(reply)  # so scorers, later questions and the journal have the same
         attempt.replies.append(reply)
         if attempt.over:
             raise asyncio.CancelledError

@@ -43,7 +43,7 @@ class Codec:
     """Writes an event as JSON: secrets replaced, lone surrogates as U+FFFD, NaN as null."""
 
     def __init__(self, redact: Redactor | None = None) -> None:
-        self._redact = redact or None  # None also if there is no secret
+        self._redact = Redactor({}) if redact is None else redact
         self._encode = msgspec.json.Encoder().encode
 
     def line(self, event: object) -> bytes:
@@ -58,14 +58,14 @@ class Codec:
             # Models and tools do send lone surrogates; U+FFFD keeps the rest of the text.
             event = msgspec.convert(map_texts(msgspec.to_builtins(event), without_surrogates), type(event))
             line = self._encode(event)
-        if self._redact is not None and self._redact(text := line.decode()) != text:
-            # Value by value, so no replacement can cross a JSON quote of the line.
+        if self._redact and self._redact(text := line.decode()) != text:  # it may learn secrets during the run
+            # Text by text, so no replacement can cross a JSON quote of the line.
             fields = msgspec.to_builtins(event)
             # Only an event has such names, and only at its top level: a tool's input may have a key of the same name.
             names = frozenset() if isinstance(event, Sample) else _STRUCTURAL
-            line = self._encode(
-                {key: value if key in names else map_texts(value, self._redact) for key, value in fields.items()}
-            )
+            masked = self._redact.values([value for key, value in fields.items() if key not in names])
+            others = iter(masked)
+            line = self._encode({key: value if key in names else next(others) for key, value in fields.items()})
         return line
 
 

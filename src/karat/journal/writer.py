@@ -47,7 +47,7 @@ class Journal:
         """`sync`: makes data written to a descriptor durable."""
         self.path = folder / "journal.jsonl"
         self._lock = RunLock(folder)
-        self.redact = redact or Redactor({})
+        self.redact = Redactor({}) if redact is None else redact
         self._codec = Codec(self.redact)
         self._queue: queue.SimpleQueue[_Item | None] = queue.SimpleQueue()
         self._sync, self._fd = sync, -1

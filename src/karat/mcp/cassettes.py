@@ -234,7 +234,7 @@ class CassetteReader:
 
 
 def _masked(value: JsonObject, redact: Redactor) -> JsonObject:
-    masked: JsonObject = map_texts(value, lambda text: redact(without_surrogates(text)))
+    masked: JsonObject = redact.values(map_texts(value, without_surrogates))
     return masked
 
 

@@ -12,7 +12,6 @@ import re
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import nullcontext, suppress
-from typing import Self
 
 import anyio
 import httpx2
@@ -30,6 +29,7 @@ from mcp.client.auth.extensions.client_credentials import (
     SignedJWTParameters,
 )
 from mcp.client.auth.oauth2 import OAuthContext
+from mcp.client.auth.utils import extract_field_from_www_auth, extract_scope_from_www_auth
 from mcp.shared.auth import (
     AuthorizationCodeResult,
     OAuthClientInformationFull,
@@ -50,7 +50,6 @@ LOGIN_HINT = "run `karat login FILE {server}`"
 _SDK = logging.getLogger("mcp.client.auth")  # logs what it also raises, and with it whole replies
 _SHOWN = 300  # characters of the SDK's message
 _ERROR_CODE = re.compile(r"[a-z]+(?:_[a-z]+){1,4}")  # invalid_client; all that is shown of a reply
-_SCOPE = re.compile(r'\bscope="([^"]*)"')  # of WWW-Authenticate
 _ROUNDS = 4  # of one request: a new token may be rejected too, once others have used it up
 _KEPT = 8  # masked tokens per server: the last ones
 
@@ -79,13 +78,12 @@ class Tokens(TokenStorage):
         self._server, self._auth, self._redact, self._person = server, server.auth, redact, person
         self._file = TokenFile(server) if server.auth.type == "login" else None
         self._saved = SavedLogin() if person is not None or self._file is None else self._file.read()
-        self._wanted = server.auth.scopes
-        if person is not None and self._file is not None and not self._wanted:
-            self._wanted = self._file.read().needed
+        self._wanted = server.auth.scopes or (self._file.read().needed if self._file is not None else ())
         self._seen: list[str] = []
         self._mask()
         self._provider = self._made()
-        self._provider.context = _Context(**vars(self._provider.context)).of(server.auth)
+        self._provider.context = context = _Context(**vars(self._provider.context))
+        context.auth = server.auth
         self._lock = asyncio.Lock()
 
     def usable(self) -> str | None:
@@ -145,7 +143,7 @@ class Tokens(TokenStorage):
         if self._file is not None and self._person is None:
             self._saved.needed = tuple(dict.fromkeys((*granted, *needed)))
             self._file.write(self._saved)
-            raise self._no_login(f"needs another login: it {lacks}")
+            raise self._no_login(f"it {lacks}")
         if set(needed) <= set(self._wanted):
             raise self._denied(f"{lacks}, which the authorization server does not grant")
         self._wanted = tuple(dict.fromkeys((*granted, *needed)))
@@ -212,10 +210,8 @@ class Tokens(TokenStorage):
     async def _nobody_waits(self) -> AuthorizationCodeResult:
         raise self._no_login()
 
-    def _no_login(self, need: str | None = None) -> InfrastructureFault:
-        if need is None:
-            over = "needs another login: the last one is over"
-            need = "needs a login" if self._saved.access_token is None else over
+    def _no_login(self, reason: str = "the last one is over") -> InfrastructureFault:
+        need = "needs a login" if self._saved.access_token is None else f"needs another login: {reason}"
         return self._denied(f"{need}; {LOGIN_HINT.format(server=self._server.name)}", kind="mcp_login")
 
     async def get_tokens(self) -> OAuthToken | None:
@@ -260,19 +256,16 @@ class Tokens(TokenStorage):
 class _Context(OAuthContext):
     """Sends the secret of a client from the experiment file as that file, or the token endpoint, wants it."""
 
-    def of(self, auth: ServerAuth) -> Self:
-        self._auth = auth
-        return self
+    auth: ServerAuth
 
     def prepare_token_auth(
         self, data: dict[str, str], headers: dict[str, str] | None = None
     ) -> tuple[dict[str, str], dict[str, str]]:
-        if self._auth.client_id and self.client_info is not None and self.client_info.client_secret:
-            metadata = self.oauth_metadata
-            known = metadata.token_endpoint_auth_methods_supported if metadata is not None else None
-            only_post = known is not None and "client_secret_post" in known and "client_secret_basic" not in known
-            by_itself = "client_secret_post" if only_post else "client_secret_basic"
-            self.client_info.token_endpoint_auth_method = self._auth.token_endpoint_auth_method or by_itself
+        if self.auth.client_id and self.client_info is not None and self.client_info.client_secret:
+            known = self.oauth_metadata and self.oauth_metadata.token_endpoint_auth_methods_supported
+            no_basic = known and "client_secret_basic" not in known
+            by_itself = "client_secret_post" if no_basic else "client_secret_basic"
+            self.client_info.token_endpoint_auth_method = self.auth.token_endpoint_auth_method or by_itself
         return super().prepare_token_auth(data, headers)
 
 
@@ -313,11 +306,9 @@ def _rejected(response: httpx2.Response) -> bool:
 
 def _needed(response: httpx2.Response) -> tuple[str, ...] | None:
     """The scopes that the request needs, where they are the reason for its rejection."""
-    challenge = response.headers.get("www-authenticate", "")
-    if response.status_code != 403 or "insufficient_scope" not in challenge:
+    if response.status_code != 403 or extract_field_from_www_auth(response, "error") != "insufficient_scope":
         return None
-    found = _SCOPE.search(challenge)
-    return tuple(printable(found[1]).split()) if found is not None else ()
+    return tuple(printable(extract_scope_from_www_auth(response) or "").split())
 
 
 def _answered(reply: httpx2.Response) -> str:

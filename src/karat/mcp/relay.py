@@ -19,7 +19,7 @@ from karat.mcp.cassettes import OpenRequest, RecordedFault, Recording
 from karat.mcp.faults import fault_of
 from karat.mcp.observed import Observed
 from karat.mcp.remote import RemoteLink
-from karat.mcp.results import Outcome
+from karat.mcp.results import Outcome, masked
 from karat.mcp.stdio import StdioLink
 from karat.records import JsonObject, McpServer
 from karat.redact import Redactor
@@ -106,8 +106,9 @@ class Relay:
     async def _down(self, incoming: Any, writer: StreamWriter) -> None:
         async for item in incoming:
             if not isinstance(item, Exception):  # that would be a line that is not a message
-                self._answered(item.message)
-                await _write(writer, item.message)
+                message = masked(item.message, self._redact)
+                self._answered(message)
+                await _write(writer, message)
 
     async def _next(self, reader: StreamReader, writer: StreamWriter) -> SessionMessage | None:
         """The agent's next message; None if there is no more. Anything but a message gets an error."""

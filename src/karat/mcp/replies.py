@@ -21,6 +21,7 @@ _OF_THE_SDK = ("Failed to parse JSON response", "Failed to parse SSE message")
 _FAULT = re.compile(r"^JSONRPC(?:Response|Error)\.([\w.]+)\n\s+(.*?) \[type=", re.MULTILINE)
 _ABSENT = "Field required"  # the message for absent forms of a reply
 _NO_JSON = re.compile(r"Invalid JSON: .*?(?= \[type=|$)", re.MULTILINE)
+_INPUT = re.compile(r", input_value=.*?, input_type=\w+", re.DOTALL)  # pieces of the reply, which pydantic cuts
 _SHOWN = 200  # characters of a server's own error
 
 
@@ -110,7 +111,8 @@ def _in_short(validation: str) -> str:
     """The errors of pydantic for a reply, without those of other forms of reply."""
     faults = [f"{where}: {text[:1].lower()}{text[1:]}" for where, text in _FAULT.findall(validation) if text != _ABSENT]
     no_json = _NO_JSON.search(validation)
-    return f"its reply is not valid ({'; '.join(dict.fromkeys(faults)) or (no_json[0] if no_json else validation)})"
+    otherwise = no_json[0] if no_json else _INPUT.sub("", validation)
+    return f"its reply is not valid ({'; '.join(dict.fromkeys(faults)) or otherwise})"
 
 
 def _spelled(number: object) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from karat.records import Elicited, JsonObject, ToolCall
-from karat.redact import map_texts, without_surrogates
+from karat.redact import Redactor, map_texts, without_surrogates
 
 if TYPE_CHECKING:
     from mcp_types import BlobResourceContents, TextResourceContents
@@ -57,6 +57,14 @@ def as_call(
         milliseconds=outcome.milliseconds,
         elicited=tuple(msgspec.structs.replace(asked, message=clean(asked.message)) for asked in outcome.elicited),
     )
+
+
+def masked(value: Any, redact: Redactor) -> Any:
+    """An SDK value without secrets: a server may repeat what it is sent, and a model may read it."""
+    text = value.model_dump_json(by_alias=True, exclude_unset=True) if redact else ""
+    if redact(text) == text:
+        return value
+    return type(value).model_validate(redact.values(value.model_dump(mode="json", by_alias=True, exclude_unset=True)))
 
 
 def as_json(value: BaseModel) -> JsonObject:

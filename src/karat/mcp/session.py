@@ -22,7 +22,7 @@ from karat.errors import InfrastructureFault
 from karat.mcp.faults import Evidence, call_timeout, fault_of
 from karat.mcp.preflight import Offer, ToolList, list_tools, offer_of
 from karat.mcp.remote import RemoteLink
-from karat.mcp.results import Outcome, as_json, sendable
+from karat.mcp.results import Outcome, as_json, masked, sendable
 from karat.mcp.screen import Answered, Screen, Undelivered
 from karat.mcp.stdio import StdioLink
 from karat.records import MODERN_PROTOCOL, JsonObject, McpServer, ServerEvent
@@ -177,7 +177,7 @@ class Session:
         milliseconds = round((time.perf_counter() - started) * 1000, 3)
         error = asked.exception() if asked.done() and not asked.cancelled() else InterruptedError("closed")
         if error is None:
-            return Outcome(result=asked.result(), milliseconds=milliseconds)
+            return Outcome(result=masked(asked.result(), self._redact), milliseconds=milliseconds)
         if isinstance(error, mcp.MCPError):
             made_by = error.error.data
             by_the_sdk = not isinstance(made_by, Answered)
@@ -187,7 +187,7 @@ class Session:
             if isinstance(made_by, Undelivered) and not gone:
                 raise self._fault(error, made_by.evidence)  # of this request only: the session continues
             if not gone or "byte limit" in error.message:  # the limit of one event: the connection continues
-                return Outcome(error=error.message, code=error.code, milliseconds=milliseconds)
+                return Outcome(error=self._redact(error.message), code=error.code, milliseconds=milliseconds)
         elif isinstance(error, TimeoutError) and self.alive:
             raise call_timeout(self.server, label, self._link.evidence)
         elif self.alive and isinstance(error, (ValueError, RuntimeError)):

@@ -19,10 +19,3 @@ def study_charts(agreement: Agreement, sure: Uncertainty, *, condition: str = "a
     charts_of_tests = plugins.load("karat.kinds.study.charts:study_charts")  # BadPlugin where the kind is not installed
     drawn: tuple[Chart, ...] = charts_of_tests(agreement, sure, condition=condition)
     return drawn
-
-
-def __getattr__(name: str) -> object:
-    """Reports the replacement of a formerly documented name: as ImportError, whose text `from … import` keeps."""
-    if name == "themed":
-        raise ImportError("karat.charts.themed gave Vega-Lite, which karat no longer uses; svg(chart) draws a chart")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

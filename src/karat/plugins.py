@@ -38,9 +38,6 @@ class Description(msgspec.Struct, frozen=True, kw_only=True):
     source: str  # "built in", or the distribution that brings it
 
 
-_OLD_GROUPS = {"kinds": "karat.datasets", "exports": "karat.reports"}
-"""Families whose entry points other distributions may still announce under an older group."""
-
 _BROUGHT_BY_KINDS = {"exports"}
 
 _ALIASES = {"agents": {"claude_code_sdk": "claude", "search-baseline": "floor"}}
@@ -216,8 +213,7 @@ def _description(family: str, name: str, plugin: type[Any], source: str) -> Desc
 def _entry_points(family: str) -> list[Any]:
     from importlib.metadata import entry_points
 
-    groups = [f"karat.{family}", *([_OLD_GROUPS[family]] if family in _OLD_GROUPS else [])]
-    return [point for group in groups for point in entry_points(group=group)]
+    return list(entry_points(group=f"karat.{family}"))
 
 
 def load(name: str, *, folder: Path | None = None) -> Any:

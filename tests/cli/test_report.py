@@ -183,13 +183,6 @@ def test_what_golden_history_changes_can_be_compared(karat, here):
     assert (found["pairings"][0]["difference"]["n_pairs"], found["changed"]) == (3, 0)
 
 
-def test_an_option_without_an_effect_says_so(karat, run):
-    done = karat("report", run, "--set", "findings=3", "--set", "width=100")
-    assert done.code == 0
-    assert "warning: --set findings: has no effect: --full shows every finding\n" in done.err
-    assert "--set width" not in done.err
-
-
 def test_full_shows_every_section_and_is_refused_for_other_reports(karat, run):
     brief, full = karat("report", "latest"), karat("report", "latest", "--full")
     assert brief.out.partition("\n\n")[0] == full.out.partition("\n\n")[0]

@@ -31,12 +31,6 @@ class Terminal:
         )
         color: bool = Field(default=False, description="whether to write colour codes")
         lowest: int = Field(default=3, ge=0, le=5, description="how many of the lowest questions are shown with `full`")
-        findings: int = Field(
-            default=0,
-            ge=0,
-            description="no effect: `full` shows every finding",
-            deprecated="has no effect: --full shows every finding",
-        )
 
     def __init__(self, options: Options | None = None) -> None:
         self._options = options or self.Options()

@@ -48,9 +48,7 @@ def command(
             "--corrected", f"the report {name} has no corrected numbers: use terminal, html, markdown or json"
         )
     asked = {**shown.asked, **({"full": True} if shown.full else {})}
-    plugin = reporting.check(name, folder, asked)
-    fields = plugin.Options.model_fields if asked else {}  # a report without options has already refused them
-    output.say(*(f"warning: --set {key}: {fields[key].deprecated}" for key in asked if fields[key].deprecated))
+    reporting.check(name, folder, asked)
     with aside():
         summary = summarize_cached(folder, **shown.chosen())
     if shown.corrected:

@@ -162,3 +162,22 @@ def test_a_run_does_not_stop_early_on_a_lead_that_losses_may_explain() -> None:
     worst = np.column_stack([means[:, 0], np.nan_to_num(means[:, 1])])
     assert StoppingRule(horizon, RIGHT, ["a", "b"]).look(means, 100)
     assert not StoppingRule(horizon, RIGHT, ["a", "b"]).look(means, 100, worst=worst)
+
+
+def test_a_run_does_not_stop_as_equivalent_where_losses_may_hide_a_difference() -> None:
+    horizon = Horizon(
+        questions=200, order="", seed=0, repetitions=1, pairs=(("a", "b"),), metric="right", scorer="s", scoring="x",
+        alpha=0.05, margin=0.2,
+    )  # fmt: skip
+    right = (np.random.default_rng(3).random(200) < 0.5).astype(float)
+    means = np.column_stack([right, right])
+    means[::3, 1] = np.nan
+    worst = np.nan_to_num(means)
+    for sides in ((0, 1), (1, 0)):
+        kept, at_worst = means[:, sides], worst[:, sides]
+        (one,) = StoppingRule(horizon, RIGHT, ["a", "b"]).look(kept, 200)
+        assert one.verdict == "equivalent"
+        assert [one.verdict for one in StoppingRule(horizon, RIGHT, ["a", "b"]).look(kept, 200, worst=kept)] == [
+            "equivalent"
+        ]
+        assert not StoppingRule(horizon, RIGHT, ["a", "b"]).look(kept, 200, worst=at_worst)

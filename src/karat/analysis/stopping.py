@@ -142,8 +142,10 @@ class StoppingRule:
             verdict: Literal["better", "worse", "higher", "lower", "equivalent", "futile"]
             if adjusted[pair] <= self.horizon.alpha and self._sign[pair]:
                 verdict = self._side(self._sign[pair])
-            elif look.decision in ("equivalent", "futile"):
-                verdict = look.decision
+            elif look.decision == "equivalent" and self._equivalent(means, worst, pair, questions):
+                verdict = "equivalent"
+            elif look.decision == "futile":
+                verdict = "futile"
             else:
                 continue
             before = self.out
@@ -163,10 +165,20 @@ class StoppingRule:
         column = self._columns[pair[1] if leads else pair[0]]
         if worst is means or np.array_equal(worst[:, column], means[:, column], equal_nan=True):
             return look.p
+        other = self._at_worst(means, worst, pair, questions, column)
+        return max(look.p, other.p) if other.value * look.value > 0 else 1.0
+
+    def _at_worst(self, means: Floats, worst: Floats, pair: Pair, questions: int, column: int) -> SequentialLook:
+        """A look with the losses of one side at their worst."""
         filled = means.copy()
         filled[:, column] = worst[:, column]
-        other = self.at(filled, pair, questions, alpha=self.horizon.alpha / len(self.pairs))
-        return max(look.p, other.p) if other.value * look.value > 0 else 1.0
+        return self.at(filled, pair, questions, alpha=self.horizon.alpha / len(self.pairs))
+
+    def _equivalent(self, means: Floats, worst: Floats, pair: Pair, questions: int) -> bool:
+        """Whether a look shows equivalence whichever side's losses are at their worst."""
+        columns = [self._columns[name] for name in pair]
+        looks = (self._at_worst(means, worst, pair, questions, column) for column in columns)
+        return all(look.decision == "equivalent" for look in looks)
 
     def _side(self, sign: float) -> Literal["better", "worse", "higher", "lower"]:
         if self._direction == "none":

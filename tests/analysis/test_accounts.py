@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 import pytest
+from msgspec import structs
 
 from karat.analysis import summarize
 from karat.analysis.model import Latency, Money, ServerUse
@@ -260,3 +261,24 @@ def test_cut_replies_of_one_conversation_make_one_cut_answer(tmp_path, journals)
     script = journals.Script(tmp_path / "run", samples=1, conditions=("only",), scorers=())
     script.answer(0, "only", replies=(Reply(text="x", stop_reason="length"), Reply(text="y", stop_reason="length")))
     assert summarize(script.end()).total.cut == 1
+
+
+@pytest.mark.parametrize(
+    ("provenance", "last", "said"),
+    [
+        ({"judges": ["small-model"]}, 3, True),
+        ({"judges": ["small-model"]}, 4, False),
+        ({}, 3, False),  # no model judged
+    ],
+)
+def test_a_judge_that_gave_one_value_to_everything_is_named_first(tmp_path, journals, provenance, last, said):
+    judge = structs.replace(journals.JUDGE, offline=False, provenance=provenance)
+    script = journals.Script(tmp_path / "run", samples=10, conditions=("only",), scorers=(judge,))
+    for sample in range(10):
+        script.answer(sample, "only")
+        script.score(sample, "only", value=last if sample == 9 else 3, scorer=judge)
+    summary = summarize(script.end())
+    notices = [notice for notice in summary.notices if "in all 10 judgements" in notice]
+    assert [notice.partition(":")[0] for notice in notices] == ["small-model gave 3 in all 10 judgements"] * said
+    if said:
+        assert document(summary).verdicts[0] == notices[0]

@@ -207,7 +207,29 @@ def _summary(run: RunFolder, scorings: Mapping[str, str], level: float, asked: _
 def _notices(run: RunFolder, index: RunIndex, shown: Mapping[str, str], rows: Mapping[str, Account]) -> list[str]:
     """What to know before reading the result, whatever the kind."""
     unread = unreadable_notices(unreadable_counts(index, shown))
-    return [*run.gap_notices(), *_incomplete(run), *unread, *cut_notices(rows)]
+    return [*run.gap_notices(), *_incomplete(run), *_undiscerning(index, shown), *unread, *cut_notices(rows)]
+
+
+def _undiscerning(index: RunIndex, shown: Mapping[str, str]) -> Iterator[str]:
+    """Judges that gave one value to everything: they may not tell a right answer from a wrong one."""
+    import numpy as np
+
+    for name, scoring in shown.items():
+        scorer, rows = index.scorers[scoring], index.scores.get((name, scoring))
+        if rows is None or not scorer.provenance:
+            continue
+        names = {code: name for name, code in rows.names.items()} or {-1: _judge_name(scorer)}
+        values, codes = np.array(list(rows.values.values())), np.array(rows.judges)
+        for code, judge in names.items():
+            scored = values[:, codes == code]
+            given = scored[~np.isnan(scored)]
+            if scored.shape[1] >= _ENOUGH_TO_DIFFER and np.unique(given).size == 1:
+                what = f"{formats.brief(given[0])} in all {formats.plural(scored.shape[1], 'judgement')}"
+                yield f"{judge} gave {what}: equal answers, or it cannot tell them apart: see `karat calibrate`"
+
+
+_ENOUGH_TO_DIFFER = 10
+"""Judgements of one value from which on a judge is named."""
 
 
 class _Use(TypedDict, total=False):

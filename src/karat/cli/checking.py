@@ -13,6 +13,7 @@ import msgspec
 
 from karat import formats, kinds, plugins
 from karat.analysis.verdicts import ALPHA, least_p
+from karat.cli.asking import AskedJudge, asked_judges
 from karat.clusters import SharedValues, codes_of
 from karat.config.advice import models_of
 from karat.documents.hub import shown
@@ -124,6 +125,7 @@ class Checked(msgspec.Struct, frozen=True, kw_only=True):
     can_show: str | None = None  # the smallest difference that two conditions can show; None: nothing is compared
     may_stop: str | None = None  # when the run may stop early; None: it asks every question
     rates: tuple[str, ...] = ()  # rate limits of models, and the least time that they cost
+    asked: tuple[AskedJudge, ...] = ()  # what judges gave to a right and to a wrong answer, with --ask
 
     def __str__(self) -> str:
         repetitions = formats.plural(self.repetitions, "repetition")
@@ -150,6 +152,7 @@ class Checked(msgspec.Struct, frozen=True, kw_only=True):
             "agent": [self.agent],
             "conditions": list(map(str, self.conditions)),
             "scored by": list(map(str, self.scorers)) or ["nothing: answers are saved but not scored"],
+            "asked": list(map(str, self.asked)),
             "MCP servers": list(map(str, self.servers)) or ["none"],
             "running": [", ".join(limits), *filter(None, [self.may_stop]), *self.rates],
             "can show": [self.can_show] if self.can_show else [],
@@ -166,11 +169,17 @@ def _study_size(participants: int, questions: int) -> str:
 
 
 def check(
-    experiment: Experiment, *, selection: Selection, results: Path, start: Callable[[str], None] | None
+    experiment: Experiment,
+    *,
+    selection: Selection,
+    results: Path,
+    start: Callable[[str], None] | None,
+    ask: bool = False,
 ) -> Checked:
     """Plans the experiment, loads its agent, and starts and lists its MCP servers.
 
     `start` is called with a line before servers start; if it is None, no server is started and no agent loaded.
+    `ask`: each judge scores a right and a wrong answer, which costs money.
     Raises OperatorError for the dataset, a plug-in, or a selected name that does not exist.
     """
     from karat.execution import experiment_scorers, refuse_executor, refuse_unknown_gates, run_in_own_loop
@@ -185,6 +194,10 @@ def check(
     refuse_unknown_gates(experiment, scorers)
     problems = [fault for scorer in scorers if (fault := _scorer_fault(scorer, dataset.samples[0]))]
     started, notes = run_in_own_loop(_started(experiment, selected, scorers, start)) if start else ({}, [])
+    asked: tuple[AskedJudge, ...] = ()
+    if ask:
+        asked = run_in_own_loop(asked_judges(scorers, samples, redact=Redactor(experiment.secrets)))
+        problems += [f"{judge.judge}: {judge.fault}" for judge in asked if judge.fault]
     servers = _servers(selected, started)
     problems += [f"{server.fault}\n{_REMEDY.format(server.name)}" for server in servers if server.fault]
     execution = experiment.execution
@@ -220,13 +233,20 @@ def check(
         budget_tokens=execution.budget.tokens,
         results=str(results / f"{experiment.slug}-<date>-<id>"),
         problems=tuple(problems),
-        warnings=(*_doubts(dataset), *notes, *experiment.warnings, *_tool_advice(experiment, selected, started)),
+        warnings=(
+            *filter(None, (judge.doubt for judge in asked)),
+            *_doubts(dataset),
+            *notes,
+            *experiment.warnings,
+            *_tool_advice(experiment, selected, started),
+        ),
         studies=kinds.of(dataset.kind).parts_asked(dataset, samples),
         can_show=can_show(
             samples, len(conditions), dataset.kind, metrics=[metric for one in scorers for metric in one.info.metrics]
         ),
         may_stop=_may_stop(experiment, selected, scorers),
         rates=tuple(_rates(experiment, selected, scorers)),
+        asked=asked,
     )
 
 

@@ -16,9 +16,12 @@ from karat.cli.output import Output
 @options.experiment_file
 @options.selection
 @click.option("--no-start", is_flag=True, help="Start no MCP server and import no agent.")
+@click.option("--ask", is_flag=True, help="Have each judge score a right and a wrong answer; costs two judgements.")
 @options.results
 @options.output()
-def command(source: options.File, chosen: options.Chosen, no_start: bool, results: Path, output: Output) -> Exit:
+def command(
+    *, source: options.File, chosen: options.Chosen, no_start: bool, ask: bool, results: Path, output: Output
+) -> Exit:
     """Check the experiment or study in FILE and describe it. Asks no agent and writes nothing.
 
     All faults are listed, each with its place and how to fix it. Each MCP server is started
@@ -36,23 +39,28 @@ def command(source: options.File, chosen: options.Chosen, no_start: bool, result
     for kind in kinds.installed().values():
         target = kind.check_target(source.file)
         if target is not None:
-            return _dataset(kind, target, source, chosen, output)
+            return _dataset(kind, target, source, chosen, ask=ask, output=output)
     start = output.say if not no_start else None
     with aside():
-        checked = check(source.load(), selection=chosen.as_selection(), results=results, start=start)
+        checked = check(source.load(), selection=chosen.as_selection(), results=results, start=start, ask=ask)
     output.result(str(checked), checked)
     output.say(*(f"warning: {text}" for text in checked.warnings))
     output.complain(*checked.problems)
     return Exit.DONE if checked.ready else Exit.CHANGE_SOMETHING
 
 
-def _dataset(kind: Any, path: Path, source: options.File, chosen: options.Chosen, output: Output) -> Exit:
+def _dataset(kind: Any, path: Path, source: options.File, chosen: options.Chosen, *, ask: bool, output: Output) -> Exit:
     from karat import plugins
     from karat.cli.linting import dataset_options
     from karat.cli.printed import aside
     from karat.errors import BadDataset, BadOption, Fault
 
-    flags = {"--limit": chosen.limit, "--only-sample": chosen.only_samples, "--only-condition": chosen.only_conditions}
+    flags = {
+        "--ask": ask,
+        "--limit": chosen.limit,
+        "--only-sample": chosen.only_samples,
+        "--only-condition": chosen.only_conditions,
+    }
     for flag, value in {**flags, "--env-file": source.env_file}.items():
         if value:
             raise BadOption(flag, f"is for an experiment file; this is a {kind.noun}")

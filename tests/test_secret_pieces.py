@@ -288,3 +288,10 @@ def test_what_an_agent_prints_is_masked_across_lines():
     for line in ("tulip. Granite", "walnut 77", "an ordinary line"):
         show(line)
     assert shown[1:] == ["${PHRASE}", "an ordinary line"]
+
+
+def test_a_mask_is_not_masked_again_where_a_secret_is_like_its_name():
+    redact = Redactor({"USER_NAME": "user_name_of_ann", "TOKEN": "s3cr3t-v4lu3"})
+    written = "${USER_NAME} and ${TOKEN}"
+    assert redact(written) == redact(redact("user_name_of_ann and s3cr3t-v4lu3")) == written
+    assert redact("${s3cr3t-v4lu3}") == "${${TOKEN}}", "only names are kept"

@@ -125,8 +125,12 @@ class Redactor:
             found = text[start:stop]
             inner = stop - len(found.lstrip()), start + len(found.rstrip())
             name = self._named(lowered, *inner, [self._grams[gram] for gram in windows if gram in self._grams])
-            if name is not None:
+            if name is not None and not self._is_mask(text, *inner):
                 yield *inner, name
+
+    def _is_mask(self, text: str, start: int, stop: int) -> bool:
+        """Whether a stretch is the name in a mask that is already there, or in a reference to a variable."""
+        return text[start - 2 : stop + 1] == f"${{{text[start:stop]}}}" and text[start:stop] in self._values
 
     def _runs(self, lowered: str) -> Iterator[tuple[int, int]]:
         """The longest stretches of which each six characters stand in a secret."""

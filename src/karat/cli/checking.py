@@ -22,7 +22,7 @@ from karat.execution.plan import Plan, plan
 from karat.formats import OUTPUT_FORMAT
 from karat.kinds import Dataset, DatasetPart
 from karat.models import parse_model
-from karat.records import Context, Metric, Sample
+from karat.records import Condition, Context, Metric, Sample
 from karat.redact import Redactor
 
 if TYPE_CHECKING:
@@ -206,16 +206,7 @@ def check(
         name=experiment.name,
         ready=not problems,
         samples=len(samples),
-        conditions=tuple(
-            CheckedCondition(
-                name=condition.name,
-                servers=tuple(server.name for server in condition.mcp_servers),
-                gates=tuple(gate for gate in condition.gate.__struct_fields__ if getattr(condition.gate, gate)),
-                preset=getattr(experiment.resolved.get(f"conditions.{condition.name}.preset"), "value", None),
-                context=_context(condition.context),
-            )
-            for condition in conditions
-        ),
+        conditions=tuple(_checked_condition(experiment, condition) for condition in conditions),
         repetitions=selected.repetitions,
         agent=experiment.agent.type,
         agent_calls=sum(len(sample.turns) for sample in samples) * len(conditions) * selected.repetitions,
@@ -233,13 +224,7 @@ def check(
         budget_tokens=execution.budget.tokens,
         results=str(results / f"{experiment.slug}-<date>-<id>"),
         problems=tuple(problems),
-        warnings=(
-            *filter(None, (judge.doubt for judge in asked)),
-            *_doubts(dataset),
-            *notes,
-            *experiment.warnings,
-            *_tool_advice(experiment, selected, started),
-        ),
+        warnings=(*_doubts(dataset, asked), *notes, *experiment.warnings, *_tool_advice(experiment, selected, started)),
         studies=kinds.of(dataset.kind).parts_asked(dataset, samples),
         can_show=can_show(
             samples, len(conditions), dataset.kind, metrics=[metric for one in scorers for metric in one.info.metrics]
@@ -250,8 +235,19 @@ def check(
     )
 
 
-def _doubts(dataset: Dataset) -> Iterator[str]:
-    """What was left out or is doubtful, and a column that looks as if it made questions dependent."""
+def _checked_condition(experiment: Experiment, condition: Condition) -> CheckedCondition:
+    return CheckedCondition(
+        name=condition.name,
+        servers=tuple(server.name for server in condition.mcp_servers),
+        gates=tuple(gate for gate in condition.gate.__struct_fields__ if getattr(condition.gate, gate)),
+        preset=getattr(experiment.resolved.get(f"conditions.{condition.name}.preset"), "value", None),
+        context=_context(condition.context),
+    )
+
+
+def _doubts(dataset: Dataset, asked: Iterable[AskedJudge]) -> Iterator[str]:
+    """Of the judges that were asked, what was left out, and a column that looks as if it made questions dependent."""
+    yield from filter(None, (judge.doubt for judge in asked))
     yield from dataset.warnings
     hint = cluster_hint(dataset, "set dataset.cluster:")
     if hint is not None:

@@ -212,12 +212,12 @@ def _notices(run: RunFolder, index: RunIndex, shown: Mapping[str, str], rows: Ma
 
 def _undiscerning(index: RunIndex, shown: Mapping[str, str]) -> Iterator[str]:
     """Judges that gave one value to everything: they may not tell a right answer from a wrong one."""
-    import numpy as np
-
     for name, scoring in shown.items():
         scorer, rows = index.scorers[scoring], index.scores.get((name, scoring))
         if rows is None or not scorer.provenance:
             continue
+        import numpy as np
+
         names = {code: name for name, code in rows.names.items()} or {-1: _judge_name(scorer)}
         values, codes = np.array(list(rows.values.values())), np.array(rows.judges)
         for code, judge in names.items():

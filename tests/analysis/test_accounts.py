@@ -282,3 +282,11 @@ def test_a_judge_that_gave_one_value_to_everything_is_named_first(tmp_path, jour
     assert [notice.partition(":")[0] for notice in notices] == ["small-model gave 3 in all 10 judgements"] * said
     if said:
         assert document(summary).verdicts[0] == notices[0]
+
+
+def test_scores_of_a_scorer_that_a_damaged_run_does_not_name_are_counted(tmp_path, journals):
+    unnamed = structs.replace(journals.JUDGE, scoring="1f" * 16)
+    script = journals.Script(tmp_path / "run", samples=1, conditions=("only",))
+    script.answer(0, "only")
+    script.score(0, "only", value=3, scorer=unnamed)
+    assert summarize(script.end()).total.attempts.answered == 1

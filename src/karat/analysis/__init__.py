@@ -213,8 +213,8 @@ def _notices(run: RunFolder, index: RunIndex, shown: Mapping[str, str], rows: Ma
 def _undiscerning(index: RunIndex, shown: Mapping[str, str]) -> Iterator[str]:
     """Judges that gave one value to everything: they may not tell a right answer from a wrong one."""
     for name, scoring in shown.items():
-        scorer, rows = index.scorers[scoring], index.scores.get((name, scoring))
-        if rows is None or not scorer.provenance:
+        scorer, rows = index.scorers.get(scoring), index.scores.get((name, scoring))
+        if rows is None or scorer is None or not scorer.provenance:  # a damaged journal may not name its scorer
             continue
         import numpy as np
 

@@ -68,7 +68,8 @@ class ServerAuth(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     client_id: str = ""  # login: "" registers a client
     secret: str = ""  # the client's secret or its private key, in plain text
     algorithm: str = "RS256"  # private_key_jwt
-    token_endpoint_auth_method: Literal["client_secret_basic", "client_secret_post"] | None = None  # None: as it wants
+    # None: as the authorization server's metadata say
+    token_endpoint_auth_method: Literal["client_secret_basic", "client_secret_post"] | None = None
     scopes: tuple[str, ...] = ()  # the only ones that are requested; (): those the server names
 
 

@@ -1,6 +1,6 @@
 """Secrets never reach the disk: they and their pieces are replaced by `${NAME}` wherever text leaves karat.
 
-Texts are compared in lower case. A stretch of six or more characters that stands in a secret is a piece of it if it is
+Texts are compared in lower case. A stretch of six or more characters that occurs in a secret is a piece of it if it is
 long, or ends where words end; one of ordinary words alone ("production", "the walnut") is not, unless another word of
 the same pass phrase is near.
 """
@@ -105,7 +105,7 @@ class Redactor:
 
         map_texts(value, noted)
         masked = self(_BETWEEN_TEXTS.join(texts)).split(_BETWEEN_TEXTS)
-        if len(masked) != len(texts):  # somebody wrote the separator
+        if len(masked) != len(texts):  # a text contains the separator
             masked = [self(text) for text in texts]
         following = iter(masked)
         return map_texts(value, lambda _: next(following))
@@ -133,7 +133,7 @@ class Redactor:
         return text[start - 2 : stop + 1] == f"${{{text[start:stop]}}}" and text[start:stop] in self._values
 
     def _runs(self, lowered: str) -> Iterator[tuple[int, int]]:
-        """The longest stretches of which each six characters stand in a secret."""
+        """The longest stretches of which any six characters in a row occur in a secret."""
         grams = self._grams
         start = stop = 0
         for at in [at for at in range(len(lowered) - _PIECE + 1) if lowered[at : at + _PIECE] in grams]:

@@ -40,7 +40,7 @@ SECTIONS: dict[str, Any] = {"questions": 50, "conditions": {"a": {}}}
 
 
 def karat(file: Path, *, ignoring: str | None = None) -> subprocess.CompletedProcess[str]:
-    """`karat run` in a process of its own; `ignoring`: a signal that it was told to ignore, as by nohup."""
+    """`karat run` in a process of its own; `ignoring`: a signal that it ignores from the start, as with nohup."""
     start = f"import signal; signal.signal(signal.{ignoring}, signal.SIG_IGN);" if ignoring else ""
     code = f"{start}import runpy; runpy.run_module('karat', run_name='__main__')"
     command = [sys.executable, "-c", code, "run", str(file), "--results", str(file.parent / "results")]
@@ -164,18 +164,18 @@ def test_a_blocked_event_loop_is_named_and_ended_by_the_second_signal(
     start = f"import signal; signal.signal(signal.{name}, signal.default_int_handler);"
     code = f"{start} import runpy; runpy.run_module('karat', run_name='__main__')"
     command = [sys.executable, "-c", code, "run", str(file), "--results", str(tmp_path / "results")]
-    told = tmp_path / "told.txt"
-    with told.open("wb") as errors:
+    printed = tmp_path / "stderr.txt"
+    with printed.open("wb") as errors:
         process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=errors)
         wait_until((tmp_path / "blocked").exists)
         if named:
-            wait_until(lambda: "has held the event loop" in told.read_text())
+            wait_until(lambda: "has held the event loop" in printed.read_text())
         process.send_signal(signal.Signals[name])
-        wait_until(lambda: "Ctrl-C again ends the run" in told.read_text())
+        wait_until(lambda: "Ctrl-C again ends the run" in printed.read_text())
         assert process.poll() is None
         process.send_signal(signal.Signals[name])
         assert process.wait(60) == 130
-    said = told.read_text()
+    said = printed.read_text()
     assert "the agent of the trial sample '1', condition 'a', repetition 0" in said
     assert f"({module}.py, line " in said
     assert "`def` instead of `async def`" in said
@@ -201,16 +201,16 @@ def test_code_that_holds_the_interpreter_is_ended_by_the_second_signal(experimen
     execution = {"num_repetitions": 1, "max_concurrent": 1}
     file = experiment(HOLDING, conditions={"a": {}}, execution=execution)
     command = [sys.executable, "-m", "karat", "run", str(file), "--results", str(tmp_path / "results")]
-    told = tmp_path / "told.txt"
-    with told.open("wb") as errors:
+    printed = tmp_path / "stderr.txt"
+    with printed.open("wb") as errors:
         process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=errors)
         wait_until((tmp_path / "blocked").exists)
         process.send_signal(signal.SIGINT)
-        wait_until(lambda: "holds the interpreter" in told.read_text())
+        wait_until(lambda: "holds the interpreter" in printed.read_text())
         assert process.poll() is None
         process.send_signal(signal.SIGINT)
         assert process.wait(60) == -signal.SIGKILL, "no signal of its own can end it"
-    assert "go on with --resume" in told.read_text()
+    assert "go on with --resume" in printed.read_text()
     run = run_of(file)
     assert verify(run.path).ok
     assert [answer.text for answer in run.events_of(Answer)] == ["q0"], "what was answered is on disk"

@@ -407,4 +407,4 @@ def test_a_server_that_listens_later_is_waited_for(experiment: Write, run: Run) 
     assert [score.values for score in outcome.run.events_of(Score)] == [{"mcp_result": True}]
     notices = [text for text in seen if isinstance(text, str)]
     assert len(notices) == 1
-    assert notices[0].endswith("; it is tried again for 30 s (init_timeout_seconds)")
+    assert notices[0].endswith("; karat keeps trying for 30 s (init_timeout_seconds)")

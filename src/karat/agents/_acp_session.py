@@ -204,13 +204,13 @@ class TurnUpdates:
             case {"sessionUpdate": "agent_thought_chunk", "content": {"type": "text", "text": str(text)}}:
                 self._trace.append(text)
             case {"sessionUpdate": "tool_call" | "tool_call_update", "toolCallId": str(key)}:
-                self._told(key, update).update(update)
+                self._reported(key, update).update(update)
             case {"sessionUpdate": "usage_update", "cost": {"amount": float() | int() as amount, "currency": "USD"}}:
                 self.cost = float(amount) or None  # agents report 0 for models whose price they do not know
 
     def permits(self, report: JsonObject) -> bool:
         """Whether the condition allows the tool call that the agent asks permission for."""
-        call = self._told(str(report.get("toolCallId")), report)
+        call = self._reported(str(report.get("toolCallId")), report)
         call.update(report | call.reported)  # what it reported before is closer to what the model asked for
         if not self._allowed(call):
             call.rejected = "the condition does not allow this tool"
@@ -283,7 +283,7 @@ class TurnUpdates:
                 self._last = []
         return self._calls[key]
 
-    def _told(self, key: str, report: JsonObject) -> _Call:
+    def _reported(self, key: str, report: JsonObject) -> _Call:
         """The call that a report is about."""
         call = self._call(key)
         call.outside = call.outside or next(filter(self._outside, _paths_of(report)), "")

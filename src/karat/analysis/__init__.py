@@ -225,7 +225,7 @@ def _undiscerning(index: RunIndex, shown: Mapping[str, str]) -> Iterator[str]:
             given = scored[~np.isnan(scored)]
             if scored.shape[1] >= _ENOUGH_TO_DIFFER and np.unique(given).size == 1:
                 what = f"{formats.brief(given[0])} in all {formats.plural(scored.shape[1], 'judgement')}"
-                yield f"{judge} gave {what}: equal answers, or it cannot tell them apart: see `karat calibrate`"
+                yield f"{judge} gave {what}: alike answers, or it cannot rate them (see `karat calibrate`)"
 
 
 _ENOUGH_TO_DIFFER = 10

@@ -27,7 +27,7 @@ def server_news(servers: Iterable[ServerInfo], events: Sequence[ServerEvent]) ->
     declined = Counter((event.server, event.problem) for event in events if event.what == "declined")
     for (name, problem), times in declined.most_common(_NAMED):
         often = formats.plural(times, "time")
-        yield f"MCP server '{name}': its form was declined {often}, because no form can send `elicit`: {problem}"
+        yield f"MCP server '{name}': its form was declined {often}, because `elicit` does not fit it: {problem}"
 
 
 def _change(name: str, events: Sequence[ServerEvent]) -> str:

@@ -1,8 +1,8 @@
 """Ends karat when code holds the interpreter, so that no thread of karat can act on a second signal.
 
-Python writes the number of a signal to a pipe even then, because it does that in C. A small process looks at this
-pipe without reading from it: bytes that stay there were seen by no thread of karat. The journal needs no help: every
-answer that counts is on disk. Run as a program (by its path, standard library only) this file is that process.
+Python writes the number of a signal to a pipe even then, because it does that in C. A small process watches this
+pipe without reading from it: bytes that stay there were read by no thread of karat. The journal is safe: every answer
+that counts is on disk. Run as a program (by its path, standard library only) this file is that process.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _ENDED = "karat: ended while code held the interpreter; what was answered is in 
 
 
 class LastResort:
-    """The process, from entry to exit. It ends by itself when karat ends, in whatever way."""
+    """The process, from entry to exit. It ends by itself when karat ends, however that happens."""
 
     def __init__(self, signals: int) -> None:
         """`signals`: the end of the pipe from which the signals are read."""
@@ -50,7 +50,7 @@ class LastResort:
 
 
 def main() -> None:
-    """Looks on until standard input ends; kills the parent if it lets two signals lie."""
+    """Watches until standard input ends; kills the parent if it leaves two signals unread."""
     import fcntl
     import select
     import termios

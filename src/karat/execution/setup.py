@@ -209,8 +209,8 @@ async def preflight(
 ) -> tuple[tuple[ServerInfo, ...], dict[str, AttemptError]]:
     """What every server offers, and the conditions lost to a broken one.
 
-    A server has the attempts and waits of `retry` within its `init_timeout_seconds`; one that nobody can connect to
-    yet is tried until then, because a start takes as long as it takes.
+    A server that fails is tried again as `retry` says, for at most `init_timeout_seconds`. One that refuses connections
+    may still be starting, so it is tried until that time is over.
     """
     dice = random.Random()
 
@@ -220,7 +220,7 @@ async def preflight(
         )
         if fault.kind == "mcp_unreachable" and retry.max_attempts > 1:
             limit = f"{server.init_timeout_seconds:g} s (init_timeout_seconds)"
-            status.notice(f"{fault.message}; it is tried again for {limit}")
+            status.notice(f"{fault.message}; karat keeps trying for {limit}")
             attempt = min(attempt, retry.max_attempts - 1)
         return delay(retry, attempt, error, dice)
 

@@ -20,8 +20,8 @@ from karat.journal.events import End, Resume
 
 _END, _RESUME = b'{"event":"end"', b'{"event":"resume"'
 _STATING = (_END, _RESUME)
-_SERVER = b'{"event":"server"'  # as its servers are closed, a run may still hear of them
-_RESTORE = "restore the journal from a copy: lines that karat did not write here cannot be told from its own"
+_SERVER = b'{"event":"server"'  # may follow `end`: servers are closed after it
+_RESTORE = "restore the journal from a copy: karat does not know which of the lines are its own"
 _MISSING = (
     "restore the journal from a copy, or go on with `karat run FILE --resume RUN`: a lost answer is then asked again, "
     "a lost score made again, and a lost cost stays missing"

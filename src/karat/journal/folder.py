@@ -237,7 +237,7 @@ class RunFolder:
                 raise damaged(str(self.path), self._lines_before(start) + error.number, error) from error
             if not whole:
                 return
-            if state == _state(file):  # nobody writes
+            if state == _state(file):  # no process is writing
                 cover.end_at(left)
                 self._checked = state if on_damage is fail else None
             self.gaps = tuple(cover.gaps)
@@ -253,7 +253,7 @@ class RunFolder:
             return []
         more = f" and {formats.plural(len(self.gaps) - 1, 'other place')}" if len(self.gaps) > 1 else ""
         hint = f"`karat verify {self.path}` says what to do"
-        return [f"The numbers may be wrong, as the journal is not as karat wrote it: {self.gaps[0]}{more}; {hint}"]
+        return [f"The numbers may be wrong, because the journal is not as karat wrote it: {self.gaps[0]}{more}; {hint}"]
 
     def _lines_before(self, end: int) -> int:
         file = self.open_journal() if end else None

@@ -210,7 +210,7 @@ class Tokens(TokenStorage):
     async def _nobody_waits(self) -> AuthorizationCodeResult:
         raise self._no_login()
 
-    def _no_login(self, reason: str = "the last one is over") -> InfrastructureFault:
+    def _no_login(self, reason: str = "the last one has expired") -> InfrastructureFault:
         need = "needs a login" if self._saved.access_token is None else f"needs another login: {reason}"
         return self._denied(f"{need}; {LOGIN_HINT.format(server=self._server.name)}", kind="mcp_login")
 

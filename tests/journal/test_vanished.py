@@ -236,7 +236,7 @@ def test_a_killed_part_is_covered_from_its_resume_on(tmp_path: Path) -> None:
     run = made(tmp_path / "run", killed=True)
     assert verify(run.path).ok
     assert verify(run.path).notes == (
-        "journal.jsonl: nothing covers the last 24 lines yet; the next resume or scoring does",
+        "journal.jsonl: 24 lines at its end are not covered yet; the next resume or scoring covers them",
     )
 
     async def resume() -> None:
@@ -248,6 +248,13 @@ def test_a_killed_part_is_covered_from_its_resume_on(tmp_path: Path) -> None:
     lines = run.journal.read_bytes().splitlines(keepends=True)
     run.journal.write_bytes(b"".join([*lines[:-3], *lines[-2:]]))
     assert "1 line is missing" in verify(run.path).damages[0].reason
+
+
+def test_a_run_that_was_killed_before_its_first_end_is_not_called_old(tmp_path: Path) -> None:
+    script = Script(tmp_path / "run", samples=1, format=CHECKSUMS_SINCE)
+    script.scored(0, "baseline", value=3)
+    (note,) = verify(script.stop().path).notes
+    assert note == "journal.jsonl: 3 lines at its end are not covered yet; the next resume or scoring covers them"
 
 
 def test_a_journal_of_an_older_karat_is_read_and_said_to_have_no_cover(tmp_path: Path) -> None:

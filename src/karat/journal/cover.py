@@ -57,6 +57,7 @@ class Cover:
     def __init__(self) -> None:
         self.lines = 0  # so far
         self.gaps: list[Gap] = []
+        self.older = False  # whether an `end` or `resume` of an older karat makes no statement
         self._start = 0  # the lines before the last statement
         self._stated = 0  # as the last statement counts them
         self._ended = False  # whether only news of servers and a `resume` may follow
@@ -112,6 +113,7 @@ class Cover:
         self._ended = False
         stated = _stated(line)
         if stated.lines is None:
+            self.older = self.older or line.startswith(_STATING)
             return
         if stated.digest != self._hash.hexdigest():
             self._add_gap(stated.lines - self._stated - (self.lines - self._start))

@@ -220,11 +220,11 @@ class _Found:
     def _cover(self, cover: Cover) -> None:
         for gap in cover.gaps:
             self._add("journal.jsonl", None, str(gap), gap.remedy)
-        if not cover.states:
+        if cover.older and not cover.states:
             self.notes.append("journal.jsonl: of an older karat, with no running checksum: missing lines go unnoticed")
         elif cover.uncovered:
-            last = plural(cover.uncovered, "line")
-            self.notes.append(f"journal.jsonl: nothing covers the last {last} yet; the next resume or scoring does")
+            last = plural(cover.uncovered, "line at its end is", "lines at its end are")
+            self.notes.append(f"journal.jsonl: {last} not covered yet; the next resume or scoring covers them")
 
     def _name(self, file: BinaryIO, name: str, damaged: dict[int, str]) -> None:
         if not damaged:

@@ -82,6 +82,18 @@ def test_what_yaml_reads_otherwise_than_people_is_warned_of(text: str, value: An
     assert document.warnings == ([warning] if warning else [])
 
 
+@pytest.mark.parametrize("written", ["0x" + "f" * 4000, "0b" + "1" * 20000, "1" + ":1" * 3000, "1" * 5000])
+def test_a_number_too_long_to_write_is_a_fault_of_its_line(written: str) -> None:
+    (fault,) = parse(f"a: 1\nb: {written}\n".encode(), what="a file").faults
+    assert (fault.place, fault.line) == ("b", 2)
+    assert fault.message.startswith(f"'{written[:40]}' is not a valid int")
+
+
+def test_a_number_too_large_for_a_float_is_still_read() -> None:
+    document = parse(f"a: 1{':1' * 200}\nb: 0x{'f' * 300}\n".encode(), what="a file")
+    assert (document.faults, len(document.warnings)) == ([], 2)
+
+
 def test_keys_are_the_text_that_stands_there() -> None:
     assert list(read("no: 1\n1: 2\n2.0: 3\n2026-01-31: 4\n")) == ["no", "1", "2.0", "2026-01-31"]
 

@@ -205,7 +205,9 @@ class _Builder:
             if maker is None:
                 self._foreign_tag(tag, node, mark)
             else:
-                node.value = maker(self._loader, yaml.ScalarNode(tag, event.value))
+                value = maker(self._loader, yaml.ScalarNode(tag, event.value))
+                str(value)  # ValueError for a number in base 2, 8, 16 or 60 that is too long in base 10
+                node.value = value
         except (ValueError, yaml.YAMLError):
             node.unset = True
             self._note(f"'{event.value[:40]}' is not a valid {tag.removeprefix(_PREFIX)}; put it in quotes", mark)
@@ -287,7 +289,8 @@ def _misreading(node: Node) -> str:
         meant = str(value).lower()
         return f'YAML reads {written} as {meant}; write {meant}, or "{written}" for the text'
     if isinstance(value, (int, float)) and ":" in written:
-        return f'YAML reads {written} as {value:g} (base 60); write {value:g}, or "{written}" for the text'
+        meant = f"{value:g}" if isinstance(value, float) else str(value)
+        return f'YAML reads {written} as {meant} (base 60); write {meant}, or "{written}" for the text'
     if isinstance(value, int) and not isinstance(value, bool) and written.lstrip("+-").startswith("0") and value:
         return f'YAML reads {written} as {value}; write {value}, or "{written}" for the text'
     return ""

@@ -336,10 +336,11 @@ class ServerEvent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True,
 
     changed: it offers other tools than at first, or speaks another version of the protocol. renewed: it had ended its
     session, so another was opened and the request repeated. declined: the answer of `elicit` did not fit its form.
+    unasked: it could not ask, because the protocol that was negotiated lets servers send no requests.
     """
 
     server: str
-    what: Literal["changed", "renewed", "declined"]
+    what: Literal["changed", "renewed", "declined", "unasked"]
     tools_digest: str | None = None  # this and the next four: of a change
     protocol: str | None = None  # None: as before
     added: tuple[str, ...] = ()

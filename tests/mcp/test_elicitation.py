@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sys
 
 import pytest
 from mcp_types import ElicitRequestFormParams
 
+from karat.analysis.server_news import server_news
 from karat.errors import AgentFault, InfrastructureFault
 from karat.mcp import Toolbox
 from karat.mcp.attempts import Attempt
@@ -90,6 +92,42 @@ def test_only_what_a_form_can_send_is_sent_and_else_declined(tmp_path, schema, g
     assert (result.action, result.content) == ("accept" if sent is not None else "decline", sent)
     assert (noted.action, noted.content, problem in noted.problem) == (result.action, sent or {}, True)
     assert [event.problem for event in news] == ([noted.problem] if problem else [])
+
+
+SHOP = """
+from mcp.server.mcpserver import Context, MCPServer
+from pydantic import BaseModel
+
+shop = MCPServer("shop")
+
+
+class Copies(BaseModel):
+    copies: int
+
+
+@shop.tool()
+async def order(book: str, ctx: Context) -> str:
+    answer = await ctx.elicit(message="How many?", schema=Copies)
+    return f"{answer.action}:{answer.data.copies}"
+
+
+shop.run()
+"""
+
+
+@pytest.mark.parametrize(("version", "unasked"), [("auto", True), ("2025-11-25", False)])
+def test_a_server_that_cannot_ask_over_its_protocol_is_named_with_the_setting(tmp_path, condition, version, unasked):
+    (tmp_path / "shop.py").write_text(SHOP, encoding="utf-8")
+    server = McpServer(
+        name="s", type="stdio", command=sys.executable, args=(str(tmp_path / "shop.py"),), protocol=version
+    )
+    news: list[ServerEvent] = []
+    toolbox = Toolbox((server,), redact=Redactor({}), folder=tmp_path, on_news=news.append)
+    ((call, _),) = order(toolbox, condition, server, (THREE,))
+    assert (call.result, "back-channel" in (call.error or "")) == ((None, True) if unasked else ("accept:3", False))
+    assert [event.what for event in news] == ["unasked"] * unasked
+    said = [sentence for sentence in server_news((), news) if "set `protocol: 2025-11-25` for this server" in sentence]
+    assert len(said) == unasked
 
 
 def test_without_a_script_servers_cannot_ask(tmp_path, condition):

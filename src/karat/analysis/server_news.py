@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from karat import formats
 from karat.journal import ServerInfo
-from karat.records import ServerEvent
+from karat.records import MODERN_PROTOCOL, ServerEvent
 
 _NAMED = 5  # tools
 
@@ -24,6 +24,10 @@ def server_news(servers: Iterable[ServerInfo], events: Sequence[ServerEvent]) ->
     for name, times in Counter(event.server for event in events if event.what == "renewed").items():
         often = formats.plural(times, "time")
         yield f"MCP server '{name}' ended its session {often}: karat opened another and repeated the request"
+    for name, times in Counter(event.server for event in events if event.what == "unasked").items():
+        often = formats.plural(times, "time")
+        why = f"over protocol {MODERN_PROTOCOL} servers send no requests: set `protocol: 2025-11-25` for this server"
+        yield f"MCP server '{name}' could not ask what `elicit` answers, {often}: {why}"
     declined = Counter((event.server, event.problem) for event in events if event.what == "declined")
     for (name, problem), times in declined.most_common(_NAMED):
         often = formats.plural(times, "time")

@@ -59,6 +59,12 @@ def as_call(
     )
 
 
+def failure_of(outcome: Outcome) -> str:
+    """Why a request failed, in the server's words; empty if it did not."""
+    failed = getattr(outcome.result, "is_error", False)
+    return outcome.error or (as_text(outcome.result) if failed else "")
+
+
 def masked(value: Any, redact: Redactor) -> Any:
     """An SDK value without secrets: a server may repeat what it is sent, and a model may read it."""
     text = value.model_dump_json(by_alias=True, exclude_unset=True) if redact else ""

@@ -22,7 +22,7 @@ from karat.errors import InfrastructureFault
 from karat.mcp.faults import Evidence, call_timeout, fault_of
 from karat.mcp.preflight import Offer, ToolList, list_tools, offer_of
 from karat.mcp.remote import RemoteLink
-from karat.mcp.results import Outcome, as_json, masked, sendable
+from karat.mcp.results import Outcome, as_json, failure_of, masked, sendable
 from karat.mcp.screen import Answered, Screen, Undelivered
 from karat.mcp.stdio import StdioLink
 from karat.records import MODERN_PROTOCOL, JsonObject, McpServer, ServerEvent
@@ -160,9 +160,14 @@ class Session:
                 self._answering.noted()
                 outcome = await self._answered(label, request)
                 outcome = msgspec.structs.replace(outcome, elicited=self._answering.noted())
+                if "elicitation/create" in failure_of(outcome) and self._speaks_modern():
+                    self._report(ServerEvent(server=self.server.name, what="unasked"))
         if self._screen.changed:
             await self._relist()
         return outcome
+
+    def _speaks_modern(self) -> bool:
+        return self._client is not None and self._client.protocol_version >= MODERN_PROTOCOL
 
     async def _answered(self, label: str, request: Callable[[Client], Coroutine[object, object, object]]) -> Outcome:
         import mcp

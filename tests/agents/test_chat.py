@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -117,6 +118,22 @@ def test_a_model_calls_a_tool_and_answers_from_it(ask: Asking, api: str, transpo
     assert (reply.model, reply.stop_reason, reply.dollars) == ("rehearsal", "stop", None)
     assert [one.system for one in asked] == ["be brief"] * 2
     assert {"search", "echo", "fail"} <= {tool.name for tool in asked[0].tools}
+
+
+@pytest.mark.parametrize(("options", "sent"), [({}, 1), ({"images": False}, 0)])
+@pytest.mark.parametrize("api", APIS)
+def test_the_image_that_a_tool_returns_reaches_the_model(
+    ask: Asking, api: str, options: dict[str, object], sent: int
+) -> None:
+    script = [{"say": [{"tool_calls": [{"name": "picture", "arguments": {}}]}, {"text": "{{ tool_result }}"}]}]
+    with serve(script) as server:
+        (reply,) = ask({**ask.options(server, api), **options}, servers=(stdio_server(),))
+        last = server.requests[-1]
+    (call,) = reply.tool_calls
+    assert "[image image/png, 3 bytes]" in call.result
+    assert "[image image/png, 3 bytes]" in reply.text  # the model read the text, with or without the image
+    body = json.dumps(last.body)
+    assert body.count("AAAA") == sent, body
 
 
 @pytest.mark.parametrize("api", APIS)

@@ -19,6 +19,7 @@ from karat.agents._prompt import prompt
 from karat.config.model import Address, Count, Name, Number, Strictly, Text, VariableName
 from karat.errors import BadOption, LimitReached, TrialFault
 from karat.mcp import Tool, Tools
+from karat.mcp.results import images_of
 from karat.models import Meter, close_model, fault_of, metered, open_model, parse_model, price, settings_of
 from karat.records import Condition, Reply, Sample, ToolCall, Turn, Usage
 from karat.thoughts import spoken
@@ -55,6 +56,7 @@ class Chat:
         seed: Count | None = None  # if the provider supports it; every repetition sends the same
         thinking: bool | Literal["minimal", "low", "medium", "high", "xhigh", "max"] | None = None  # how hard it thinks
         max_turns: Count | None = Field(default=50, ge=1)  # responses of the model to one question; null: no limit
+        images: bool = True  # send the images that tools return; false: only describe them, for models without vision
         headers: dict[str, Text] = {}  # sent with each request
         extra_body: dict[str, object] = {}  # added to each request's body, unchanged
 
@@ -73,6 +75,7 @@ class Chat:
 
     def __init__(self, options: Options, setting: AgentSetting) -> None:
         self._max_turns, self._toolbox = options.max_turns, setting.toolbox
+        self._images = options.images
         self._model = open_model(
             options.model,
             base_url=options.base_url,
@@ -108,6 +111,7 @@ class Chat:
                 system_prompt=condition.system_prompt,
                 sample=sample,
                 max_turns=self._max_turns,
+                images=self._images,
             )
 
     async def aclose(self) -> None:
@@ -127,8 +131,10 @@ class _Conversation:
         system_prompt: str | None,
         sample: Sample,
         max_turns: int | None,
+        images: bool,
     ) -> None:
         self._model, self._settings, self._tools = model, settings, tools
+        self._images = images
         self._system_prompt, self._sample, self._max_turns = system_prompt, sample, max_turns
         self._named = named_tools(tools.tools)
         self._parameters = _parameters(self._named)
@@ -139,7 +145,7 @@ class _Conversation:
         calls = 0
         for turn, reply in history:
             self._messages.append(self._question(turn))
-            from pydantic_ai.messages import ModelRequest, ModelResponse, TextPart, ToolCallPart, ToolReturnPart
+            from pydantic_ai.messages import ModelRequest, ModelResponse, TextPart, ToolCallPart
 
             names = {(tool.server, tool.name): name for name, tool in self._named.items()}
             messages: list[ModelMessage] = []
@@ -149,13 +155,7 @@ class _Conversation:
                     continue
                 key = f"karat{number:04}"  # nine letters and digits: Mistral takes no other
                 messages.append(ModelResponse(parts=[ToolCallPart(tool_name=name, args=call.input, tool_call_id=key)]))
-                back = ToolReturnPart(
-                    tool_name=name,
-                    content=call.error if call.error is not None else call.result or "",
-                    tool_call_id=key,
-                    outcome="success" if call.error is None else "failed",
-                )
-                messages.append(ModelRequest(parts=[back]))
+                messages.append(ModelRequest(parts=[_tool_return(call, name=name, key=key)]))
             messages.append(ModelResponse(parts=[TextPart(content=reply.text)], model_name=reply.model))
             self._messages += messages
             calls += len(reply.tool_calls)
@@ -206,28 +206,17 @@ class _Conversation:
 
     async def _call(self, wanted: Sequence[ToolCallPart], progress: _Progress) -> list[ToolReturnPart]:
         """Runs all calls of one response at once; their results, in the order requested."""
-        from pydantic_ai.messages import ToolReturnPart
-
         if len(wanted) == 1:
-            calls = [await self._call_one(wanted[0], progress)]
-        else:
-            try:
-                async with asyncio.TaskGroup() as group:
-                    tasks = [group.create_task(self._call_one(part, progress)) for part in wanted]
-            except BaseExceptionGroup as failed:
-                raise fault_of(failed) from failed
-            calls = [task.result() for task in tasks]
-        return [
-            ToolReturnPart(
-                tool_name=part.tool_name,
-                content=call.error if call.error is not None else call.result or "",
-                tool_call_id=part.tool_call_id,
-                outcome="success" if call.error is None else "failed",
-            )
-            for part, call in zip(wanted, calls, strict=True)
-        ]
+            return [await self._call_one(wanted[0], progress)]
+        try:
+            async with asyncio.TaskGroup() as group:
+                tasks = [group.create_task(self._call_one(part, progress)) for part in wanted]
+        except BaseExceptionGroup as failed:
+            raise fault_of(failed) from failed
+        return [task.result() for task in tasks]
 
-    async def _call_one(self, part: ToolCallPart, progress: _Progress) -> ToolCall:
+    async def _call_one(self, part: ToolCallPart, progress: _Progress) -> ToolReturnPart:
+        result = None
         place = len(progress.calls)
         progress.calls.append(None)
         tool = self._named.get(part.tool_name)
@@ -242,14 +231,25 @@ class _Conversation:
                 call = ToolCall(tool=tool.name, error=message)  # no server: it never reached one
             else:
                 try:
-                    call = await self._tools.call(tool.server, tool.name, arguments)
+                    call, result = await self._tools.call_in_full(tool.server, tool.name, arguments)
                 except TrialFault as fault:
                     progress.calls[place] = ToolCall(
                         tool=tool.name, server=tool.server, input=arguments, error=fault.message
                     )
                     raise
         progress.calls[place] = call
-        return call
+        return _tool_return(call, name=part.tool_name, key=part.tool_call_id, images=result if self._images else None)
+
+
+def _tool_return(call: ToolCall, *, name: str, key: str, images: BaseModel | None = None) -> ToolReturnPart:
+    """What the model reads of a call. `images`: the result whose images are sent with its text."""
+    from pydantic_ai.messages import BinaryContent, ToolReturnPart
+
+    if call.error is not None:
+        return ToolReturnPart(tool_name=name, content=call.error, tool_call_id=key, outcome="failed")
+    pictures = [] if images is None else [BinaryContent(data, media_type=kind) for kind, data in images_of(images)]
+    text = call.result or ""
+    return ToolReturnPart(tool_name=name, content=[text, *pictures] if pictures else text, tool_call_id=key)
 
 
 class _Progress:

@@ -13,6 +13,7 @@ from karat.agents import AgentSetting
 from karat.config.model import Name, Strictly
 from karat.errors import AgentFault, InfrastructureFault
 from karat.mcp import Tools
+from karat.mcp.results import answer_of
 from karat.records import Condition, JsonObject, Reply, Sample, ToolCall, Turn
 
 __all__ = ["Mcp"]
@@ -67,14 +68,15 @@ class _Session:
 
     async def ask(self, turn: Turn) -> Reply:
         try:
-            call, structured = await self._called()
+            call, result = await self._called()
         except InfrastructureFault as fault:  # the call was made, and is counted
             fault.reply = Reply(text="", tool_calls=self._tools.calls[-1:], dollars=0.0, model=self._server)
             raise
         failed = call.error is not None
+        answer = None if failed or result is None else answer_of(result)
         return Reply(
             text=(call.error if failed else call.result) or "",
-            answer=None if failed or structured is None else msgspec.json.encode(structured, order="sorted").decode(),
+            answer=None if answer is None else msgspec.json.encode(answer, order="sorted").decode(),
             tool_calls=(call,),
             dollars=0.0,
             milliseconds=call.milliseconds,
@@ -82,7 +84,7 @@ class _Session:
             stop_reason="error" if failed else None,
         )
 
-    async def _called(self) -> tuple[ToolCall, JsonObject | None]:
+    async def _called(self) -> tuple[ToolCall, BaseModel | None]:
         if self._method != "tools/call":
             return await self._tools.read(self._server, self._method, self._parameters)
         tool, arguments = self._parameters["name"], self._parameters["arguments"]

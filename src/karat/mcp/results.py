@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import base64
+import binascii
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -144,6 +147,19 @@ def as_text(result: BaseModel) -> str:
     if not has_text and result.structured_content is not None:
         parts.append(msgspec.json.encode(result.structured_content).decode())
     return "\n".join(parts)
+
+
+def images_of(result: BaseModel) -> Iterator[tuple[str, bytes]]:
+    """Media type and bytes of each image in a tool's result that models can be sent."""
+    from mcp_types import ImageContent
+
+    for block in getattr(result, "content", ()):
+        if isinstance(block, ImageContent) and block.mime_type in SENDABLE_IMAGES:
+            with suppress(binascii.Error):  # the server's own text, which stays described
+                yield block.mime_type, base64.b64decode(block.data, validate=True)
+
+
+SENDABLE_IMAGES = ("image/gif", "image/jpeg", "image/png", "image/webp")
 
 
 def _block(block: object) -> str:

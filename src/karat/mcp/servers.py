@@ -20,11 +20,13 @@ from karat.mcp.hub import Hub, ProxySession
 from karat.mcp.observed import Observed
 from karat.mcp.preflight import ServerFault, Tool, ToolList, tool_change
 from karat.mcp.relay import Relay
-from karat.mcp.results import Outcome, answer_of, as_call, bounded
+from karat.mcp.results import Outcome, as_call, bounded
 from karat.records import Cassettes, Condition, JsonObject, McpServer, ServerEvent, ToolCall
 from karat.redact import Redactor
 
 if TYPE_CHECKING:
+    from pydantic import BaseModel
+
     from karat.mcp.oauth import Person, Tokens
     from karat.mcp.session import Session
 
@@ -56,11 +58,11 @@ class Tools:
         """
         return (await self.call_in_full(server, tool, arguments))[0]
 
-    async def call_in_full(self, server: str, tool: str, arguments: JsonObject) -> tuple[ToolCall, JsonObject | None]:
-        """The same, with the result's structuredContent; None if it has none."""
+    async def call_in_full(self, server: str, tool: str, arguments: JsonObject) -> tuple[ToolCall, BaseModel | None]:
+        """The same, with the SDK's result; None if the request failed."""
         return await self._asked(server, tool, arguments, lambda line: line.ask(tool, arguments))
 
-    async def read(self, server: str, method: str, parameters: JsonObject) -> tuple[ToolCall, JsonObject | None]:
+    async def read(self, server: str, method: str, parameters: JsonObject) -> tuple[ToolCall, BaseModel | None]:
         """A resource (`resources/read`) or a prompt (`prompts/get`): as a call of the method, and the whole result."""
         return await self._asked(server, method, parameters, lambda line: line.read(method, parameters))
 
@@ -70,7 +72,7 @@ class Tools:
         tool: str,
         arguments: JsonObject,
         ask: Callable[[ServerConnection], Coroutine[object, object, Outcome]],
-    ) -> tuple[ToolCall, JsonObject | None]:
+    ) -> tuple[ToolCall, BaseModel | None]:
         line = self._lines.get(server)
         if line is None:
             hint = did_you_mean(server, self._lines) or " (it has none)"
@@ -82,7 +84,7 @@ class Tools:
             raise
         call = as_call(server, tool, arguments, outcome, clean=lambda text: printable(self._redact(text)).strip())
         self._calls.append(call)
-        return call, None if outcome.result is None else answer_of(outcome.result)
+        return call, outcome.result
 
 
 class Toolbox:

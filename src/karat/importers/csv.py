@@ -16,6 +16,7 @@ from karat.documents.answers import (
     STOP_REASONS,
     Copies,
     Repetitions,
+    Row,
     condition_columns,
     condition_of,
     key_of,
@@ -129,7 +130,7 @@ class _Trials:
     """The trials of a table."""
 
     def __init__(
-        self, place: str, rows: Iterable[tuple[int, Mapping[str, object]]], columns: Mapping[str, str],
+        self, place: str, rows: Iterable[tuple[int, Row]], columns: Mapping[str, str],
         metrics: Mapping[str, str], findings: Findings, *, has_conditions: bool,
     ) -> None:  # fmt: skip
         self._place, self._rows, self._columns, self._metrics = place, rows, columns, metrics
@@ -147,7 +148,7 @@ class _Trials:
         samples, conditions = ({group[part] for group in groups} for part in (0, 1))
         return "repetition" not in self._columns and len(groups) == len(samples) * len(conditions)
 
-    def _group(self, row: Mapping[str, object]) -> tuple[tuple[str, ...], str | None]:
+    def _group(self, row: Row) -> tuple[tuple[str, ...], str | None]:
         """The row's sample and condition."""
         return key_of(row, self._of_one_sample), condition_of(row, self._conditions)
 
@@ -194,13 +195,11 @@ class _Trials:
         named = [columns[target] for target in ("condition", "model") if target in columns]
         return ids, conditions or tuple(named[:1])
 
-    def _repetition(self, row: Mapping[str, object]) -> int | str | None:
+    def _repetition(self, row: Row) -> int | str | None:
         column = self._columns.get("repetition")
         return None if column is None else repetition_value(row.get(column), column)
 
-    def _trial(
-        self, row: Mapping[str, object], sample: str, condition: str, repetition: int, place: str
-    ) -> ImportedTrial:
+    def _trial(self, row: Row, sample: str, condition: str, repetition: int, place: str) -> ImportedTrial:
         error, answer, stop = (self._text(row, target) for target in ("error", "answer", "stop_reason"))
         error = "" if error.strip().lower() in _NO_ERROR else error
         scores = {name: self._score(row.get(column), place, name) for name, column in self._metrics.items()}
@@ -233,14 +232,14 @@ class _Trials:
             metadata={name: value for name, value in row.items() if name not in used},
         )  # fmt: skip
 
-    def _text(self, row: Mapping[str, object], target: str) -> str:
+    def _text(self, row: Row, target: str) -> str:
         column = self._columns.get(target)
         value = row.get(column) if column is not None else None
         if value is None:
             return ""
         return value if isinstance(value, str) else msgspec.json.encode(value).decode()
 
-    def _number(self, row: Mapping[str, object], target: str, place: str) -> float | None:
+    def _number(self, row: Row, target: str, place: str) -> float | None:
         column = self._columns.get(target)
         return None if column is None else self._score(row.get(column), place, target)
 

@@ -31,11 +31,16 @@ MOST_SUBSTITUTED: Final = 3
 MOST_SWAPPED: Final = 12
 """The most different literals to swap, two at a time."""
 
+Evidence = dict[str, object]
+Found = Evidence | None
+History = Sequence[TurnFacts]
+"""The turns before, oldest first."""
+
 _EXCHANGED: Final = ("add", "subtract", "multiply", "divide")
 _EPSILON: Final = 1e-12
 
 
-def exchanged_operand(turn: TurnFacts, history: Sequence[TurnFacts] = ()) -> dict[str, object] | None:
+def exchanged_operand(turn: TurnFacts, history: History = ()) -> Found:
     """The golden literals that give the answer if replaced by other numbers of the report.
 
     Tried first: one literal, replaced by any number, the best fit first; then one literal beside the agent's own
@@ -54,9 +59,7 @@ def exchanged_operand(turn: TurnFacts, history: Sequence[TurnFacts] = ()) -> dic
     return evidence
 
 
-def _one_exchanged(
-    turn: TurnFacts, circuit: Circuit, document: Document, given: Mapping[int, float]
-) -> dict[str, object] | None:
+def _one_exchanged(turn: TurnFacts, circuit: Circuit, document: Document, given: Mapping[int, float]) -> Found:
     places = [slots for slots in _places(circuit, document) if not given.keys() & set(slots)]
     numbers = document.numbers[: max(1, MOST_TRIED // max(1, len(places)))]
     results = _results(circuit, places, numbers, given)
@@ -127,7 +130,7 @@ def _best(results: npt.NDArray[np.float64], turn: TurnFacts) -> tuple[int, int, 
     return None
 
 
-def swapped_operands(turn: TurnFacts, _history: Sequence[TurnFacts] = ()) -> dict[str, object] | None:
+def swapped_operands(turn: TurnFacts, _history: History = ()) -> Found:
     """The step that gives the answer if its arguments are swapped, or two literals that do if swapped everywhere."""
     circuit = turn.circuit
     if circuit is None or not turn.readings:
@@ -148,7 +151,7 @@ def swapped_operands(turn: TurnFacts, _history: Sequence[TurnFacts] = ()) -> dic
     return None
 
 
-def exchanged_operation(turn: TurnFacts, _history: Sequence[TurnFacts] = ()) -> dict[str, object] | None:
+def exchanged_operation(turn: TurnFacts, _history: History = ()) -> Found:
     """The step that gives the answer with another operation, with its arguments in either order."""
     circuit = turn.circuit
     if circuit is None or turn.answer is None:
@@ -222,7 +225,6 @@ Label = Literal[
     "repeats_earlier",
     "other",
 ]
-Evidence = dict[str, object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,7 +235,7 @@ class Diagnosis:
     evidence: Evidence
 
 
-def diagnose(turn: TurnFacts, history: Sequence[TurnFacts] = ()) -> Diagnosis | None:
+def diagnose(turn: TurnFacts, history: History = ()) -> Diagnosis | None:
     """The first label that fits a wrong turn; None if the turn is right.
 
     `history`: the turns before it, oldest first. A label is a possible explanation of the answer, not a fact:
@@ -254,7 +256,7 @@ def diagnose(turn: TurnFacts, history: Sequence[TurnFacts] = ()) -> Diagnosis | 
     return Diagnosis("other", {})
 
 
-def _unanswered(turn: TurnFacts, _history: Sequence[TurnFacts]) -> Evidence | None:
+def _unanswered(turn: TurnFacts, _history: History) -> Found:
     """No answer, or only the reason for giving none."""
     if not turn.unanswered:
         return None
@@ -263,7 +265,7 @@ def _unanswered(turn: TurnFacts, _history: Sequence[TurnFacts]) -> Evidence | No
     return {"answer": _shown(turn.actual) if isinstance(turn.actual, str) else None}
 
 
-def _unreadable(turn: TurnFacts, _history: Sequence[TurnFacts]) -> Evidence | None:
+def _unreadable(turn: TurnFacts, _history: History) -> Found:
     golden, answer = turn.golden, turn.answer
     if golden is None or answer is None:
         side = "both" if golden is None and answer is None else "expected" if golden is None else "actual"
@@ -281,7 +283,7 @@ def _shown(actual: Any) -> str:
     return repr(actual) if isinstance(actual, bool | float) else type(actual).__name__
 
 
-def _scale(turn: TurnFacts, _history: Sequence[TurnFacts]) -> Evidence | None:
+def _scale(turn: TurnFacts, _history: History) -> Found:
     """Off by a factor; also if the answer is right in its declared unit but, rounded, over 1 % off the factor."""
     golden = turn.golden_number
     if golden is None:
@@ -290,19 +292,19 @@ def _scale(turn: TurnFacts, _history: Sequence[TurnFacts]) -> Evidence | None:
     return _off_by_power(golden, turn.number) or (None if right is None else {"factor": 10.0**-right.power})
 
 
-def _sign(turn: TurnFacts, _history: Sequence[TurnFacts]) -> Evidence | None:
+def _sign(turn: TurnFacts, _history: History) -> Found:
     golden, number = turn.golden_number, turn.number
     if golden is None or number is None or not near(abs(golden), abs(number)):
         return None
     return {"expected": golden, "answer": number}
 
 
-def _scale_and_sign(turn: TurnFacts, _history: Sequence[TurnFacts]) -> Evidence | None:
+def _scale_and_sign(turn: TurnFacts, _history: History) -> Found:
     golden, number = turn.golden_number, turn.number
     return None if golden is None or number is None else _off_by_power(abs(golden), abs(number))
 
 
-def _off_by_power(golden: float | None, number: float | None) -> Evidence | None:
+def _off_by_power(golden: float | None, number: float | None) -> Found:
     """The factor 100 or 1000^k, up or down, by which the number is off."""
     if not golden or not number:
         return None
@@ -316,7 +318,7 @@ def _off_by_power(golden: float | None, number: float | None) -> Evidence | None
     return {"factor": factor} if close(golden * factor, number) else None
 
 
-def _other_gold(turn: TurnFacts, _history: Sequence[TurnFacts]) -> Evidence | None:
+def _other_gold(turn: TurnFacts, _history: History) -> Found:
     """The two golden answers disagree, and the answer equals the one it is not compared with, at a usual scale."""
     evidence = _gold_suspect(turn, _history)
     golden = turn.golden_number
@@ -333,13 +335,13 @@ def _other_gold(turn: TurnFacts, _history: Sequence[TurnFacts]) -> Evidence | No
     return None
 
 
-def _propagated(turn: TurnFacts, history: Sequence[TurnFacts]) -> Evidence | None:
+def _propagated(turn: TurnFacts, history: History) -> Found:
     """A proof by replay; not needed if the answer is right in its declared unit, as its scale explains it."""
     proof = None if turn.declared else replay(turn, history)
     return None if proof is None else {"proof": proof.as_dict()}
 
 
-def _rounding(turn: TurnFacts, _history: Sequence[TurnFacts]) -> Evidence | None:
+def _rounding(turn: TurnFacts, _history: History) -> Found:
     """Equal if the number with more digits is rounded to the digits of the other, and not to nothing.
 
     An executed golden answer is exact; only a printed one was rounded to its digits.
@@ -362,7 +364,7 @@ def _rounding(turn: TurnFacts, _history: Sequence[TurnFacts]) -> Evidence | None
     return None
 
 
-def _near_miss(turn: TurnFacts, _history: Sequence[TurnFacts]) -> Evidence | None:
+def _near_miss(turn: TurnFacts, _history: History) -> Found:
     golden = turn.golden_number
     for reading in turn.readings:
         if golden and abs(reading.number - golden) <= 0.05 * abs(golden) * (1 + 1e-9):
@@ -370,7 +372,7 @@ def _near_miss(turn: TurnFacts, _history: Sequence[TurnFacts]) -> Evidence | Non
     return None
 
 
-def _reciprocal(turn: TurnFacts, _history: Sequence[TurnFacts]) -> Evidence | None:
+def _reciprocal(turn: TurnFacts, _history: History) -> Found:
     golden = turn.golden_number
     if not golden or math.isinf(1 / golden):
         return None
@@ -380,7 +382,7 @@ def _reciprocal(turn: TurnFacts, _history: Sequence[TurnFacts]) -> Evidence | No
     return None
 
 
-def _ratio_vs_change(turn: TurnFacts, _history: Sequence[TurnFacts]) -> Evidence | None:
+def _ratio_vs_change(turn: TurnFacts, _history: History) -> Found:
     """Off by exactly 1, if the golden program divides or is unknown."""
     golden, circuit = turn.golden_number, turn.circuit
     if circuit is not None and not any(gate.operation == "divide" for gate in circuit.gates):
@@ -392,7 +394,7 @@ def _ratio_vs_change(turn: TurnFacts, _history: Sequence[TurnFacts]) -> Evidence
     return None
 
 
-def _power_of_ten(turn: TurnFacts, _history: Sequence[TurnFacts]) -> Evidence | None:
+def _power_of_ten(turn: TurnFacts, _history: History) -> Found:
     """Off by a power of ten that people do not use as a scale: 10, 10,000 …"""
     golden, number = turn.golden_number, turn.number
     if not golden or not number or not 0 < abs(number / golden) < math.inf:
@@ -401,7 +403,7 @@ def _power_of_ten(turn: TurnFacts, _history: Sequence[TurnFacts]) -> Evidence | 
     return {"factor": factor} if factor != 1 and close(abs(golden) * factor, abs(number)) else None
 
 
-def _stopped_early(turn: TurnFacts, _history: Sequence[TurnFacts]) -> Evidence | None:
+def _stopped_early(turn: TurnFacts, _history: History) -> Found:
     """The answer is the result of a step before the last one, or a number that the last steps needed."""
     circuit = turn.circuit
     slots = circuit.run() if circuit is not None and turn.readings else None
@@ -417,7 +419,7 @@ def _stopped_early(turn: TurnFacts, _history: Sequence[TurnFacts]) -> Evidence |
     return next((hit for slot in circuit.named if (hit := _is_slot(slots[slot], turn)) is not None), None)
 
 
-def _is_slot(value: object, turn: TurnFacts) -> Evidence | None:
+def _is_slot(value: object, turn: TurnFacts) -> Found:
     if type(value) is not float:
         return None
     for reading in turn.likely_readings:
@@ -443,7 +445,7 @@ def _changed(circuit: Circuit) -> tuple[int, int, bool] | None:
     return gate.left, gate.right, relative
 
 
-def _level_vs_change(turn: TurnFacts, _history: Sequence[TurnFacts]) -> Evidence | None:
+def _level_vs_change(turn: TurnFacts, _history: History) -> Found:
     """A level instead of a change between levels, a change instead of a level, or a relative for an absolute change.
 
     A level's change is the one from another number in its row or column of the table.
@@ -474,7 +476,7 @@ def _quotient(above: float, below: float) -> float:
     return above / below if below and math.isfinite(above / below) else math.nan
 
 
-def _change_of(level: float, turn: TurnFacts) -> Evidence | None:
+def _change_of(level: float, turn: TurnFacts) -> Found:
     document = turn.document
     place = document.cells.get(level) if document is not None else None
     if document is None or place is None:
@@ -489,7 +491,7 @@ def _change_of(level: float, turn: TurnFacts) -> Evidence | None:
     return None
 
 
-def _literal_operand(turn: TurnFacts, _history: Sequence[TurnFacts]) -> Evidence | None:
+def _literal_operand(turn: TurnFacts, _history: History) -> Found:
     """For a bare-number program: the answer is, digit for digit, another number of the report."""
     circuit, document, number = turn.circuit, turn.document, turn.number
     if (
@@ -512,7 +514,7 @@ def _literal_operand(turn: TurnFacts, _history: Sequence[TurnFacts]) -> Evidence
     }
 
 
-def _own_program(turn: TurnFacts, history: Sequence[TurnFacts]) -> tuple[float, float, float] | None:
+def _own_program(turn: TurnFacts, history: History) -> tuple[float, float, float] | None:
     """For the agent's own program: F1 of its operations, recall and precision of its numbers, as in `Reasoning`.
 
     Only operations of this turn count; the same for numbers, unless earlier turns contained them all. None if
@@ -536,13 +538,13 @@ def _own_program(turn: TurnFacts, history: Sequence[TurnFacts]) -> tuple[float, 
     return step.logic_f1, numbers.operand_recall, precision
 
 
-def _own_operand(turn: TurnFacts, history: Sequence[TurnFacts]) -> Evidence | None:
+def _own_operand(turn: TurnFacts, history: History) -> Found:
     """The agent's own program has the golden operations, but other numbers."""
     scores = _own_program(turn, history)
     return {"program": _shown(turn.stated)} if scores and scores[0] == 1.0 and scores[1:] != (1.0, 1.0) else None
 
 
-def _own_operation(turn: TurnFacts, history: Sequence[TurnFacts]) -> Evidence | None:
+def _own_operation(turn: TurnFacts, history: History) -> Found:
     """The agent's own program has other operations, on some golden numbers or on nothing but earlier answers."""
     scores = _own_program(turn, history)
     if scores is None:
@@ -552,7 +554,7 @@ def _own_operation(turn: TurnFacts, history: Sequence[TurnFacts]) -> Evidence | 
     return {"program": _shown(turn.stated)} if logic < 1.0 and alike else None
 
 
-def _repeats_earlier(turn: TurnFacts, history: Sequence[TurnFacts]) -> Evidence | None:
+def _repeats_earlier(turn: TurnFacts, history: History) -> Found:
     """The answer repeats an earlier answer of the agent, or an earlier golden answer."""
     number = turn.number
     for whose in ("answer", "golden"):
@@ -565,7 +567,7 @@ def _repeats_earlier(turn: TurnFacts, history: Sequence[TurnFacts]) -> Evidence 
     return None
 
 
-def _gold_suspect(turn: TurnFacts, _history: Sequence[TurnFacts]) -> Evidence | None:
+def _gold_suspect(turn: TurnFacts, _history: History) -> Found:
     """The two golden answers disagree: executed is neither near printed nor rounds to it, in no usual scale."""
     executed = turn.golden if turn.executed is turn.expected else parse_value(turn.executed)
     printed = parse_value(turn.printed)
@@ -580,7 +582,7 @@ def _gold_suspect(turn: TurnFacts, _history: Sequence[TurnFacts]) -> Evidence | 
 
 _SCALES: Final = (1.0, 100.0, 0.01, 1e3, 1e-3, 1e6, 1e-6)
 
-_Check = Callable[[TurnFacts, Sequence[TurnFacts]], Evidence | None]
+_Check = Callable[[TurnFacts, History], Found]
 _CHECKS: Final[Sequence[tuple[Label, _Check]]] = (
     ("unanswered", _unanswered),
     ("unreadable", _unreadable),

@@ -26,6 +26,8 @@ from karat.numeric.values import read_literal, written
 
 Readable = str | Sequence[object] | Mapping[str, Any] | Program | int | float | None
 History = Sequence[tuple[Readable, Any]]
+Number = float | bool
+Result = Number | ExecutionError
 Dialect = Literal["finqa", "convfinqa"]
 
 
@@ -86,7 +88,7 @@ def execute(
     if read.error is not None:
         return read.error
     if read.number is not None:
-        value: float | bool | ExecutionError = _value(read.number, [], table, history)
+        value: Result = _value(read.number, [], table, history)
     else:
         value = _run(read.steps, table, history)
     if isinstance(value, float) and isinstance(rounding, int):
@@ -94,8 +96,8 @@ def execute(
     return value
 
 
-def _run(steps: Sequence[Step], table: Table | None, history: History) -> float | bool | ExecutionError:
-    values: list[float | bool] = []
+def _run(steps: Sequence[Step], table: Table | None, history: History) -> Result:
+    values: list[Number] = []
     for step in steps:
         known = step.operation in TABLE
         value = _table_value(step, table) if known else _arithmetic(step, values, table, history)
@@ -105,9 +107,7 @@ def _run(steps: Sequence[Step], table: Table | None, history: History) -> float 
     return values[-1]
 
 
-def _arithmetic(
-    step: Step, values: list[float | bool], table: Table | None, history: History
-) -> float | bool | ExecutionError:
+def _arithmetic(step: Step, values: list[Number], table: Table | None, history: History) -> Result:
     left, right = (_value(argument, values, table, history) for argument in step.arguments)
     if isinstance(left, ExecutionError):
         return left
@@ -138,9 +138,7 @@ _COMPUTE: dict[str, Callable[[float, float], Any]] = {
 }
 
 
-def _value(
-    argument: Argument, values: list[float | bool], table: Table | None, history: History
-) -> float | bool | ExecutionError:
+def _value(argument: Argument, values: list[Number], table: Table | None, history: History) -> Result:
     if argument.value is not None:
         return argument.value
     if argument.column is not None:
@@ -153,7 +151,7 @@ def _value(
     return _answer(argument, history)
 
 
-def _answer(argument: Argument, history: History) -> float | bool | ExecutionError:
+def _answer(argument: Argument, history: History) -> Result:
     """The answer of an earlier turn."""
     if argument.index is None or not -len(history) <= argument.index < len(history):
         return ExecutionError("unknown_reference", f"{argument.text[:40]} is not an earlier turn")

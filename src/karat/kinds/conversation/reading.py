@@ -10,7 +10,7 @@ from typing import Any, Literal, TypedDict
 
 import msgspec
 
-from karat.documents.rows import Rows, read_rows
+from karat.documents.rows import Row, Rows, read_rows
 from karat.documents.validation import shown
 from karat.documents.values import Value
 from karat.errors import BadDataset, Fault, did_you_mean
@@ -31,7 +31,7 @@ from karat.kinds.conversation.drafts import (
 )
 
 
-def cleaned(number: int, row: Mapping[str, Any]) -> tuple[Draft | None, list[str]]:
+def cleaned(number: int, row: Row) -> tuple[Draft | None, list[str]]:
     """A record with `doc`, `dialogue` and `features`, and its faults."""
     record = Value(row)
     name = record.at("id").id()
@@ -67,7 +67,7 @@ def _dialogue(at: Value, asked: str, executed: str, printed: Callable[[int], lis
     ]
 
 
-def _features(record: Value) -> Mapping[str, Any]:
+def _features(record: Value) -> Row:
     there = record.at("features").value is not None
     features = record.within("features") if there else None
     return features.value if features is not None and isinstance(features.value, Mapping) else {}
@@ -88,7 +88,7 @@ def _report(at: Value) -> _Report:
     }
 
 
-def original(number: int, row: Mapping[str, Any]) -> tuple[Draft | None, list[str]]:
+def original(number: int, row: Row) -> tuple[Draft | None, list[str]]:
     """A record with `annotation`, `pre_text`, `post_text` and `table`, and its faults."""
     record = Value(row)
     name = record.at("id").id()
@@ -102,7 +102,7 @@ def original(number: int, row: Mapping[str, Any]) -> tuple[Draft | None, list[st
     return draft, record.wrong
 
 
-def finqa(number: int, row: Mapping[str, Any]) -> tuple[Draft | None, list[str]]:
+def finqa(number: int, row: Row) -> tuple[Draft | None, list[str]]:
     """A record of FinQA, with `qa`, `pre_text`, `post_text` and `table`: one question; and its faults."""
     record = Value(row)
     name, qa = record.at("id").id(), record.within("qa")
@@ -129,7 +129,7 @@ _ANSWER_TYPES = ("span", "multi-span", "arithmetic", "count")
 _TATQA_SCALES = ("", "thousand", "million", "billion", "percent")
 
 
-def tatqa(number: int, row: Mapping[str, Any]) -> tuple[list[Draft], list[str]]:
+def tatqa(number: int, row: Row) -> tuple[list[Draft], list[str]]:
     """The questions of a record of TAT-QA, each a separate conversation as none builds on another; and faults."""
     record = Value(row)
     table = record.within("table")
@@ -179,7 +179,7 @@ def _tatqa_turn(asked: Value) -> DraftTurn:
 _REFERENCE = re.compile(r"#(\d{1,4})")
 
 
-def _printed(row: Mapping[str, Any], count: int) -> list[str | None]:
+def _printed(row: Row, count: int) -> list[str | None]:
     """The answers as people wrote them, as far as the record shows them; not a fault if it does not.
 
     `answer_list` holds numbers from the page as printed, and `#k` for the result of step k of
@@ -207,7 +207,7 @@ def _one_printed(answer: Any, results: Sequence[str | None]) -> str | None:
     return results[place] if place < len(results) else None
 
 
-def _results(row: Mapping[str, Any], step_list: Any) -> list[str | None]:
+def _results(row: Row, step_list: Any) -> list[str | None]:
     """The printed result of each entry of `step_list`."""
     if not isinstance(step_list, list):
         return []
@@ -241,7 +241,7 @@ _TURN_ONLY = {"id", "executed", "printed", "program", "unit", "qa_split", "docum
 _SPLIT = {"0": False, "1": True, "false": False, "true": True}  # in files without types
 
 
-def looks_like_turns(row: Mapping[str, Any]) -> bool:
+def looks_like_turns(row: Row) -> bool:
     """Whether a row is one turn."""
     return "question" in row and any(name in row for name in NAMES["conversation_key"])
 
@@ -270,8 +270,8 @@ class _Line(msgspec.Struct):
     conversation: str
     index: int | None  # None: the file has no such column
     turn: DraftTurn
-    document: Mapping[str, Any]  # the row's pre_text, post_text and table
-    rest: Mapping[str, Any]
+    document: Row  # the row's pre_text, post_text and table
+    rest: Row
 
 
 def by_conversation(rows: Rows, names: Mapping[str, str]) -> list[Draft]:
@@ -294,7 +294,7 @@ def by_conversation(rows: Rows, names: Mapping[str, str]) -> list[Draft]:
     return drafts
 
 
-def _line(number: int, row: Mapping[str, Any], names: Mapping[str, str]) -> tuple[_Line, list[str]]:
+def _line(number: int, row: Row, names: Mapping[str, str]) -> tuple[_Line, list[str]]:
     record = Value(row)
     conversation = record.at(names["conversation_key"]).id()
     question = row.get(names["question_key"])
@@ -331,7 +331,7 @@ def _line(number: int, row: Mapping[str, Any], names: Mapping[str, str]) -> tupl
     return line, record.wrong
 
 
-def _wrong_text(key: str, row: Mapping[str, Any]) -> str:
+def _wrong_text(key: str, row: Row) -> str:
     if key not in row:
         return f"has no '{key}'{did_you_mean(key, row)}"
     if isinstance(row[key], str):
@@ -397,14 +397,14 @@ def _few(indexes: Iterable[int]) -> str:
     return ", ".join(listed[:8]) + (", …" if len(listed) > 8 else "")
 
 
-def _shared(rests: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def _shared(rests: Sequence[Row]) -> dict[str, Any]:
     """The further columns with the same value on every line: they describe the conversation."""
     first = rests[0]
     return {key: value for key, value in first.items() if all(key in other and other[key] == value for other in rests)}
 
 
 Form = Literal["cleaned", "original", "finqa", "tatqa", "turns"]
-_RECORDS: Mapping[str, Callable[[int, Mapping[str, Any]], tuple[Draft | list[Draft] | None, list[str]]]] = {
+_RECORDS: Mapping[str, Callable[[int, Row], tuple[Draft | list[Draft] | None, list[str]]]] = {
     "cleaned": cleaned,
     "original": original,
     "finqa": finqa,

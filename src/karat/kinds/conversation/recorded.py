@@ -19,7 +19,7 @@ import msgspec
 from pydantic import BaseModel, ConfigDict, Field
 
 from karat.documents.answers import Repetitions, condition_columns, condition_of, key_of, repetition_value
-from karat.documents.rows import read_rows
+from karat.documents.rows import Row, read_rows
 from karat.errors import BadDataset, Fault, did_you_mean
 from karat.numeric import ExecutionError, execute, parse_program
 from karat.records import Reply, Sample, Usage
@@ -182,7 +182,7 @@ class RecordedTurns:
         if turn == 0:
             yield sample, None  # the only row of its conversation, so its turn was not counted
 
-    def _add(self, place: str, row: Mapping[str, Any]) -> None:
+    def _add(self, place: str, row: Row) -> None:
         self.count += 1
         try:
             key = self._key(row)
@@ -202,7 +202,7 @@ class RecordedTurns:
             self.conditions[key[2]] = None
         self.repetitions = max(self.repetitions, key[3] + 1)
 
-    def _key(self, row: Mapping[str, Any]) -> Key:
+    def _key(self, row: Row) -> Key:
         """Raises ValueError with what the row lacks."""
         columns = self.columns
         name, condition, value = self._conversation(row), self._condition(row), self._repetition(row)
@@ -218,7 +218,7 @@ class RecordedTurns:
         self._met[name, condition, repetition] += 1
         return name, turn, condition, repetition
 
-    def _conversation(self, row: Mapping[str, Any]) -> str:
+    def _conversation(self, row: Row) -> str:
         """Raises ValueError."""
         column = self.columns.get("conversation_id") or self.columns["id"]
         name = row.get(column)
@@ -226,11 +226,11 @@ class RecordedTurns:
             raise ValueError(f"'{column}' is {_shown(name)}, want the id of a conversation")
         return str(name)
 
-    def _condition(self, row: Mapping[str, Any]) -> str | None:
+    def _condition(self, row: Row) -> str | None:
         column = self.columns.get("condition")
         return None if column is None else condition_of(row, [column])
 
-    def _repetition(self, row: Mapping[str, Any]) -> int | str:
+    def _repetition(self, row: Row) -> int | str:
         """Raises ValueError."""
         column = self.columns.get("repetition", "")
         return repetition_value(row.get(column), column) or 0
@@ -244,7 +244,7 @@ def _tatqa_prediction(name: str, value: Any) -> dict[str, Any] | None:
     return None
 
 
-def _turns_of(row: Mapping[str, Any], *, first: int) -> Iterator[Mapping[str, Any]]:
+def _turns_of(row: Row, *, first: int) -> Iterator[Row]:
     """The row; for one that holds a conversation as chat messages, a row for each of the assistant's."""
     messages = row.get("messages")
     if not isinstance(messages, list) or not all(isinstance(message, dict) for message in messages):
@@ -281,7 +281,7 @@ def _key_text(key: Key) -> str:
     return ", ".join(parts + ([f"repetition {repetition}"] if repetition else []))
 
 
-def _columns(path: Path, wanted: TurnColumns, rows: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+def _columns(path: Path, wanted: TurnColumns, rows: Iterable[Row]) -> dict[str, str]:
     """Purpose → column: as named by the user, else by the usual names. Raises BadDataset with every missing name."""
     present = list(dict.fromkeys(column for row in rows for column in row))
     named = wanted.named()
@@ -316,7 +316,7 @@ def _folded(column: str) -> str:
     return re.sub(r"[\s-]+", "_", column.strip()).lower()
 
 
-def _counts_up(columns: Mapping[str, str], rows: Iterable[Mapping[str, Any]]) -> bool:
+def _counts_up(columns: Mapping[str, str], rows: Iterable[Row]) -> bool:
     """Whether ids name conversations, so that rows count their turns: then most ids are repeated."""
     if "turn" in columns:
         return False
@@ -333,7 +333,7 @@ def _whole(value: Any, column: str) -> int:
     return int(number)
 
 
-def _reply(row: Mapping[str, Any], columns: Mapping[str, str]) -> tuple[Reply, list[str]]:
+def _reply(row: Row, columns: Mapping[str, str]) -> tuple[Reply, list[str]]:
     """The row's answer, and its invalid values."""
     wrong: list[str] = []
     cells = {target: row.get(column) for target, column in columns.items()}

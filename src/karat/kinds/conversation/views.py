@@ -20,7 +20,7 @@ from karat.kind_views import (
     verdict_row,
 )
 from karat.numeric.diagnosis import MEANINGS
-from karat.records import Sample
+from karat.records import JsonObject, Sample
 
 _STEP = re.compile(r"\b[A-Za-z_]\w*+\([^()]*+\)")
 _MOST_STEPS = 60
@@ -43,7 +43,7 @@ class ConversationViews(Views):
         "scores are used.",
     )
 
-    def sample_page(self, page: SamplePage) -> tuple[str, dict[str, object]]:
+    def sample_page(self, page: SamplePage) -> tuple[str, JsonObject]:
         diagnoses = [(name, name.replace("_", " ")) for name in MEANINGS]
         return "conversation.html.j2", {"turns": turns(page), "diagnoses": diagnoses}
 
@@ -52,9 +52,9 @@ class ConversationViews(Views):
         return {}, f"turn-{turn + 1}"
 
 
-def turns(page: SamplePage) -> list[dict[str, object]]:
+def turns(page: SamplePage) -> list[JsonObject]:
     """What the template needs: each turn with the result of every trial, and reviewers' labels."""
-    shown: list[dict[str, object]] = []
+    shown: list[JsonObject] = []
     for at, turn in enumerate(page.sample.turns[:_MOST_TURNS]):
         golden = steps(turn.detail.get("program"))
         shown.append({
@@ -66,7 +66,7 @@ def turns(page: SamplePage) -> list[dict[str, object]]:
     return shown
 
 
-def _answer(turn: int, trial: TrialRecord, page: SamplePage, golden: Sequence[str]) -> dict[str, object]:
+def _answer(turn: int, trial: TrialRecord, page: SamplePage, golden: Sequence[str]) -> JsonObject:
     reply = trial.replies[turn] if turn < len(trial.replies) else None
     score = verdict_row(trial.scores, turn)
     detail = score.detail if score is not None else {}
@@ -95,7 +95,7 @@ def _answer(turn: int, trial: TrialRecord, page: SamplePage, golden: Sequence[st
     }
 
 
-def verdicts(reviews: Reviews, trial: str, turn: int, right: bool | None) -> list[dict[str, object]]:
+def verdicts(reviews: Reviews, trial: str, turn: int, right: bool | None) -> list[JsonObject]:
     """Reviewers' verdicts on a turn against its golden answer, as text. `right`: karat's verdict, if any."""
     opposite = None if right is None else "wrong" if right else "right"
     return [
@@ -118,7 +118,7 @@ def form_of(reviews: Reviews, trial: str, turn: int) -> dict[str, str]:
     return {"verdict": label.verdict or "", "diagnosis": label.diagnosis, "note": label.note}
 
 
-def _evidence(detail: dict[str, object]) -> Iterator[tuple[str, str]]:
+def _evidence(detail: JsonObject) -> Iterator[tuple[str, str]]:
     evidence = _counted(detail.get("evidence"))
     if isinstance(evidence, dict):
         yield from ((name, _shown(value)) for name, value in list(evidence.items())[:20])
@@ -132,7 +132,7 @@ def _counted(value: object) -> object:
         return [_counted(item) for item in value[:50]]
     if not isinstance(value, dict):
         return value
-    counted: dict[str, object] = {}
+    counted: JsonObject = {}
     for name, item in list(value.items())[:50]:
         if name == "turn" and isinstance(item, int):
             counted[name] = item + 1

@@ -297,7 +297,7 @@ def error_rows(trial: TrialRecord, turns: Sequence[Row], shown: Shown) -> Iterat
         unreached = (
             "the conversation broke off before" if trial.answer is None else "the file of answers has no such turn"
         )
-        detail: dict[str, Any] = place.score.detail if place.score is not None else {}
+        detail: Row = place.score.detail if place.score is not None else {}
         failure = place.trial.failure
         yield {
             **row,
@@ -373,9 +373,7 @@ def typed(values: Mapping[str, Any], neutral: Mapping[str, Any]) -> Row:
     return {**filled, "unknown": [name for name, value in known.items() if value is None]}
 
 
-def trace_of(
-    trial: TrialRecord, row: Row, turns: Sequence[Row], errors: Sequence[Row], *, began: str
-) -> dict[str, Any]:
+def trace_of(trial: TrialRecord, row: Row, turns: Sequence[Row], errors: Sequence[Row], *, began: str) -> Row:
     """The whole conversation. `row`, `turns`, `errors`: its rows in the tables. `began`: when the run did.
 
     A failed conversation has no times in the journal and gets `began`.
@@ -409,7 +407,7 @@ def trace_of(
     }
 
 
-def _turns(trial: TrialRecord, turns: Sequence[Row], errors: Sequence[Row], start: str) -> list[dict[str, Any]]:
+def _turns(trial: TrialRecord, turns: Sequence[Row], errors: Sequence[Row], start: str) -> list[Row]:
     replies = trial.answer.replies if trial.answer is not None else trial.heard
     contexts = {error["turn_idx"]: error["error_context"] for error in errors}
     spent = 0.0

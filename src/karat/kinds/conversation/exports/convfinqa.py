@@ -43,7 +43,7 @@ _READINGS = tuple(
 )
 
 
-_SUMMARY: dict[str, Any] = {
+_SUMMARY: Row = {
     "run_id": "", "timestamp": "", "total_conversations": 0, "total_turns": 0, "sample_size": 0, "random_seed": 0,
     "numerical_accuracy": 0.0, "financial_accuracy": 0.0, "soft_match_accuracy": 0.0,
     "conversation_level_accuracy": 0.0, "avg_logic_recall": 0.0, "avg_tokens_per_turn": 0.0,
@@ -96,7 +96,7 @@ class Totals:
             sums[0] += value
             sums[1] += 1
 
-    def fields(self) -> dict[str, Any]:
+    def fields(self) -> Row:
         """By the original's names; unknown values are omitted."""
         groups = {
             name: {key: total / n if n else None for key, (total, n) in sorted(self._groups.get(name, {}).items())}
@@ -128,7 +128,7 @@ _OF_TURNS = {
 }
 
 
-def statistics(summary: Summary, totals: Totals) -> dict[str, Any]:
+def statistics(summary: Summary, totals: Totals) -> Row:
     """The original system's fields over everything, followed by everything karat knows, by condition.
 
     If a run has one condition, its numbers are also at the top. In `conditions` missing values are
@@ -168,7 +168,7 @@ def statistics(summary: Summary, totals: Totals) -> dict[str, Any]:
     }
 
 
-def _original(summary: Summary, totals: Totals, only: Mapping[str, Any]) -> dict[str, Any]:
+def _original(summary: Summary, totals: Totals, only: Mapping[str, Any]) -> Row:
     """`EvaluationSummary`, with its types. `only`: the numbers of the one condition; {} with several."""
     part = summary.part(ConversationSummary)
     conditions = part.conditions if part is not None else ()
@@ -216,7 +216,7 @@ def _cost(conditions: Sequence[ConversationResult]) -> tuple[float | None, bool]
     return (sum(tokens) / right, known) if tokens and right else (0.0, False)
 
 
-def _condition(condition: ConversationResult) -> dict[str, Any]:
+def _condition(condition: ConversationResult) -> Row:
     rates = (*condition.accuracies, condition.conversation_accuracy, *condition.reasoning)
     spread = condition.propagation
     return {
@@ -252,7 +252,7 @@ def _condition(condition: ConversationResult) -> dict[str, Any]:
     }
 
 
-def _groups(condition: ConversationResult) -> dict[str, Any]:
+def _groups(condition: ConversationResult) -> Row:
     """Accuracy of some of the turns: the numbers, then the same with n and interval."""
     return {
         "accuracy_by_turn_number": _values(condition.by_turn),
@@ -276,7 +276,7 @@ def _values(strata: Sequence[Stratum]) -> dict[str, float | None]:
     return {stratum.key: stratum.estimate.value for stratum in strata}
 
 
-def _estimate(rate: Rate) -> dict[str, Any]:
+def _estimate(rate: Rate) -> Row:
     estimate = rate.estimate
     return {
         "value": estimate.value,
@@ -293,7 +293,7 @@ def _estimate(rate: Rate) -> dict[str, Any]:
     }
 
 
-def _quarantine(condition: ConversationResult) -> dict[str, Any] | None:
+def _quarantine(condition: ConversationResult) -> Row | None:
     part = condition.quarantine
     if part is None:
         return None

@@ -27,6 +27,11 @@ class TrialRecord(msgspec.Struct, frozen=True, kw_only=True):
     failure: Failure | None  # the last one, if there is no answer or a score is missing
     heard: tuple[Reply, ...] = ()  # for a conversation without an answer: the turns answered before it failed
 
+    @property
+    def replies(self) -> tuple[Reply, ...]:
+        """Those of the answer, or of the turns before a conversation failed."""
+        return self.heard if self.answer is None else self.answer.replies
+
     def value(self, metric: MetricInfo) -> float | None:
         """The trial's number: mean over repeats of each judge, then over judges, then over turns."""
         rows = [row for row in self.scores if (row.scorer, row.scoring) == (metric.scorer, metric.scoring)]
@@ -40,7 +45,12 @@ class _ReplyEvent(msgspec.Struct, gc=False):
 _answer = msgspec.json.Decoder(Answer).decode
 _score = msgspec.json.Decoder(Score).decode
 _failure = msgspec.json.Decoder(Failure).decode
-_reply = msgspec.json.Decoder(_ReplyEvent).decode
+_event = msgspec.json.Decoder(_ReplyEvent).decode
+
+
+def reply_of(line: bytes) -> Reply:
+    """The reply in a line of the event `reply`."""
+    return _event(line).reply
 
 
 def trials(run: RunFolder, summary: Summary) -> Iterator[TrialRecord]:
@@ -93,5 +103,5 @@ class _Texts:
             answer=answer,
             scores=scores,
             failure=failure,
-            heard=tuple(_reply(self._line(at)).reply for at, _ in conversation.replies) if conversation else (),
+            heard=tuple(reply_of(self._line(at)) for at, _ in conversation.replies) if conversation else (),
         )

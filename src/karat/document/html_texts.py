@@ -50,7 +50,7 @@ class _Reading:
             return
         self._golden[sample.id] = tuple(turn.golden for turn in sample.turns)
         self._questions[sample.id] = tuple(turn.question for turn in sample.turns)
-        replies = trial.answer.replies if trial.answer is not None else trial.heard
+        replies = trial.replies
         if replies:
             badness = _badness(trial, self._metric)
             kept = self._answers.get((sample.id, trial.condition))

@@ -24,12 +24,14 @@ from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
-import yaml
 
+from karat.documents.nodes import plain
+from karat.documents.reader import parse as read_yaml
+from karat.documents.rows import why_unfit
 from karat.errors import BadOption, BadRubric, Fault, did_you_mean
 from karat.files import open_regular
 
-__all__ = ["FORMAT_VERSION", "ExtraField", "Rubric", "RubricMetric", "document", "load", "names", "parse"]
+__all__ = ["FORMAT_VERSION", "ExtraField", "Rubric", "RubricMetric", "load", "names", "parse"]
 
 FORMAT_VERSION = 2
 """1: the first. 2: `empty`, the level of an answer without text."""
@@ -125,12 +127,16 @@ def load(rubric: str | Path, *, folder: Path | None = None) -> Rubric:
 
 def parse(raw: bytes, *, source: str) -> Rubric:
     """The rubric in these bytes. Raises BadRubric with every fault at once."""
-    from karat.rubrics import document
-
     if len(raw) > _MAX_BYTES:
         raise BadRubric(source, [Fault(place="file", message=f"must be at most {_MAX_BYTES} bytes, has {len(raw)}")])
-    faults: list[Fault] = []
-    values = document(raw, source)
+    read = read_yaml(raw, what="a rubric")
+    faults = read.faults
+    values = None if read.root is None else plain(read.root)
+    unfit = why_unfit(values)
+    if unfit is not None:
+        faults.append(Fault(place="file", message=unfit))
+    if faults:
+        raise BadRubric(source, faults)
     if not isinstance(values, dict):
         raise BadRubric(source, [Fault(place="file", message=f"must be a mapping, got {_kind(values)}")])
     root = _Section(values, "", faults)
@@ -161,7 +167,7 @@ class _Section:
 
     def __init__(self, values: object, place: str, faults: list[Fault]) -> None:
         self._place, self._faults = place, faults
-        self._values: dict[object, Any] = values if isinstance(values, dict) else {}
+        self.values: dict[str, Any] = values if isinstance(values, dict) else {}
         if not isinstance(values, dict):
             faults.append(Fault(place=place or "file", message=f"must be a mapping, got {_kind(values)}"))
 
@@ -170,13 +176,13 @@ class _Section:
 
     def known(self, *keys: str) -> None:
         """Every other key is a fault."""
-        for key in self._values:
+        for key in self.values:
             if key not in keys:
-                self.fault(str(key), f"unknown key{did_you_mean(str(key), keys)}")
+                self.fault(key, f"unknown key{did_you_mean(key, keys)}")
 
     def take(self, key: str, kind: type[object], wanted: str, *, default: Any = None) -> Any:
         """The value, or the default if it is missing; a value of another type is a fault."""
-        value = self._values.get(key, default)
+        value = self.values.get(key, default)
         if value is not None and (not isinstance(value, kind) or (kind is int and isinstance(value, bool))):
             self.fault(key, f"must be {wanted}, got {_kind(value)}")
             return default
@@ -185,7 +191,7 @@ class _Section:
     def text(self, key: str) -> str:
         """A required text."""
         value = self.take(key, str, "a text", default="") or ""
-        if not isinstance(self._values.get(key), (str, type(None))):
+        if not isinstance(self.values.get(key), (str, type(None))):
             return ""
         if not value.strip():
             self.fault(key, "is required")
@@ -193,7 +199,7 @@ class _Section:
 
     def keys_of(self, key: str, *, required: bool = False) -> list[str]:
         """The names in a mapping of named things."""
-        inner = self._values.get(key)
+        inner = self.values.get(key)
         if inner is None or inner == {}:
             if required:
                 self.fault(key, "must name at least one")
@@ -202,22 +208,19 @@ class _Section:
             self.fault(key, f"must be a mapping of names, got {_kind(inner)}")
             return []
         for name in inner:
-            if not (isinstance(name, str) and name.isidentifier()):
+            if not name.isidentifier():
                 self.fault(f"{key}.{name}", "a name must be letters, digits and underscores")
-        return [name for name in inner if isinstance(name, str) and name.isidentifier()]
+        return [name for name in inner if name.isidentifier()]
 
     def inner(self, key: str, name: str) -> _Section:
         """One of the named things."""
-        return _Section(self._values[key][name], f"{self._place}.{key}.{name}".lstrip("."), self._faults)
+        return _Section(self.values[key][name], f"{self._place}.{key}.{name}".lstrip("."), self._faults)
 
     def sub(self, key: str) -> _Section | None:
         """A mapping under this key; None if it is missing."""
-        if self._values.get(key) is None:
+        if self.values.get(key) is None:
             return None
-        return _Section(self._values[key], f"{self._place}.{key}".lstrip("."), self._faults)
-
-    def items(self) -> list[tuple[object, Any]]:
-        return list(self._values.items())
+        return _Section(self.values[key], f"{self._place}.{key}".lstrip("."), self._faults)
 
 
 def _scale(section: _Section, *, required: bool) -> tuple[int, int] | None:
@@ -265,18 +268,17 @@ def _levels(section: _Section, scale: tuple[int, int]) -> dict[int, str]:
         return {}
     if scale == _NO_SCALE:  # already reported
         return {}
-    given = dict(inner.items())
-    levels = range(scale[0], scale[1] + 1)
-    for level in given:
-        if isinstance(level, bool) or level not in levels:
-            inner.fault(str(level), f"is not a level: the scale goes from {scale[0]} to {scale[1]}")
+    levels = [str(level) for level in range(scale[0], scale[1] + 1)]
+    for level in inner.values:
+        if level not in levels:
+            inner.fault(level, f"is not a level: the scale goes from {scale[0]} to {scale[1]}")
     for level in levels:
-        text = given.get(level)
+        text = inner.values.get(level)
         if text is None:
-            inner.fault(str(level), "is missing")
+            inner.fault(level, "is missing")
         elif not isinstance(text, str) or not text.strip():
-            inner.fault(str(level), f"must be a text, got {_kind(text)}")
-    return {level: str(given.get(level, "")).strip() for level in levels}
+            inner.fault(level, f"must be a text, got {_kind(text)}")
+    return {int(level): str(inner.values.get(level, "")).strip() for level in levels}
 
 
 def _extra(section: _Section, name: str) -> ExtraField:
@@ -304,63 +306,3 @@ def _kind(value: object) -> str:
             return words
     shown = repr(value)
     return shown if len(shown) <= 60 else f"{shown[:57]}…"
-
-
-_MAX_DEPTH = 20
-
-
-def document(raw: bytes, source: str) -> object:
-    """The content of the file. Raises BadRubric if it cannot be read."""
-    try:
-        text = raw.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        message = f"must be UTF-8: byte {error.start} cannot be read"
-        raise BadRubric(source, [Fault(place="file", message=message)]) from error
-    try:
-        _refuse_aliases(text, source)
-        root = yaml.compose(text, Loader=yaml.SafeLoader)
-        return _plain(root, yaml.SafeLoader(""), source) if root is not None else None
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        line = mark.line + 1 if mark is not None else None
-        message = f"cannot be read as YAML: {getattr(error, 'problem', None) or error}"
-        raise BadRubric(source, [Fault(place="file", message=message, line=line)]) from error
-
-
-def _refuse_aliases(text: str, source: str) -> None:
-    """An alias can make a small file large, and nesting can exhaust the stack: a rubric needs neither."""
-    depth = 0
-    for event in yaml.parse(text, Loader=yaml.SafeLoader):
-        line = event.start_mark.line + 1 if event.start_mark is not None else None
-        if isinstance(event, yaml.AliasEvent):
-            raise BadRubric(source, [Fault(place="file", message="a rubric may not hold YAML aliases", line=line)])
-        if isinstance(event, yaml.CollectionStartEvent):
-            depth += 1
-        elif isinstance(event, yaml.CollectionEndEvent):
-            depth -= 1
-        if depth > _MAX_DEPTH:
-            raise BadRubric(source, [Fault(place="file", message="is nested too deeply", line=line)])
-
-
-def _plain(node: yaml.Node, loader: yaml.SafeLoader, source: str) -> object:
-    if isinstance(node, yaml.SequenceNode):
-        return [_plain(inner, loader, source) for inner in node.value]
-    if not isinstance(node, yaml.MappingNode):
-        try:
-            value = loader.construct_object(node)
-            str(value).encode()
-            return value
-        except ValueError as error:  # 2026-13-45 looks like a date, "\ud800" is half of a surrogate pair
-            reason = getattr(error, "reason", error)
-            fault = Fault(place="file", message=f"cannot be read: {reason}", line=node.start_mark.line + 1)
-            raise BadRubric(source, [fault]) from error
-    mapping: dict[object, object] = {}
-    for key_node, value_node in node.value:
-        line = key_node.start_mark.line + 1
-        if not isinstance(key_node, yaml.ScalarNode):
-            raise BadRubric(source, [Fault(place="file", message="a key must be a plain text or number", line=line)])
-        key = _plain(key_node, loader, source)
-        if key in mapping:
-            raise BadRubric(source, [Fault(place=str(key), message="appears twice in the same mapping", line=line)])
-        mapping[key] = _plain(value_node, loader, source)
-    return mapping

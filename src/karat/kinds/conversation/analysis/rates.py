@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import msgspec
 import numpy as np
 
 from karat import formats
@@ -58,70 +57,69 @@ _RUNGS = {
 }
 
 
-class Nulls(msgspec.Struct, frozen=True):
-    """The scores of trivial answerers: name → metric → 1, 0 or NaN for each declared turn, once."""
-
-    rates: Mapping[str, Mapping[str, Floats]]
-
-    def of(self, metric: str, part: Turns, kept: Flags) -> dict[str, float | None]:
-        """Each one's rate over the same turns, with the same weights."""
-        rates = {}
-        for name, metrics in self.rates.items():
-            column = metrics.get(metric)
-            values = None if column is None else np.where(kept, np.tile(column, part.repetitions), np.nan)
-            rates[name] = None if values is None else known(_sums(values, part.sample, part.base.weights).ratio)
-        return rates
+Nulls = Mapping[str, Mapping[str, Floats]]
+"""The scores of trivial answerers: name → metric → 1, 0 or NaN for each declared turn, once."""
 
 
-def accuracies(part: Turns, nulls: Nulls, *, kept: Flags | None = None, level: float) -> tuple[Rate, ...]:
-    """The accuracy by each match. `kept`: the turns to include; None: all that count."""
+def accuracies(part: Turns, nulls: Nulls, kept: Flags | bool = True) -> tuple[Rate, ...]:
+    """The accuracy by each match, and that of trivial answerers over the same turns, with the same weights.
+
+    `kept`: the turns to include, of those that count.
+    """
     rates = []
     for metric, name in ACCURACIES.items():
-        values = part.rate(metric) if kept is None else np.where(kept, part.rate(metric), np.nan)
-        null = nulls.of(metric, part, ~np.isnan(values))
-        rates.append(rate_of(values, part, name=name, metric=metric, nulls=null, level=level))
+        values = np.where(kept, part.rate(metric), np.nan)
+        there = ~np.isnan(values)
+        null: dict[str, float | None] = {}
+        for answerer, metrics in nulls.items():
+            theirs = np.where(there, np.tile(metrics[metric], part.repetitions), np.nan)
+            null[answerer] = known(_sums(theirs, part).ratio)
+        rates.append(rate_of(values, part, name=name, metric=metric, nulls=null))
     return tuple(rates)
 
 
 def rate_of(
-    values: Floats, part: Turns, *, name: str, metric: str, nulls: dict[str, float | None] | None = None, level: float
+    values: Floats,
+    part: Turns,
+    *,
+    name: str,
+    metric: str,
+    nulls: dict[str, float | None] | None = None,
+    samples: Ints | None = None,
 ) -> Rate:
-    """A rate, or a mean, over the turns that have a value."""
-    return _rate(values, part.sample, part.base.weights, name=name, metric=metric, nulls=nulls or {}, level=level)
+    """A rate, or a mean, over what has a value. `samples`: the sample of each value; None: the values are of turns."""
+    ratio = _ratio(values, part, samples)
+    there = values[~np.isnan(values)]
+    return Rate(
+        name=name,
+        metric=metric,
+        estimate=estimated(ratio.interval, 0.0, 1.0),
+        n=there.size,
+        total=float(there.sum()) if there.size else None,
+        naive_se=known(ratio.naive_se),
+        design_effect=known(ratio.design_effect),
+        nulls=nulls or {},
+    )
 
 
-def conversation_accuracy(part: Turns, nulls: Nulls, *, kept: Flags | None = None, level: float) -> Rate:
+def conversation_accuracy(part: Turns, nulls: Nulls, kept: Flags | bool = True) -> Rate:
     """The share of conversations with every turn right; one with an unscored turn is not.
 
     Of conversations that have a turn with a number.
     """
     wholly = _wholly(part.rate("right"), part, kept, part.unscored)
-    null = {
-        name: known(
-            _whole_sums(
-                _wholly(
-                    np.where(part.counted, np.tile(metrics["right"], part.repetitions), np.nan),
-                    part,
-                    kept,
-                    part.counted & ~part.asked,
-                ),
-                part,
-            ).ratio
-        )
-        for name, metrics in nulls.rates.items()
-    }
-    samples = np.arange(wholly.size) % len(part.base.ids) if wholly.size else np.empty(0, dtype=np.int64)
+    samples = np.arange(wholly.size) % len(part.base.ids)
+    null: dict[str, float | None] = {}
+    for answerer, metrics in nulls.items():
+        right = np.where(part.counted, np.tile(metrics["right"], part.repetitions), np.nan)
+        theirs = _wholly(right, part, kept, part.counted & ~part.asked)
+        null[answerer] = known(_sums(theirs, part, samples).ratio)
     name = "conversation_accuracy"
-    return _rate(wholly, samples, part.base.weights, name=name, metric=name, nulls=null, level=level)
+    return rate_of(wholly, part, name=name, metric=name, nulls=null, samples=samples)
 
 
-def _whole_sums(wholly: Floats, part: Turns) -> Sums:
-    return _sums(wholly, np.arange(wholly.size) % len(part.base.ids), part.base.weights)
-
-
-def _wholly(right: Floats, part: Turns, kept: Flags | None, unscored: Flags) -> Floats:
+def _wholly(right: Floats, part: Turns, kept: Flags | bool, unscored: Flags) -> Floats:
     """Per conversation and repetition: whether every turn is right; NaN without turns."""
-    kept = np.ones(right.size, dtype=bool) if kept is None else kept
     there = ~np.isnan(right) & kept
     size = len(part.base.ids) * part.repetitions
     turns = np.bincount(part.conversation[there], minlength=size)
@@ -130,7 +128,7 @@ def _wholly(right: Floats, part: Turns, kept: Flags | None, unscored: Flags) -> 
     return np.where(turns > 0, ((wins == turns) & (unknown == 0)).astype(np.float64), np.nan)
 
 
-def reasoning(part: Turns, *, level: float) -> tuple[Rate, ...]:
+def reasoning(part: Turns) -> tuple[Rate, ...]:
     """The quality of the programs, over the turns where it is known; the `step` metrics after the `chain` ones."""
     rates = []
     for prefix in ("", "step_"):
@@ -138,7 +136,7 @@ def reasoning(part: Turns, *, level: float) -> tuple[Rate, ...]:
             values = part.value(prefix + reading)
             if not np.isnan(values).all():
                 name = f"avg_{prefix}{reading}"
-                rates.append(rate_of(values, part, name=name, metric=prefix + reading, level=level))
+                rates.append(rate_of(values, part, name=name, metric=prefix + reading))
     return tuple(rates)
 
 
@@ -149,7 +147,7 @@ def ladder(part: Turns) -> tuple[Rung, ...]:
     for metric, forgives in _RUNGS.items():
         values = part.rate(metric)
         there = ~np.isnan(values) & ~np.isnan(numerical)
-        right, sums = int(values[there].sum()), _sums(values, part.sample, part.base.weights)
+        right, sums = int(values[there].sum()), _sums(values, part)
         rungs.append(
             Rung(
                 metric=metric,
@@ -163,26 +161,26 @@ def ladder(part: Turns) -> tuple[Rung, ...]:
     return tuple(rungs)
 
 
-def strata(part: Turns, keys: Floats, *, level: float) -> tuple[Stratum, ...]:
+def strata(part: Turns, keys: Floats) -> tuple[Stratum, ...]:
     """Accuracy for each whole number in `keys` (one per slot; NaN: none)."""
     right = part.rate("right")
     there = ~np.isnan(keys) & ~np.isnan(right)
     return tuple(
-        _stratum(part, np.where(there & (keys == key), right, np.nan), str(int(key)), level)
+        _stratum(part, np.where(there & (keys == key), right, np.nan), str(int(key)))
         for key in np.unique(keys[there]).tolist()
     )
 
 
-def _stratum(part: Turns, values: Floats, key: str, level: float) -> Stratum:
+def _stratum(part: Turns, values: Floats, key: str) -> Stratum:
     there = ~np.isnan(values)
     golden, attempted = np.tile(part.base.operations, part.repetitions), part.value("agent_operations")
 
     def mean(operations: Floats) -> float | None:
-        return known(_sums(np.where(there, operations, np.nan), part.sample, part.base.weights).ratio)
+        return known(_sums(np.where(there, operations, np.nan), part).ratio)
 
     return Stratum(
         key=key,
-        estimate=_clustered(values, part.sample, part.base.weights, level)[0],
+        estimate=estimated(_ratio(values, part).interval, 0.0, 1.0),
         n=int(there.sum()),
         right=int(values[there].sum()),
         golden_operations=mean(golden),
@@ -190,16 +188,16 @@ def _stratum(part: Turns, values: Floats, key: str, level: float) -> Stratum:
     )
 
 
-def features(part: Turns, *, level: float) -> tuple[Feature, ...]:
+def features(part: Turns) -> tuple[Feature, ...]:
     """By every feature of the dataset that has few values: yes or no, whole numbers, short texts."""
     listed = {name: None for metadata in part.base.metadata for name in metadata}
-    return tuple(feature for name in listed if (feature := _feature(part, name, level)) is not None)
+    return tuple(feature for name in listed if (feature := _feature(part, name)) is not None)
 
 
 _MOST_VALUES = 12  # of a feature; not an id or free text
 
 
-def _feature(part: Turns, name: str, level: float) -> Feature | None:
+def _feature(part: Turns, name: str) -> Feature | None:
     given = [metadata.get(name) for metadata in part.base.metadata]
     values = {value for value in given if isinstance(value, (bool, int, str))}
     kinds = {type(value) for value in values}
@@ -214,7 +212,7 @@ def _feature(part: Turns, name: str, level: float) -> Feature | None:
     right = np.where(codes < 0, np.nan, right)
     parts = [np.where(codes == number, right, np.nan) for number in range(len(ordered))]
     by_value = [
-        _stratum(part, column, str(value).lower() if isinstance(value, bool) else str(value), level)
+        _stratum(part, column, str(value).lower() if isinstance(value, bool) else str(value))
         for value, column in zip(ordered, parts, strict=True)
     ]
     ordinal = kinds <= {bool, int}
@@ -223,7 +221,7 @@ def _feature(part: Turns, name: str, level: float) -> Feature | None:
         name=name,
         strata=tuple(stratum for stratum in by_value if stratum.n),
         correlation=_correlation(part, right, numbers[codes]) if ordinal else None,
-        difference=_between(part, parts, level) if kinds == {bool} and len(parts) == 2 else None,
+        difference=_between(part, parts) if kinds == {bool} and len(parts) == 2 else None,
     )
 
 
@@ -239,50 +237,27 @@ def _correlation(part: Turns, first: Floats, second: Floats) -> float | None:
     return known(float((weights * (x * y)).sum()) / scale) if scale > 1e-12 else None
 
 
-def _between(part: Turns, groups: Sequence[Floats], level: float) -> Estimate | None:
+def _between(part: Turns, groups: Sequence[Floats]) -> Estimate | None:
     """The last group's rate minus the first one's."""
-    first, second = (_sums(values, part.sample, part.base.weights) for values in groups)
-    gap = ratio_gap(first, second, level=level)
+    first, second = (_sums(values, part) for values in groups)
+    gap = ratio_gap(first, second, level=part.level)
     return None if math.isnan(gap.se) else estimated(gap, -1.0, 1.0)
 
 
-def _rate(
-    values: Floats,
-    samples: Ints,
-    weights: Floats,
-    *,
-    name: str,
-    metric: str,
-    nulls: dict[str, float | None],
-    level: float,
-) -> Rate:
-    estimate, ratio = _clustered(values, samples, weights, level)
-    there = ~np.isnan(values)
-    return Rate(
-        name=name,
-        metric=metric,
-        estimate=estimate,
-        n=int(there.sum()),
-        total=float(values[there].sum()) if there.any() else None,
-        naive_se=known(ratio.naive_se),
-        design_effect=known(ratio.design_effect),
-        nulls=nulls,
-    )
-
-
-def _clustered(values: Floats, samples: Ints, weights: Floats, level: float) -> tuple[Estimate, ClusteredRatio]:
+def _ratio(values: Floats, part: Turns, samples: Ints | None = None) -> ClusteredRatio:
     there = values[~np.isnan(values)]
-    ratio = ratio_interval(_sums(values, samples, weights), share=bool(np.isin(there, (0.0, 1.0)).all()), level=level)
-    return estimated(ratio.interval, 0.0, 1.0), ratio
+    is_share = bool(np.isin(there, (0.0, 1.0)).all())
+    return ratio_interval(_sums(values, part, samples), share=is_share, level=part.level)
 
 
-def _sums(values: Floats, samples: Ints, weights: Floats) -> Sums:
+def _sums(values: Floats, part: Turns, samples: Ints | None = None) -> Sums:
+    weights = part.base.weights
     there = ~np.isnan(values)
-    size = weights.size
-    counts = np.bincount(samples[there], minlength=size).astype(np.float64)
+    samples = (part.sample if samples is None else samples)[there]
+    counts = np.bincount(samples, minlength=weights.size).astype(np.float64)
     totals, squares = (
-        np.bincount(samples[there], weights=part[there], minlength=size).astype(np.float64)
-        for part in (values, values**2)
+        np.bincount(samples, weights=parts[there], minlength=weights.size).astype(np.float64)
+        for parts in (values, values**2)
     )
     return Sums(totals=totals, counts=counts, squares=squares, weights=weights)
 
@@ -341,23 +316,12 @@ def _example(part: Turns, slot: int) -> Example:
     )
 
 
-def unreadable(part: Turns) -> dict[str, int]:
-    """Turns with a side that could not be read."""
-    return dict(sorted(Counter(side for slot, side in part.unreadable.items() if part.scored[slot]).items()))
+def counted(part: Turns, kinds: Mapping[int, str]) -> dict[str, int]:
+    """How many scored turns there are of each kind, by its name. `kinds`: of slots."""
+    return dict(sorted(Counter(kind for slot, kind in kinds.items() if part.scored[slot]).items()))
 
 
-def abstentions(part: Turns) -> dict[str, int]:
-    """Turns on which the agent did not answer, or should not have: right, over_refusal, unsupported."""
-    return dict(sorted(Counter(kind for slot, kind in part.abstentions.items() if part.scored[slot]).items()))
-
-
-def extraction(part: Turns) -> dict[str, int]:
-    """How the answers were found in the replies: extractor → turns, the most frequent first."""
-    counts = Counter(how for slot, how in part.extractors.items() if part.scored[slot])
-    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
-
-
-def propagation(part: Turns, *, level: float) -> Propagation:
+def propagation(part: Turns) -> Propagation:
     """Over the answered turns: nothing else is known about the others."""
     right = np.where(part.scored, part.value("right"), np.nan)
     # The value of the turn before, in the same conversation; NaN for first turns
@@ -376,12 +340,12 @@ def propagation(part: Turns, *, level: float) -> Propagation:
     return Propagation(
         first_wrong={str(number): count for number, count in sorted(Counter(first.values()).items())},
         never_wrong=int(np.setdiff1d(complete, list(first)).size),
-        after_right=rate_of(np.where(before == 1, right, np.nan), part, name=name[0], metric="right", level=level),
-        after_wrong=rate_of(np.where(before == 0, right, np.nan), part, name=name[1], metric="right", level=level),
+        after_right=rate_of(np.where(before == 1, right, np.nan), part, name=name[0], metric="right"),
+        after_wrong=rate_of(np.where(before == 0, right, np.nan), part, name=name[1], metric="right"),
         cascades=int((wrong & (before == 0)).sum()),
         propagated=int((proved & wrong).sum()),
         had_earlier_been_right=rate_of(
-            np.where(carried & wrong, 1.0, part.rate("right")), part, name=name[2], metric="right", level=level
+            np.where(carried & wrong, 1.0, part.rate("right")), part, name=name[2], metric="right"
         ),
     )
 
@@ -434,7 +398,7 @@ def _mean_of(values: Floats) -> float | None:
     return float(values.mean()) if values.size else None
 
 
-def quarantine(part: Turns, nulls: Nulls, *, level: float) -> Quarantine | None:
+def quarantine(part: Turns, nulls: Nulls) -> Quarantine | None:
     """The accuracies without the turns that a quarantine file names; None without one."""
     marks = part.base.quarantined
     if not any(mark is not None for mark in marks):
@@ -446,8 +410,8 @@ def quarantine(part: Turns, nulls: Nulls, *, level: float) -> Quarantine | None:
     return Quarantine(
         turns=int((out & part.counted).sum()),
         reasons=dict(sorted(reasons.items())),
-        accuracies=accuracies(part, nulls, kept=~out, level=level),
-        conversation_accuracy=conversation_accuracy(part, nulls, kept=~out, level=level),
+        accuracies=accuracies(part, nulls, ~out),
+        conversation_accuracy=conversation_accuracy(part, nulls, ~out),
     )
 
 

@@ -14,12 +14,11 @@ from karat.index import RunIndex
 from karat.kinds.conversation.analysis.model import ConversationResult, ConversationSummary, NullAnswerer
 from karat.kinds.conversation.analysis.rates import (
     Nulls,
-    abstentions,
     accuracies,
     conversation_accuracy,
     cost,
+    counted,
     diagnosed,
-    extraction,
     features,
     ladder,
     pace,
@@ -27,7 +26,6 @@ from karat.kinds.conversation.analysis.rates import (
     quarantine,
     reasoning,
     strata,
-    unreadable,
     verdicts,
 )
 from karat.kinds.conversation.analysis.turns import Declarations, Floats, Turns, declarations, read_turns
@@ -58,11 +56,11 @@ def conversation(given: AnalysisInput) -> ConversationSummary | None:
         for cell, code in given.ended.codes.items()
         if not index.answered[cell]
     }
-    parts, rules = read_turns(index, base, (info.name, info.scoring), failed, right=right)
+    parts, rules = read_turns(index, base, (info.name, info.scoring), failed, right=right, level=level)
     answers = null_answers(base.golden, [base.ids[row] for row in base.sample.tolist()])
-    nulls = Nulls({name: _null_rates(base, answer, right) for name, answer in answers.items()})
+    nulls = {name: _null_rates(base, answer, right) for name, answer in answers.items()}
     results = [
-        _result(name, part, nulls, given.accounts[name], _failures(index, failed, column), level=level)
+        _result(name, part, nulls, given.accounts[name], _failures(index, failed, column))
         for column, (name, part) in enumerate(zip(index.conditions, parts, strict=True))
     ]
     return ConversationSummary(
@@ -103,32 +101,30 @@ def _null_rates(base: Declarations, answers: Sequence[Any], right: str) -> dict[
     }
 
 
-def _result(
-    name: str, part: Turns, nulls: Nulls, account: Account, failures: dict[str, int], *, level: float
-) -> ConversationResult:
-    accuracy = conversation_accuracy(part, nulls, level=level)
+def _result(name: str, part: Turns, nulls: Nulls, account: Account, failures: dict[str, int]) -> ConversationResult:
+    accuracy = conversation_accuracy(part, nulls)
     return ConversationResult(
         condition=name,
         conversations=int(np.unique(part.conversation[part.counted]).size),
         turns=int((part.counted & part.asked).sum()),
         unreached=int((part.counted & part.asked & ~part.reached).sum()),
         not_run=int((~part.counted & part.asked).sum()),
-        accuracies=accuracies(part, nulls, level=level),
+        accuracies=accuracies(part, nulls),
         conversation_accuracy=accuracy,
-        reasoning=reasoning(part, level=level),
+        reasoning=reasoning(part),
         ladder=ladder(part),
-        by_turn=strata(part, part.number.astype(np.float64), level=level),
-        by_operations=strata(part, np.tile(part.base.operations, part.repetitions), level=level),
-        features=features(part, level=level),
+        by_turn=strata(part, part.number.astype(np.float64)),
+        by_operations=strata(part, np.tile(part.base.operations, part.repetitions)),
+        features=features(part),
         diagnoses=diagnosed(part),
-        unreadable=unreadable(part),
-        abstentions=abstentions(part),
-        extraction=extraction(part),
+        unreadable=counted(part, part.unreadable),
+        abstentions=counted(part, part.abstentions),
+        extraction=dict(sorted(counted(part, part.extractors).items(), key=lambda item: -item[1])),
         unreadable_programs=int(part.counted[sorted(part.unreadable_programs)].sum()),
-        propagation=propagation(part, level=level),
+        propagation=propagation(part),
         cost=cost(part, account, int(accuracy.total or 0)),
         pace=pace(part),
         failures=failures,
-        quarantine=quarantine(part, nulls, level=level),
+        quarantine=quarantine(part, nulls),
         verdicts=verdicts(part),
     )

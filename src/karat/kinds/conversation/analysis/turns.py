@@ -8,19 +8,20 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from functools import partial, reduce
 from operator import add
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from karat import formats
+from karat.analysis.details import reply_of
 from karat.analysis.grids import Layout
 from karat.index import RunIndex
 from karat.journal import RunFolder
 from karat.numeric import MATCHES, extract, match, operations_attempted, parse_program, parse_value, right_by, stated
 from karat.numeric.matches import same_text
-from karat.records import Sample, Turn, Usage
+from karat.records import Reply, Sample, Turn, Usage
 
 
 def in_order(values: Sequence[float]) -> float:
@@ -28,31 +29,12 @@ def in_order(values: Sequence[float]) -> float:
     return reduce(add, values, 0)  # 0: one bool is a number, too
 
 
-class _AnyReply(Protocol):
-    @property
-    def text(self) -> str: ...
-    @property
-    def answer(self) -> str | None: ...
-    @property
-    def unit(self) -> str | None: ...
-
-
-class HeardReply(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """The needed fields of a reply."""
-
-    text: str
-    answer: str | None = None
-    unit: str | None = None
-    usage: Usage | None = None
-    milliseconds: float | None = None
-
-
 class Matcher(msgspec.Struct, frozen=True, kw_only=True):
     """Compares a reply with the golden answer as the scorer `numeric` does."""
 
     extract: Literal["final", "json", "last_number"]
 
-    def values(self, turn: Turn, reply: _AnyReply) -> dict[str, bool | None]:
+    def values(self, turn: Turn, reply: Reply) -> dict[str, bool | None]:
         """Match → whether it holds; None for all of them without a golden number."""
         if parse_value(turn.golden) is None:
             return dict.fromkeys(MATCHES)
@@ -82,18 +64,6 @@ def matcher_of(run: RunFolder, scorer: str, scoring: str) -> Matcher | None:
         case "final" | "json" | "last_number" as how:
             return Matcher(extract=how)
     return None
-
-
-class _ReplyEvent(msgspec.Struct, gc=False):
-    reply: HeardReply
-
-
-_event = msgspec.json.Decoder(_ReplyEvent).decode
-
-
-def reply_of(line: bytes) -> HeardReply:
-    """The reply in a line of the event `reply`."""
-    return _event(line).reply
 
 
 Floats = NDArray[np.float64]
@@ -188,6 +158,11 @@ class Turns(msgspec.Struct):
     counted: Flags  # of trials that were scored, or ended without an answer
     scored: Flags  # has matches
     reached: Flags  # has a reply
+    milliseconds: Floats
+    prompt_tokens: Floats
+    completion_tokens: Floats
+    verdicts: Floats  # of the file of answers: 1, 0; NaN without
+    level: float  # of the intervals
     values: dict[str, Floats] = {}  # metric → NaN if there is none
     failed_turns: dict[int, FailedTurn] = {}  # by slot
     same_texts: set[int] = msgspec.field(default_factory=set)  # slots whose answer is the golden text
@@ -195,10 +170,6 @@ class Turns(msgspec.Struct):
     abstentions: dict[int, str] = {}  # slot → right, over_refusal or unsupported
     extractors: dict[int, str] = {}  # slot → how the answer was found in the reply
     unreadable_programs: set[int] = msgspec.field(default_factory=set)  # slots
-    milliseconds: Floats = msgspec.field(default_factory=lambda: np.empty(0))
-    prompt_tokens: Floats = msgspec.field(default_factory=lambda: np.empty(0))
-    completion_tokens: Floats = msgspec.field(default_factory=lambda: np.empty(0))
-    verdicts: Floats = msgspec.field(default_factory=lambda: np.empty(0))  # of the file of answers: 1, 0; NaN without
     scoring_tokens: int = 0  # of judges, not part of the answers' cost
 
     @property
@@ -275,14 +246,15 @@ _score = msgspec.json.Decoder(_Score).decode
 
 
 def read_turns(
-    index: RunIndex, base: Declarations, scoring: tuple[str, str], failed: Collection[int], *, right: str
+    index: RunIndex, base: Declarations, scoring: tuple[str, str], failed: Collection[int], *, right: str, level: float
 ) -> tuple[list[Turns], set[str]]:
     """Each condition's turns, and the versions of the rules in their scores.
 
     `scoring`: scorer and digest. `failed`: cells without an answer. `right`: the match that makes a turn right.
+    `level`: of the intervals.
     """
     rows = index.scores.get(scoring)
-    parts = [_empty(base, index.repetitions) for _ in index.conditions]
+    parts = [_empty(base, index.repetitions, level) for _ in index.conditions]
     places = _Places(index, base)
     for cell in failed:
         condition, slots = places.of(cell)
@@ -331,7 +303,7 @@ class _Places:
         return condition, repetition * self._size + self._first[sample] + turns, there
 
 
-def _empty(base: Declarations, repetitions: int) -> Turns:
+def _empty(base: Declarations, repetitions: int, level: float) -> Turns:
     size = base.size * repetitions
     nothing, unknown = np.zeros(size, dtype=bool), np.full(size, np.nan)
     return Turns(
@@ -344,6 +316,7 @@ def _empty(base: Declarations, repetitions: int) -> Turns:
         prompt_tokens=unknown.copy(),
         completion_tokens=unknown.copy(),
         verdicts=unknown.copy(),
+        level=level,
     )
 
 
@@ -358,7 +331,7 @@ def _fill(parts: Sequence[Turns], places: _Places, layout: Layout, metrics: Sequ
             column[slots[mine]] = layout.values(metric)[mine]
 
 
-def _hear(part: Turns, slots: slice, replies: Sequence[HeardReply], matcher: Matcher) -> None:
+def _hear(part: Turns, slots: slice, replies: Sequence[Reply], matcher: Matcher) -> None:
     """The turns answered before a conversation failed."""
     for slot, reply in zip(range(slots.start, slots.stop), replies, strict=False):
         place = slot % part.base.size
@@ -369,11 +342,11 @@ def _hear(part: Turns, slots: slice, replies: Sequence[HeardReply], matcher: Mat
     _meter(part, slots, replies)
 
 
-def _meter(part: Turns, slots: slice, replies: Sequence[_Reply | HeardReply]) -> None:
+def _meter(part: Turns, slots: slice, replies: Sequence[_Reply | Reply]) -> None:
     for slot, reply in zip(range(slots.start, slots.stop), replies, strict=False):
         if reply.milliseconds is not None:
             part.milliseconds[slot] = reply.milliseconds
-        if isinstance(reply, _Reply) and reply.verdict is not None:
+        if reply.verdict is not None:
             part.verdicts[slot] = reply.verdict
         usage = reply.usage
         if usage is not None and usage.input_tokens is not None:

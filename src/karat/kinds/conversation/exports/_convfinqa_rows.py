@@ -130,16 +130,15 @@ class _Place(msgspec.Struct, frozen=True):
 
 
 def _places(trial: TrialRecord, shown: Shown) -> Iterator[_Place]:
-    replies = trial.answer.replies if trial.answer is not None else trial.heard
     scores = {row.turn: row for row in trial.scores if (row.scorer, row.scoring) == (shown.scorer, shown.scoring)}
     broken = trial.answer is None
     for number, turn in enumerate(trial.sample.turns):
-        reply = replies[number] if number < len(replies) else None
+        reply = trial.replies[number] if number < len(trial.replies) else None
         score = scores.get(number)
         values: Mapping[str, Any] = score.values if score is not None else {}
         if broken and reply is not None and shown.matcher is not None:
             values = shown.matcher.values(turn, reply)
-        yield _Place(trial, number, turn, reply, score, values, broken and number == len(replies), shown.right)
+        yield _Place(trial, number, turn, reply, score, values, broken and number == len(trial.replies), shown.right)
 
 
 def _text(value: Any) -> str | None:
@@ -327,7 +326,7 @@ def _cause(place: _Place) -> str:
 
 def validation_rows(trial: TrialRecord, trace: str) -> Iterator[Row]:
     """The agent's own validator's verdict on each attempt at each turn."""
-    for number, reply in enumerate(trial.answer.replies if trial.answer is not None else trial.heard):
+    for number, reply in enumerate(trial.replies):
         for validation in reply.validations:
             yield {
                 "trace_id": trace,
@@ -408,12 +407,11 @@ def trace_of(trial: TrialRecord, row: Row, turns: Sequence[Row], errors: Sequenc
 
 
 def _turns(trial: TrialRecord, turns: Sequence[Row], errors: Sequence[Row], start: str) -> list[Row]:
-    replies = trial.answer.replies if trial.answer is not None else trial.heard
     contexts = {error["turn_idx"]: error["error_context"] for error in errors}
     spent = 0.0
     records = []
     for number, (turn, cells) in enumerate(zip(trial.sample.turns, turns, strict=True)):
-        reply = replies[number] if number < len(replies) else None
+        reply = trial.replies[number] if number < len(trial.replies) else None
         milliseconds = reply.milliseconds if reply is not None else None
         before, spent = spent, spent + (milliseconds or 0.0)
         records.append({

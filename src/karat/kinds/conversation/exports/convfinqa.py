@@ -78,7 +78,7 @@ class Totals:
             self._group("avg_operations_by_turn", key, turn.get("operations_per_turn"))
             if row["conversation_type"] is not None:
                 self._group("accuracy_by_type", str(row["conversation_type"]), turn["right"])
-        for reply in trial.answer.replies if trial.answer is not None else trial.heard:
+        for reply in trial.replies:
             for call in reply.tool_calls:
                 counts = self._tools.setdefault(call.tool, [0, 0])
                 counts[0] += 1

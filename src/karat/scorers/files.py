@@ -16,6 +16,7 @@ from karat.files import open_regular
 from karat.records import Answer, Metric, Sample
 from karat.scorers import ScorerSetting, Verdict
 from karat.scorers._child import Schemas, read_schema
+from karat.scorers._expectations import Outcome, metrics_of, verdict_of
 
 __all__ = ["Files"]
 
@@ -82,13 +83,13 @@ class Files:
         self._parts = [part for part, value in options.given.items() if value]
         self._parts += [] if options.max_changed_lines is None else ["max_changed_lines"]
         self._schemas = {path: read_schema(schema, setting.folder) for path, schema in options.json_schemas.items()}
-        described = {self._name: "answers whose files are as they should be"} if self._parts else {}
-        described |= {part: _PARTS[part] for part in self._parts} if len(self._parts) > 1 else {}
-        metrics = [Metric(name=name, low=0, high=1, kind="share", description=text) for name, text in described.items()]
+        self.metrics: tuple[Metric, ...] = ()
+        if self._parts:
+            whole = "answers whose files are as they should be"
+            self.metrics = metrics_of(self._name, whole, {part: _PARTS[part] for part in self._parts})
         if options.changed_lines:
             text = "lines added and removed"
-            metrics.append(Metric(name="changed_lines", low=0, direction="lower", description=text))
-        self.metrics = tuple(metrics)
+            self.metrics += (Metric(name="changed_lines", low=0, direction="lower", description=text),)
         self.fingerprint = blake2b(json.dumps(self._schemas, sort_keys=True).encode(), digest_size=16).hexdigest()
         self._checker = Schemas([*self._schemas.values()], seconds=options.timeout_seconds)
 
@@ -99,34 +100,30 @@ class Files:
     def score(self, sample: Sample, answer: Answer) -> Verdict:
         """Raises JudgeFault if there is no workspace, or a schema takes too long."""
         fields = {"sample": sample.id, "metadata": sample.metadata}
-        wrong: dict[str, str | None] = {}  # expectation → its fault; "": none
+        outcomes: dict[str, Outcome] = {}
         with self._workspace_of(answer) as workspace:
             for part in self._parts:
                 if part != "max_changed_lines":
                     paths = self._options.given[part]
                     faults = (self._fault(part, path, workspace, fields) for path in paths)
-                    wrong[part] = next(filter(None, faults), "")
+                    fault = next(filter(None, faults), "")
+                    outcomes[part] = not fault, fault
         changes = answer.workspace
         lines = None
         if changes is not None and changes.added_lines is not None and changes.removed_lines is not None:
             lines = changes.added_lines + changes.removed_lines
         most = self._options.max_changed_lines
-        if most is not None:
-            many = f"{formats.count(lines)} lines were changed, want at most {formats.count(most)}" if lines else ""
-            wrong["max_changed_lines"] = None if lines is None else many if lines > most else ""
-        values: dict[str, float | bool | None] = {part: None if why is None else not why for part, why in wrong.items()}
-        reasons = {part: _UNKNOWN if why is None else why for part, why in wrong.items() if why != ""}
-        passed = False if False in values.values() else None if None in values.values() else True
-        if len(self._parts) == 1:
-            values, reasons = {}, {}
-        if self._parts:
-            values[self._name] = passed
-            why = "; ".join(_UNKNOWN if why is None else why for why in wrong.values() if why != "")
-            reasons |= {self._name: why} if why else {}
+        if most is not None and lines is None:
+            outcomes["max_changed_lines"] = None, _UNKNOWN
+        elif most is not None and lines is not None:
+            many = f"{formats.count(lines)} lines were changed, want at most {formats.count(most)}"
+            outcomes["max_changed_lines"] = lines <= most, many if lines > most else ""
+        verdict = verdict_of(self._name, self._parts, outcomes) if self._parts else Verdict(values={})
         if self._options.changed_lines:
-            values["changed_lines"] = lines
-            reasons |= {"changed_lines": _UNKNOWN} if lines is None else {}
-        return Verdict(values=values, reasons=reasons)
+            verdict.values["changed_lines"] = lines
+            if lines is None:
+                verdict.reasons["changed_lines"] = _UNKNOWN
+        return verdict
 
     def _fault(self, part: str, given: str, workspace: Workspace, fields: Mapping[str, object]) -> str:
         """The fault of one file; empty: none."""

@@ -11,9 +11,10 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from karat import formats
 from karat.errors import JudgeFault
-from karat.records import Answer, Metric, Sample, ToolCall
+from karat.records import Answer, Sample, ToolCall
 from karat.scorers import ScorerSetting, Verdict
 from karat.scorers._child import Schemas, read_schema, short_json
+from karat.scorers._expectations import Outcome, metrics_of, verdict_of
 
 __all__ = ["McpResult"]
 
@@ -78,12 +79,7 @@ class McpResult:
             "max_milliseconds": options.max_milliseconds,
         }
         self._parts = [part for part in _PARTS if self._given[part] is not None or part in options.columns]
-        described = {self._name: "calls as expected"}
-        if len(self._parts) > 1:
-            described |= {part: _PARTS[part] for part in self._parts}
-        self.metrics = tuple(
-            Metric(name=name, low=0, high=1, kind="share", description=text) for name, text in described.items()
-        )
+        self.metrics = metrics_of(self._name, "calls as expected", {part: _PARTS[part] for part in self._parts})
         self.fingerprint = blake2b(json.dumps(schema, sort_keys=True).encode(), digest_size=16).hexdigest()
         self._schemas = Schemas([], seconds=options.timeout_seconds)
 
@@ -94,27 +90,19 @@ class McpResult:
             names = [metric.name for metric in self.metrics]
             return Verdict(values=dict.fromkeys(names), reasons=dict.fromkeys(names, "the agent reports no tool call"))
         structured = _loaded(answer.replies[-1].answer) if answer.replies[-1].answer is not None else _ABSENT
-        outcomes: dict[str, tuple[bool | None, str]] = {}
+        outcomes: dict[str, Outcome] = {}
         for part in self._parts:
             column = self._columns.get(part)
             wanted = self._given[part] if column is None else _loaded(sample.metadata.get(column))
             if wanted is not None and wanted != "":
                 outcomes[part] = self._judged(part, wanted, calls[-1], structured)
-        settled = [value for value, _ in outcomes.values()]
-        passed = None if not settled or None in settled else all(settled)
-        values: dict[str, float | bool | None] = {self._name: False if False in settled else passed}
-        if len(self._parts) > 1:
-            values |= {part: outcomes[part][0] if part in outcomes else None for part in self._parts}
-        reasons = {part: reason for part, (_, reason) in outcomes.items() if reason}
-        whole_reason = "; ".join(reasons.values()) or ("" if outcomes else "the sample expects nothing")
-        reasons = {name: why for name, why in {self._name: whole_reason, **reasons}.items() if why and name in values}
-        return Verdict(values=values, reasons=reasons)
+        return verdict_of(self._name, self._parts, outcomes)
 
     def close(self) -> None:
         """End the process that applies schemas."""
         self._schemas.close()
 
-    def _judged(self, part: _Part, wanted: object, call: ToolCall, structured: object) -> tuple[bool | None, str]:
+    def _judged(self, part: _Part, wanted: object, call: ToolCall, structured: object) -> Outcome:
         if part == "error":
             return _failed_as(wanted, call)
         if part == "max_milliseconds":

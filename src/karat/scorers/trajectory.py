@@ -10,9 +10,10 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
 
 from karat.errors import JudgeFault
-from karat.records import Answer, Metric, Sample, ToolCall
+from karat.records import Answer, Sample, ToolCall
 from karat.scorers import ScorerSetting, Verdict
 from karat.scorers._child import Schemas, read_schema, short_json
+from karat.scorers._expectations import Outcome, metrics_of, verdict_of
 from karat.tool_use import CalledTool, expected_actions, names_in_cell
 
 __all__ = ["Trajectory"]
@@ -27,7 +28,6 @@ _PARTS: dict[_Part, str] = {
     "arguments": "the calls had the expected arguments",
     "max_calls": "there were not more calls than allowed",
 }
-_Found = tuple[bool | None, str]
 
 
 class _Arguments(BaseModel):
@@ -92,13 +92,8 @@ class Trajectory:
     def __init__(self, options: Options, setting: ScorerSetting) -> None:
         self._options, self._name = options, setting.name
         self._parts = [part for part in _PARTS if getattr(options, part) is not None or part in options.columns]
-        self.metrics = tuple(
-            Metric(name=name, low=0, high=1, kind="share", description=description)
-            for name, description in [
-                (setting.name, "the path was as expected"),
-                *((part, _PARTS[part]) for part in self._parts if len(self._parts) > 1),
-            ]
-        )
+        described = {part: _PARTS[part] for part in self._parts}
+        self.metrics = metrics_of(setting.name, "the path was as expected", described)
         given = [rule.json_schema for rule in options.arguments or []]
         schemas = [None if schema is None else read_schema(schema, setting.folder) for schema in given]
         self.fingerprint = blake2b(json.dumps(schemas, sort_keys=True).encode(), digest_size=16).hexdigest()
@@ -118,24 +113,13 @@ class Trajectory:
                 found_there = sample.metadata.get(column, _actions(part, sample) if column == "actions" else None)
                 expected[part] = _of_column(part, found_there)
         outcomes = {part: self._judged(part, wanted, calls) for part, wanted in expected.items() if wanted is not None}
-        settled = [value for value, _ in outcomes.values()]
-        passed = None if not settled else False if False in settled else None if None in settled else True
-        values: dict[str, float | bool | None] = {self._name: passed}
-        reasons: dict[str, str] = {part: reason for part, (_, reason) in outcomes.items() if reason}
-        if because := "; ".join(reasons.values()):
-            reasons = {self._name: because, **reasons}
-        elif not outcomes:
-            reasons = {self._name: "the sample expects nothing"}
-        if len(self._parts) > 1:
-            values |= {part: outcomes[part][0] if part in outcomes else None for part in self._parts}
-            return Verdict(values=values, reasons=reasons)
-        return Verdict(values=values, reasons={name: why for name, why in reasons.items() if name == self._name})
+        return verdict_of(self._name, self._parts, outcomes)
 
     def close(self) -> None:
         """End the process that applies schemas."""
         self._schemas.close()
 
-    def _judged(self, part: _Part, expected: Any, calls: Sequence[ToolCall]) -> _Found:
+    def _judged(self, part: _Part, expected: Any, calls: Sequence[ToolCall]) -> Outcome:
         if part == "max_calls":
             few = len(calls) <= expected
             return few, "" if few else f"{len(calls)} calls, want at most {expected}"
@@ -164,7 +148,7 @@ class Trajectory:
                 return outcome
         return True, ""
 
-    def _one_argued(self, rule: _Arguments, schema: Any, calls: Sequence[ToolCall]) -> _Found:
+    def _one_argued(self, rule: _Arguments, schema: Any, calls: Sequence[ToolCall]) -> Outcome:
         """The first call that decides it."""
         wrong = f"'{rule.tool}' was not called"
         for number, call in enumerate(calls, start=1):

@@ -12,6 +12,8 @@ import re
 import unicodedata
 from collections.abc import Sequence
 
+import msgspec
+
 OUTPUT_FORMAT = 1
 """The format of everything that `--json` prints, and of summaries. 1: 2026-11, the first."""
 
@@ -357,3 +359,13 @@ def _columns(char: str) -> int:
     if unicodedata.combining(char) or unicodedata.category(char) in ("Mn", "Me", "Cf"):
         return 0
     return 2 if unicodedata.east_asian_width(char) in ("W", "F") else 1
+
+
+def text_of(value: object) -> str:
+    """A text as it is, anything else as JSON."""
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+
+
+def json_file(value: object) -> str:
+    """The text of a JSON file for people: indented, and with a line end."""
+    return msgspec.json.format(msgspec.json.encode(value), indent=2).decode("utf-8", "replace") + "\n"

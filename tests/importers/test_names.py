@@ -11,7 +11,7 @@ import pytest
 from tests.importers.imported import imported, means
 from tests.importers.test_inspect import log
 
-from karat.importers._reading import prefixes, title
+from karat.importers._reading import Json, marked, title
 
 
 def written(folder: Path, name: str, content: object) -> Path:
@@ -105,5 +105,6 @@ def test_a_file_is_named_without_its_ending_only(name: str, shown: str) -> None:
 
 
 def test_files_of_one_name_in_two_folders_are_told_apart() -> None:
-    assert prefixes([Path("a/results.json"), Path("b/results.json")]) == ["results: ", "results (2): "]
-    assert prefixes([Path("a/results.json")]) == [""]
+    heads = [(Path("a/results.json"), Json({})), (Path("b/results.json"), Json({}))]
+    assert [mark for _, _, mark in marked(heads)] == ["results: ", "results (2): "]
+    assert [mark for _, _, mark in marked(heads[:1])] == [""]

@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from karat.errors import BadDataset
-from karat.kinds.conversation.recorded import NOT_RECORDED, Census, RecordedTurns, TurnColumns
+from karat.kinds import RecordedFaults
+from karat.kinds.conversation.recorded import NOT_RECORDED, RecordedTurns, TurnColumns
 from karat.records import Reply, Sample, Turn, Usage
 
 TABLE = {"2019": {"sales": 110.0, "costs": 80.0}, "2018": {"sales": 100.0, "costs": 90.0}}
@@ -51,7 +52,7 @@ def held(folder: Path, rows: Any, name: str = "said.jsonl", **columns: Any) -> R
     return RecordedTurns(written(folder, rows, name), TurnColumns(**columns))
 
 
-def census(found: RecordedTurns, *, conditions: tuple[str, ...] = ("answers",), repetitions: int = 1) -> Census:
+def census(found: RecordedTurns, *, conditions: tuple[str, ...] = ("answers",), repetitions: int = 1) -> RecordedFaults:
     return found.census(samples(), conditions=conditions, repetitions=repetitions)
 
 
@@ -234,7 +235,8 @@ def test_every_fault_is_listed_and_counted(tmp_path):
         ("line 6", "turn 2: 'b.pdf' has turns 0 to 1"),
     ]
     assert (told.rows, told.used, told.turns) == (10, 3, 5)
-    assert told.notes["faults"].startswith("the file of answers has faults: 1 row of a conversation that is not asked")
+    notes = held(tmp_path, FAULTY).notes(samples(), conditions=["answers"], repetitions=1)
+    assert notes["faults"].startswith("the file of answers has faults: 1 row of a conversation that is not asked")
 
 
 def test_a_turn_without_a_row_is_answered_with_nothing(tmp_path):
@@ -259,11 +261,12 @@ def test_a_file_of_another_dataset_shows_both_ways_of_writing_ids(tmp_path):
 
 
 def test_more_repetitions_than_the_file_has_are_missing_and_the_remedy_is_named(tmp_path):
-    told = held(tmp_path, PLAIN).census(samples(), conditions=["answers"], repetitions=3)
+    found = held(tmp_path, PLAIN)
+    told = found.census(samples(), conditions=["answers"], repetitions=3)
     assert told.hint == (
         "the file has 1 answer to a turn, and 3 repetitions are asked for: set execution.num_repetitions to 1"
     )
-    assert told.notes["faults"].endswith(told.hint)
+    assert found.notes(samples(), conditions=["answers"], repetitions=3)["faults"].endswith(told.hint)
 
 
 def test_conditions_and_repetitions_stay_apart(tmp_path):

@@ -6,16 +6,15 @@ recorded conversations and studies.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 
 import msgspec
 
+from karat.documents.rows import Row
 from karat.errors import did_you_mean
-from karat.formats import excerpt, plural, some_of
-
-Row = Mapping[str, Any]
+from karat.formats import excerpt, plural, some_of, text_of
 
 CONDITIONS = (
     *("condition", "variant", "variant_id", "experiment", "config", "system", "method", "framework", "pipeline"),
@@ -54,7 +53,7 @@ def usual(names: Iterable[str], columns: Iterable[str]) -> list[str]:
     """The columns with these names, in the order of the names; case, spaces and hyphens do not matter."""
     folded: dict[str, str] = {}
     for column in columns:
-        folded.setdefault(column.strip().casefold().replace(" ", "_").replace("-", "_"), column)
+        folded.setdefault(re.sub(r"[\s-]+", "_", column.strip()).casefold(), column)
     return [folded[name] for name in names if name in folded]
 
 
@@ -90,9 +89,7 @@ def key_of(row: Row, columns: Sequence[str]) -> tuple[str, ...]:
 
 
 def _text(value: object) -> str:
-    if value is None:
-        return ""
-    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+    return "" if value is None else text_of(value)
 
 
 def sample_columns(rows: Iterable[Row], *, question: str, golden: str | None, id_column: str | None) -> list[str]:

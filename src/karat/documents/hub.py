@@ -17,6 +17,7 @@ from urllib.parse import parse_qsl
 import msgspec
 
 from karat.errors import BadDataset, Fault, MissingExtra, did_you_mean
+from karat.formats import some_of
 
 HUB = "hf:"
 """The prefix of a path to a dataset on the Hub."""
@@ -142,17 +143,12 @@ def _chosen(name: HubName, listed: Iterable[str], suffixes: tuple[str, ...]) -> 
     exact = [group for group in groups if PurePosixPath(group).name.partition(".")[0] == name.split]
     groups = {group: groups[group] for group in exact} or groups
     if len(groups) != 1:
-        shown = _some(groups or readable)
+        shown = some_of([*(groups or readable)], most=_LISTED)
         problem = "several files match" if groups else "no file matches" if readable else "it has no data file"
         how = "say which with split=, config= or file=" if groups else "name one with file="
         raise _bad(name, f"{problem}: {shown}; {how}" if readable else f"{problem} that karat reads")
     (shards,) = groups.values()
     numbered = [match for file in shards if (match := _SHARD.search(PurePosixPath(file).stem))]
     if numbered and (len(numbered) != int(numbered[0][2]) or len(numbered) != len(shards)):
-        raise _bad(name, f"only {len(numbered)} of {int(numbered[0][2])} parts exist: {_some(shards)}")
+        raise _bad(name, f"only {len(numbered)} of {int(numbered[0][2])} parts exist: {some_of(shards, most=_LISTED)}")
     return shards
-
-
-def _some(names: Iterable[str]) -> str:
-    listed = list(names)
-    return ", ".join(listed[:_LISTED]) + (", …" if len(listed) > _LISTED else "")

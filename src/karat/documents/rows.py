@@ -58,7 +58,7 @@ def why_unfit(row: Any) -> str | None:
         if isinstance(value, str):
             wrong = None if value.isascii() else _half_pair(value)
         elif isinstance(value, int):
-            wrong = None if _SMALLEST <= value <= _LARGEST else _too_long(value)
+            wrong = None if _SMALLEST <= value <= _LARGEST else _impossible(str(value))
         elif isinstance(value, (dict, list)):
             wrong = "is nested too deeply" if depth > _DEEPEST else None
             waiting += [(below, depth + 1) for below in value]
@@ -76,10 +76,6 @@ def _half_pair(text: str) -> str | None:
     except UnicodeEncodeError as error:
         return f"holds half of a surrogate pair (\\u{ord(text[error.start]):04x}), which is not text; remove it"
     return None
-
-
-def _too_long(number: int) -> str:
-    return f"holds a whole number of {len(str(abs(number)))} digits; write it in quotes"
 
 
 def _impossible(written: str) -> str:

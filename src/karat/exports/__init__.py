@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from datetime import datetime
 from pathlib import Path
-from typing import Protocol, TextIO
+from typing import IO, Protocol
 
 from karat.analysis import Summary
 from karat.errors import BadOption
@@ -51,60 +51,40 @@ def epoch(summary: Summary) -> int:
 def save(files: Mapping[str, str], out: Path, *, option: str = "--out") -> list[Path]:
     """Writes a rendered report: one file as `out`, or into `out` if that is a folder; several files into `out`.
 
-    Returns the paths. Raises BadOption if that is impossible, or if a name contains a folder: a report writes
+    Returns the paths. Raises BadOption if that is impossible, or if a name leads out of the folder: a report writes
     nowhere else.
     """
-    if isinstance(files, Streamed):
-        return _streamed(files, out)
-    for name in files:
-        for part in name.split("/"):
-            _require_plain(part)
-    into = len(files) > 1 or out.is_dir()
-    try:
-        (out if into else out.parent).mkdir(parents=True, exist_ok=True)
-        paths = []
-        for name, text in files.items():
-            path = _placed(name, out) if into else out
-            path.write_text(text, encoding="utf-8", errors="replace", newline="")
-            paths.append(path)
-    except OSError as error:
-        raise BadOption(option, f"cannot write {error.filename or out}: {error.strerror}") from error
-    return paths
-
-
-def _require_plain(name: str) -> None:
-    if name in ("", ".", "..") or set(name) & set("/\\\0"):
-        raise BadOption("--out", f"the report calls a file {name!r}; it must be a plain name, without folders")
-
-
-def _streamed(files: Streamed, out: Path) -> list[Path]:
+    streamed = isinstance(files, Streamed)
+    for name in () if streamed else files:  # before anything is written
+        _require_plain(name)
+    into = streamed or len(files) > 1 or out.is_dir()
     paths: dict[str, Path] = {}
     try:
         with ExitStack() as stack:
-            open_files: dict[str, TextIO] = {}
-            for name, text in files.pieces():
-                again = name in paths
-                if not again:
-                    paths[name] = _placed(name, out)
-                if "/" in name:
-                    with paths[name].open(
-                        "a" if again else "w", encoding="utf-8", errors="replace", newline=""
-                    ) as file:
-                        file.write(text)
+            open_files: dict[str, IO[str]] = {}
+            for name, text in files.pieces() if isinstance(files, Streamed) else files.items():
+                mode = "a" if name in paths else "w"
+                if name not in paths:
+                    _require_plain(name)
+                    path = out / name if into else out
+                    path.parent.mkdir(parents=True, exist_ok=True)
+                    paths[name] = path
+                if name in open_files:
+                    open_files[name].write(text)
                     continue
-                if name not in open_files:
-                    opened = paths[name].open("w", encoding="utf-8", errors="replace", newline="")
-                    open_files[name] = stack.enter_context(opened)
-                open_files[name].write(text)
+                file = paths[name].open(mode, encoding="utf-8", errors="replace", newline="")
+                if "/" in name:
+                    with file:
+                        file.write(text)
+                else:
+                    open_files[name] = stack.enter_context(file)
+                    file.write(text)
     except OSError as error:
-        raise BadOption("--out", f"cannot write {error.filename or out}: {error.strerror}") from error
+        raise BadOption(option, f"cannot write {error.filename or out}: {error.strerror}") from error
     return list(paths.values())
 
 
-def _placed(name: str, out: Path) -> Path:
-    parts = name.split("/")
-    for part in parts:
-        _require_plain(part)
-    path = out.joinpath(*parts)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    return path
+def _require_plain(name: str) -> None:
+    for part in name.split("/"):
+        if part in ("", ".", "..") or set(part) & set("\\\0"):
+            raise BadOption("--out", f"the report calls a file {part!r}; it must be a plain name, without folders")

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from hashlib import sha256
-from typing import Any
 
-import msgspec
-
+from karat import formats
 from karat.analysis import Summary, TrialRecord
 from karat.analysis.model import MetricInfo
 from karat.exports._eee_names import described
-from karat.records import Answer, Reply, Sample
+from karat.records import Answer, JsonObject, Reply, Sample
 
 SCHEMA = "0.3.0"
 
-_Json = dict[str, Any]
 
-
-def instances(summary: Summary, trial: TrialRecord, *, evaluation: str, model: str) -> Iterator[_Json]:
+def instances(summary: Summary, trial: TrialRecord, *, evaluation: str, model: str) -> Iterator[JsonObject]:
     """The instances of a trial. A metric without a number, or without a bound for being right, has none."""
     if trial.answer is None:
         return
@@ -51,7 +47,7 @@ def _right_from(metric: MetricInfo) -> float | None:
     return metric.threshold if metric.threshold is not None else best
 
 
-def _instance(trial: TrialRecord, answer: Answer, evaluation: str, model: str) -> _Json:
+def _instance(trial: TrialRecord, answer: Answer, evaluation: str, model: str) -> JsonObject:
     """What all instances of a trial have in common."""
     sample, replies = trial.sample, answer.replies
     raw = "\n\n".join(turn.question for turn in sample.turns)
@@ -61,7 +57,7 @@ def _instance(trial: TrialRecord, answer: Answer, evaluation: str, model: str) -
     kind = "single_turn" if alone else "agentic" if calls else "multi_turn"
     messages, places = ([], []) if alone else _messages(sample, replies)
     usage = _usage(replies)
-    metadata = {key: value if isinstance(value, str) else _encoded(value) for key, value in sample.metadata.items()}
+    metadata = {key: formats.text_of(value) for key, value in sample.metadata.items()}
     return {
         "schema_version": SCHEMA,
         "evaluation_id": evaluation,
@@ -86,14 +82,14 @@ def _instance(trial: TrialRecord, answer: Answer, evaluation: str, model: str) -
     }
 
 
-def _output(answer: Answer) -> _Json:
+def _output(answer: Answer) -> JsonObject:
     traces = [reply.reasoning for reply in answer.replies if reply.reasoning]
     return {"raw": [answer.text], **({"reasoning_trace": traces} if traces else {})}
 
 
-def _messages(sample: Sample, replies: tuple[Reply, ...]) -> tuple[list[_Json], list[int]]:
+def _messages(sample: Sample, replies: tuple[Reply, ...]) -> tuple[list[JsonObject], list[int]]:
     """The messages, in order, with each reply's text after the calls that led to it."""
-    messages: list[_Json] = []
+    messages: list[JsonObject] = []
     places = []
     for turn, reply in enumerate(replies):
         if turn < len(sample.turns):
@@ -102,24 +98,21 @@ def _messages(sample: Sample, replies: tuple[Reply, ...]) -> tuple[list[_Json], 
             messages.append({"role": "user", "content": first + asked})
         messages += _calls(reply, turn)
         places.append(len(messages))
-        reply_message: _Json = {"role": "assistant", "content": reply.text}
+        reply_message: JsonObject = {"role": "assistant", "content": reply.text}
         messages.append({**reply_message, "reasoning_trace": reply.reasoning} if reply.reasoning else reply_message)
     return [{"turn_idx": index, **message} for index, message in enumerate(messages)], places
 
 
-def _calls(reply: Reply, turn: int) -> Iterator[_Json]:
+def _calls(reply: Reply, turn: int) -> Iterator[JsonObject]:
     for index, call in enumerate(reply.tool_calls):
         name = call.tool if call.server is None else f"mcp__{call.server}__{call.tool}"
-        request = {"id": f"{turn}.{index}", "name": name, "arguments": _arguments(call.input)}
+        arguments = {key: formats.text_of(value) for key, value in call.input.items()}
+        request = {"id": f"{turn}.{index}", "name": name, "arguments": arguments}
         yield {"role": "assistant", "content": None, "tool_calls": [request]}
         yield {"role": "tool", "content": call.error or call.result, "tool_call_id": [request["id"]]}
 
 
-def _arguments(given: Mapping[str, object]) -> dict[str, str]:
-    return {name: value if isinstance(value, str) else _encoded(value) for name, value in given.items()}
-
-
-def _attribution(replies: tuple[Reply, ...], places: list[int]) -> list[_Json]:
+def _attribution(replies: tuple[Reply, ...], places: list[int]) -> list[JsonObject]:
     """Which text was scored: the short answer if the agent gave one separately, else the whole reply."""
     return [
         {
@@ -133,9 +126,9 @@ def _attribution(replies: tuple[Reply, ...], places: list[int]) -> list[_Json]:
     ]
 
 
-def _usage(replies: tuple[Reply, ...]) -> _Json | None:
+def _usage(replies: tuple[Reply, ...]) -> JsonObject | None:
     """Tokens of all turns; None if one did not report them, or reported an invalid count."""
-    tokens: _Json = {}
+    tokens: JsonObject = {}
     names = {
         "input_tokens": "input_tokens",
         "output_tokens": "output_tokens",
@@ -150,7 +143,3 @@ def _usage(replies: tuple[Reply, ...]) -> _Json | None:
     if "input_tokens" not in tokens or "output_tokens" not in tokens:
         return None
     return {**tokens, "total_tokens": tokens["input_tokens"] + tokens["output_tokens"]}
-
-
-def _encoded(value: object) -> str:
-    return msgspec.json.encode(value).decode()

@@ -10,20 +10,22 @@ from __future__ import annotations
 import uuid
 from collections.abc import Container, Iterator, Mapping
 from hashlib import sha256
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 from pydantic import BaseModel, ConfigDict, Field
 
-from karat import __version__
+from karat import __version__, formats
 from karat.analysis import Summary, trials
 from karat.analysis.model import MetricInfo, Result
+from karat.analysis.numbers import Estimate
 from karat.analysis.parts import ConditionScore
 from karat.exports import Streamed, epoch
 from karat.exports._eee_instances import instances
 from karat.exports._eee_names import Model, described, model_of
 from karat.files import file_safe
 from karat.journal import RunFolder
+from karat.records import JsonObject
 
 __all__ = ["Eee"]
 
@@ -32,8 +34,6 @@ _PIECE = 1 << 20  # characters of instances written at a time
 
 # Many readers, the format's own validator among them, take these for the end of a line.
 _LINE_ENDS = {ord(end): f"\\u{ord(end):04x}" for end in "\x85\u2028\u2029"}
-
-_Json = dict[str, Any]
 
 
 class Eee:
@@ -79,8 +79,7 @@ class Eee:
                     yield log.taken()
         for log in logs.values():
             conditions = [name for name, model in models.items() if model.id == log.model.id]
-            text = msgspec.json.format(msgspec.json.encode(log.aggregate(conditions)), indent=2).decode()
-            yield f"{log.stem}.json", f"{text}\n"
+            yield f"{log.stem}.json", formats.json_file(log.aggregate(conditions))
 
 
 class _Log:
@@ -98,7 +97,7 @@ class _Log:
         self._rows = 0
         self.waits = 0  # characters
 
-    def add(self, line: _Json) -> None:
+    def add(self, line: JsonObject) -> None:
         text = msgspec.json.encode(line).decode().translate(_LINE_ENDS) + "\n"
         self._lines.append(text)
         self._sum.update(text.encode())
@@ -110,11 +109,11 @@ class _Log:
         text, self._lines, self.waits = "".join(self._lines), [], 0
         return f"{self.stem}_samples.jsonl", text
 
-    def aggregate(self, conditions: list[str]) -> _Json:
+    def aggregate(self, conditions: list[str]) -> JsonObject:
         summary = self._summary
         scored = [entry for entry in summary.results if entry.condition in conditions and entry.mean.value is not None]
         metrics = {metric.key: metric for metric in summary.metrics}
-        samples: _Json = {
+        samples: JsonObject = {
             "format": "jsonl",
             "file_path": f"{self.stem}_samples.jsonl",
             "hash_algorithm": "sha256",
@@ -136,7 +135,7 @@ class _Log:
             **({"detailed_evaluation_results": samples} if self._rows else {}),
         }
 
-    def _source(self) -> _Json:
+    def _source(self) -> JsonObject:
         summary = self._summary
         return {
             "source_name": summary.name,
@@ -152,7 +151,7 @@ class _Log:
         }
 
 
-def _result(summary: Summary, result: Result, metric: MetricInfo) -> _Json:
+def _result(summary: Summary, result: Result, metric: MetricInfo) -> JsonObject:
     return {
         **_named(summary, result.condition, metric.key),
         "metric_config": _metric(summary, metric, result),
@@ -160,7 +159,7 @@ def _result(summary: Summary, result: Result, metric: MetricInfo) -> _Json:
     }
 
 
-def _whole(summary: Summary, score: ConditionScore) -> _Json:
+def _whole(summary: Summary, score: ConditionScore) -> JsonObject:
     return {
         **_named(summary, score.condition, score.key),
         "metric_config": _condition_config(score),
@@ -168,7 +167,7 @@ def _whole(summary: Summary, score: ConditionScore) -> _Json:
     }
 
 
-def _named(summary: Summary, condition: str, key: str) -> _Json:
+def _named(summary: Summary, condition: str, key: str) -> JsonObject:
     return {
         "evaluation_result_id": described(summary, condition, key),
         "evaluation_name": f"{summary.name}/{condition}/{key}",
@@ -178,7 +177,7 @@ def _named(summary: Summary, condition: str, key: str) -> _Json:
     }
 
 
-def _dataset(summary: Summary) -> _Json:
+def _dataset(summary: Summary) -> JsonObject:
     origin = summary.provenance
     return {
         "dataset_name": origin.dataset,
@@ -192,7 +191,7 @@ def _dataset(summary: Summary) -> _Json:
     }
 
 
-def _metric(summary: Summary, metric: MetricInfo, result: Result) -> _Json:
+def _metric(summary: Summary, metric: MetricInfo, result: Result) -> JsonObject:
     value = result.mean.value
     assert value is not None
     # A scorer's values are within its bounds, but not always in a run folder from elsewhere.
@@ -219,7 +218,7 @@ def _metric(summary: Summary, metric: MetricInfo, result: Result) -> _Json:
     }
 
 
-def _judges(summary: Summary, metric: MetricInfo) -> _Json:
+def _judges(summary: Summary, metric: MetricInfo) -> JsonObject:
     facts = summary.provenance.judges.get(metric.scorer, {})
     named = facts.get("judges") or metric.judges or [summary.provenance.judge or metric.scorer]
     models = [
@@ -233,14 +232,9 @@ def _judges(summary: Summary, metric: MetricInfo) -> _Json:
     }
 
 
-def _score(result: Result) -> _Json:
+def _score(result: Result) -> JsonObject:
     mean = result.mean
-    numbers: _Json = {}
-    if mean.se is not None:
-        numbers["standard_error"] = {"value": mean.se, "method": "analytic"}
-    if mean.low is not None and mean.high is not None:
-        interval = {"lower": mean.low, "upper": mean.high, "confidence_level": mean.level, "method": mean.method}
-        numbers["confidence_interval"] = interval
+    numbers = _uncertainty(mean, "analytic")
     if result.between_sd.value is not None:
         numbers["standard_deviation"] = result.between_sd.value
     details = {
@@ -249,13 +243,13 @@ def _score(result: Result) -> _Json:
         "questions": str(result.n_questions),
         **({"within_sd": str(result.within_sd.value)} if result.within_sd.value is not None else {}),
     }
-    return {"score": mean.value, "details": details, "uncertainty": {**numbers, "num_samples": mean.n}}
+    return {"score": mean.value, "details": details, "uncertainty": numbers}
 
 
-def _generation(summary: Summary, condition: str) -> _Json:
+def _generation(summary: Summary, condition: str) -> JsonObject:
     origin = summary.provenance
     settings = {
-        key: value if isinstance(value, str) else msgspec.json.encode(value).decode()
+        key: formats.text_of(value)
         for key, value in origin.settings.items()
         if key.startswith(("agent.", f"conditions.{condition}."))
     }
@@ -286,7 +280,7 @@ def _condition_scores(summary: Summary, conditions: Container[str]) -> Iterator[
                 yield score
 
 
-def _condition_config(score: ConditionScore) -> _Json:
+def _condition_config(score: ConditionScore) -> JsonObject:
     """Its `metric_config`."""
     return {
         "evaluation_description": score.meaning,
@@ -306,16 +300,24 @@ def _condition_config(score: ConditionScore) -> _Json:
     }
 
 
-def _condition_score(score: ConditionScore) -> _Json:
+def _condition_score(score: ConditionScore) -> JsonObject:
     """Its `score_details`."""
     result = score.estimate
-    numbers: _Json = {"num_samples": result.n}
-    if result.se is not None:
-        method = "bootstrap" if "bootstrap" in result.method else "analytic"
-        numbers["standard_error"] = {"value": result.se, "method": method}
-    if result.low is not None and result.high is not None:
-        numbers["confidence_interval"] = {
-            "lower": result.low, "upper": result.high, "confidence_level": result.level, "method": result.method,
-        }  # fmt: skip
+    numbers = _uncertainty(result, "bootstrap" if "bootstrap" in result.method else "analytic")
     details = {"num_samples": f"{result.n} {score.unit}", **score.details}
     return {"score": result.value, "details": details, "uncertainty": numbers}
+
+
+def _uncertainty(estimate: Estimate, method: str) -> JsonObject:
+    """`method`: that of the standard error."""
+    numbers: JsonObject = {"num_samples": estimate.n}
+    if estimate.se is not None:
+        numbers["standard_error"] = {"value": estimate.se, "method": method}
+    if estimate.low is not None and estimate.high is not None:
+        numbers["confidence_interval"] = {
+            "lower": estimate.low,
+            "upper": estimate.high,
+            "confidence_level": estimate.level,
+            "method": estimate.method,
+        }
+    return numbers

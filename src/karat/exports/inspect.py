@@ -11,7 +11,6 @@ from datetime import datetime
 from hashlib import sha256
 
 import msgspec
-from pydantic import BaseModel, ConfigDict
 
 from karat import __version__
 from karat.analysis import Summary, TrialRecord, trials
@@ -35,14 +34,6 @@ _TOKENS = {
 
 class Inspect:
     """Logs of Inspect AI (.json), one per condition: for `inspect view` and other readers."""
-
-    class Options(BaseModel):
-        """No options."""
-
-        model_config = ConfigDict(extra="forbid")
-
-    def __init__(self, options: Options | None = None) -> None:
-        pass
 
     def render(self, summary: Summary, run: RunFolder) -> Mapping[str, str]:
         return Streamed(lambda: _pieces(summary, run))

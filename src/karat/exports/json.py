@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import msgspec
 from pydantic import BaseModel, ConfigDict, Field
@@ -12,6 +11,7 @@ from karat import __version__, formats
 from karat.analysis import Summary
 from karat.analysis.parts import builtins_of
 from karat.journal import RunFolder
+from karat.records import JsonObject
 
 __all__ = ["Json"]
 
@@ -46,7 +46,7 @@ class Json:
         return {"summary.json": text.decode() + "\n"}
 
 
-def _show(tree: dict[str, Any]) -> None:
+def _show(tree: JsonObject) -> None:
     for account in [*tree["accounts"].values(), tree["total"]]:
         account["shown"] = _account(account)
     for result in tree["results"]:
@@ -57,7 +57,7 @@ def _show(tree: dict[str, Any]) -> None:
         low["shown"] = {"mean": formats.number(low["mean"]), "gap": formats.number(low["gap"])}
 
 
-def _account(account: dict[str, Any]) -> dict[str, str]:
+def _account(account: JsonObject) -> dict[str, str]:
     cost, latency = account["cost"], account["latency"]
     return {
         "agent_cost": formats.dollars(cost["agent"]["known"], unknown=cost["agent"]["unknown"]),
@@ -67,7 +67,7 @@ def _account(account: dict[str, Any]) -> dict[str, str]:
     }
 
 
-def _result(result: dict[str, Any]) -> dict[str, str]:
+def _result(result: JsonObject) -> dict[str, str]:
     mean, reliability = result["mean"], result["reliability"]
     return {
         "mean": formats.estimate(mean["value"], mean["low"], mean["high"]),
@@ -81,7 +81,7 @@ def _result(result: dict[str, Any]) -> dict[str, str]:
     }
 
 
-def _difference(difference: dict[str, Any]) -> dict[str, str]:
+def _difference(difference: JsonObject) -> dict[str, str]:
     estimate = difference["estimate"]
     return {
         "difference": formats.signed(estimate["value"]),

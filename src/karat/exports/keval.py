@@ -14,21 +14,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
 from itertools import groupby
 from math import sqrt
-from typing import Any
 
 import msgspec
 
-from karat import __version__
+from karat import __version__, formats
 from karat.analysis import Summary, TrialRecord, trials
 from karat.analysis.model import MetricInfo
 from karat.exports import epoch
 from karat.journal import End, RunFolder
-from karat.records import Reply, Sample
+from karat.records import JsonObject, Reply, Sample
 from karat.sums import exact_sum
 
 __all__ = ["Keval"]
-
-_Json = dict[str, Any]
 
 
 class Keval:
@@ -42,15 +39,14 @@ class Keval:
         lines = _longest_first(list(_lines(summary, run, seconds)))
         detailed = "".join(f"{msgspec.json.encode(line).decode()}\n" for line in lines)
         aggregate = _aggregate(summary, lines, f"{stem}.detailed.jsonl", detailed)
-        text = msgspec.json.format(msgspec.json.encode(aggregate), indent=2).decode()
-        return {f"{stem}.json": f"{text}\n", f"{stem}.detailed.jsonl": detailed}
+        return {f"{stem}.json": formats.json_file(aggregate), f"{stem}.detailed.jsonl": detailed}
 
 
 def _file_name(name: str) -> str:
     return re.sub(r"[^\w.+ -]", "_", name).strip(". ")[:80] or "run"
 
 
-def _lines(summary: Summary, run: RunFolder, seconds: float) -> Iterator[_Json]:
+def _lines(summary: Summary, run: RunFolder, seconds: float) -> Iterator[JsonObject]:
     cells = groupby(trials(run, summary), key=lambda trial: (trial.sample.position, trial.sample.id, trial.condition))
     for _, group in cells:
         kept = [trial for trial in group if trial.answer is not None and (trial.scores or not summary.metrics)]
@@ -58,7 +54,7 @@ def _lines(summary: Summary, run: RunFolder, seconds: float) -> Iterator[_Json]:
             yield _line(summary, kept[0].sample, kept, seconds)
 
 
-def _longest_first(lines: list[_Json]) -> list[_Json]:
+def _longest_first(lines: list[JsonObject]) -> list[JsonObject]:
     """The lines in their order, after the first of those with most repetitions."""
     if not lines:
         return lines
@@ -66,7 +62,7 @@ def _longest_first(lines: list[_Json]) -> list[_Json]:
     return [first, *(line for line in lines if line is not first)]
 
 
-def _line(summary: Summary, sample: Sample, kept: Sequence[TrialRecord], seconds: float) -> _Json:
+def _line(summary: Summary, sample: Sample, kept: Sequence[TrialRecord], seconds: float) -> JsonObject:
     traces = [_trace(trial, position) for position, trial in enumerate(kept)]
     reasoning = [_reasoning(trial) for trial in kept]
     agentic = any(step["source"] == "mcp_tool" for steps in traces for step in steps)
@@ -95,11 +91,11 @@ def _line(summary: Summary, sample: Sample, kept: Sequence[TrialRecord], seconds
     }
 
 
-def _details(metrics: Sequence[MetricInfo], kept: Sequence[TrialRecord], reasoning: Sequence[str]) -> _Json:
-    details: _Json = {}
+def _details(metrics: Sequence[MetricInfo], kept: Sequence[TrialRecord], reasoning: Sequence[str]) -> JsonObject:
+    details: JsonObject = {}
     for metric in metrics:
         values = [value for trial in kept if (value := trial.value(metric)) is not None]
-        details[f"{metric.key}_mean"] = exact_sum(values) / len(values) if values else None
+        details[f"{metric.key}_mean"] = _mean(values)
         details[f"{metric.key}_stddev"] = _sd(values)
         details[f"{metric.key}_reasonings"] = [_reason(metric, trial) for trial in kept]
     claims = dict.fromkeys(claim for trial in kept for score in trial.scores for claim in score.claims)
@@ -124,8 +120,8 @@ def _reason(metric: MetricInfo, trial: TrialRecord) -> str:
 
 
 def _run_detail(
-    metrics: Sequence[MetricInfo], trial: TrialRecord, position: int, steps: Sequence[_Json], trace: str
-) -> _Json:
+    metrics: Sequence[MetricInfo], trial: TrialRecord, position: int, steps: Sequence[JsonObject], trace: str
+) -> JsonObject:
     assert trial.answer is not None
     costs = [reply.dollars for reply in trial.answer.replies]
     return {
@@ -149,19 +145,18 @@ def _text(trial: TrialRecord) -> str:
 
 def _reasoning(trial: TrialRecord) -> str:
     """The agent's messages before its answer."""
-    replies = trial.answer.replies if trial.answer is not None else ()
-    texts = [*(reply.reasoning for reply in replies), *(reply.text for reply in replies[:-1])]
+    texts = [*(reply.reasoning for reply in trial.replies), *(reply.text for reply in trial.replies[:-1])]
     return " ".join(text for text in texts if text)
 
 
-def _trace(trial: TrialRecord, position: int) -> list[_Json]:
+def _trace(trial: TrialRecord, position: int) -> list[JsonObject]:
     """Every step of one repetition, in order: thoughts, MCP calls, messages."""
-    replies = trial.answer.replies if trial.answer is not None else ()
-    steps = [step for place, reply in enumerate(replies) for step in _steps(reply, last=place == len(replies) - 1)]
+    last = len(trial.replies) - 1
+    steps = [step for place, reply in enumerate(trial.replies) for step in _steps(reply, last=place == last)]
     return [{"repetition_index": position, "turn_idx": index, **step} for index, step in enumerate(steps)]
 
 
-def _steps(reply: Reply, *, last: bool) -> Iterator[_Json]:
+def _steps(reply: Reply, *, last: bool) -> Iterator[JsonObject]:
     if reply.reasoning:
         yield _reasoning_step(reply.reasoning, terminal=False)
     for call in reply.tool_calls:
@@ -179,7 +174,7 @@ def _steps(reply: Reply, *, last: bool) -> Iterator[_Json]:
     yield _reasoning_step(reply.text, terminal=last)
 
 
-def _reasoning_step(text: str, *, terminal: bool) -> _Json:
+def _reasoning_step(text: str, *, terminal: bool) -> JsonObject:
     return {
         "source": "agent_reasoning",
         "extracted_value": text,
@@ -192,7 +187,7 @@ def _tokens(kept: Sequence[TrialRecord], field: str) -> int | None:
     """The sum over repetitions; None if any of them did not report it."""
     total = 0
     for trial in kept:
-        for reply in trial.answer.replies if trial.answer is not None else ():
+        for reply in trial.replies:
             tokens = getattr(reply.usage, field) if reply.usage is not None else None
             if tokens is None:
                 return None
@@ -204,7 +199,7 @@ def _model(summary: Summary) -> str:
     return summary.provenance.model or summary.provenance.agent
 
 
-def _aggregate(summary: Summary, lines: Sequence[_Json], file: str, detailed: str) -> _Json:
+def _aggregate(summary: Summary, lines: Sequence[JsonObject], file: str, detailed: str) -> JsonObject:
     now = str(epoch(summary))
     source = {
         "source_name": "karat",
@@ -229,7 +224,7 @@ def _aggregate(summary: Summary, lines: Sequence[_Json], file: str, detailed: st
     }
 
 
-def _condition(summary: Summary, condition: str, lines: Sequence[_Json], now: str) -> _Json:
+def _condition(summary: Summary, condition: str, lines: Sequence[JsonObject], now: str) -> JsonObject:
     name = f"{summary.name}/{condition}"
     details = [line["evaluation"]["details"] for line in lines if line["evaluation_name"] == name]
     keys = [f"{metric.key}_{part}" for metric in summary.metrics for part in ("mean", "stddev")]
@@ -252,12 +247,15 @@ def _condition(summary: Summary, condition: str, lines: Sequence[_Json], now: st
     }
 
 
-def _average(details: Sequence[_Json], key: str) -> float | None:
-    values = [detail[key] for detail in details if detail[key] is not None]
+def _average(details: Sequence[JsonObject], key: str) -> float | None:
+    return _mean([detail[key] for detail in details if detail[key] is not None])
+
+
+def _mean(values: Sequence[float]) -> float | None:
     return exact_sum(values) / len(values) if values else None
 
 
-def _metric_config(metrics: Sequence[MetricInfo]) -> _Json:
+def _metric_config(metrics: Sequence[MetricInfo]) -> JsonObject:
     lows, highs = {metric.low for metric in metrics}, {metric.high for metric in metrics}
     listed = ", ".join(f"{metric.key}{' (offline)' if metric.offline else ''}" for metric in metrics)
     return {

@@ -19,6 +19,7 @@ from karat.documents.answers import stop_reason
 from karat.documents.rows import has_too_many_nan
 from karat.errors import BadDataset, Fault, unreadable
 from karat.files import open_regular
+from karat.formats import text_of
 from karat.importers import Findings, ImportedFailure
 from karat.records import JsonObject, LedgerClass, Usage
 
@@ -275,7 +276,7 @@ class Json:
     def shown(self, key: str) -> str | None:
         """A text as it is, anything else as JSON."""
         value = self.raw.get(key)
-        return value if value is None or isinstance(value, str) else msgspec.json.encode(value).decode()
+        return None if value is None else text_of(value)
 
     @property
     def stop_reason(self) -> str | None:
@@ -354,10 +355,11 @@ def title(path: Path) -> str:
     return name.rpartition(".")[0] or name
 
 
-def prefixes(paths: Sequence[Path]) -> list[str]:
-    """What precedes the conditions of each file: its name, or nothing if there is only one file."""
-    names = unique([title(path) for path in paths])
-    return [f"{name}: " for name in names] if len(names) > 1 else [""]
+def marked(heads: Sequence[tuple[Path, Json]]) -> list[tuple[Path, Json, str]]:
+    """Each file with what precedes its conditions: its name, or nothing if there is only one file."""
+    names = unique([title(path) for path, _ in heads])
+    marks = [f"{name}: " for name in names] if len(names) > 1 else [""]
+    return [(path, head, mark) for (path, head), mark in zip(heads, marks, strict=True)]
 
 
 def repeats(names: Iterable[str]) -> Iterator[int]:

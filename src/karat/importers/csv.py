@@ -27,7 +27,7 @@ from karat.documents.answers import (
 )
 from karat.documents.rows import read_rows
 from karat.errors import BadDataset, BadOption, did_you_mean
-from karat.formats import some_of
+from karat.formats import some_of, text_of
 from karat.importers import Findings, ImportedFailure, ImportedRun, ImportedScore, ImportedTrial
 from karat.importers._reading import title
 from karat.records import Metric, Reply, Usage, was_cut
@@ -235,9 +235,7 @@ class _Trials:
     def _text(self, row: Row, target: str) -> str:
         column = self._columns.get(target)
         value = row.get(column) if column is not None else None
-        if value is None:
-            return ""
-        return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+        return "" if value is None else text_of(value)
 
     def _number(self, row: Row, target: str, place: str) -> float | None:
         column = self._columns.get(target)

@@ -148,6 +148,7 @@ class _Header(msgspec.Struct, frozen=True, kw_only=True):
     error: _Error | None = None
 
 
+_Read = Callable[[], bytes]
 _Decoded = TypeVar("_Decoded")
 _HEADER = msgspec.json.Decoder(_Header)
 _SAMPLE = msgspec.json.Decoder(_Sample)
@@ -235,7 +236,7 @@ class _Log:
         planned -= len(results.at("early_stopping").list("early_stops"))  # left out on purpose
         return Stated(file=self.path.name, conditions=(condition,), trials=planned or None, means=means)
 
-    def samples(self) -> Iterator[tuple[_Sample, Callable[[], bytes]]]:
+    def samples(self) -> Iterator[tuple[_Sample, _Read]]:
         """Each sample, and a function that reads its JSON again; from an archive in dataset order."""
         with opened(self.path) as file:
             for name, read in self._sources(file):
@@ -247,7 +248,7 @@ class _Log:
                 except (ValueError, RecursionError) as error:
                     self.findings.lose(f"a sample: {excerpt(str(error), 120)}", f"{self.path.name}, {name[:120]}")
 
-    def _sources(self, file: BufferedReader) -> Iterator[tuple[str, Callable[[], bytes]]]:
+    def _sources(self, file: BufferedReader) -> Iterator[tuple[str, _Read]]:
         archive = _archive(file)
         if archive is None:
             for number, text in enumerate(texts(self.path, "samples", findings=self.findings), start=1):
@@ -399,7 +400,7 @@ def _newest(logs: Sequence[_Log]) -> Iterator[_Trial]:
 class _Trial:
     """Converts one sample in one epoch."""
 
-    def __init__(self, log: _Log, sample: _Sample, read: Callable[[], bytes]) -> None:
+    def __init__(self, log: _Log, sample: _Sample, read: _Read) -> None:
         self._log, self._sample, self._read, self._findings = log, sample, read, log.findings
         self._place = f"{log.path.name}, {sample.id} epoch {sample.epoch}"
         self._scores = sample.scores or ({"score": sample.score} if sample.score else {})

@@ -29,7 +29,7 @@ from karat.importers._reading import (
     each_readable,
     failure,
     items,
-    prefixes,
+    marked,
     title,
     unique,
 )
@@ -59,9 +59,7 @@ class Promptfoo:
 
     def runs(self, paths: Sequence[Path], findings: Findings) -> Iterable[ImportedRun]:
         """One run. With several files, the name of the file precedes that of the condition."""
-        heads = each_readable(paths, _head, findings)
-        marks = prefixes([path for path, _ in heads])
-        files = [_File(path, head, mark) for (path, head), mark in zip(heads, marks, strict=True)]
+        files = [_File(*head) for head in marked(each_readable(paths, _head, findings))]
         first = files[0]
         version = first.head.at("metadata").text("promptfooVersion")
         yield ImportedRun(

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from karat.importers import Findings, ImportedCondition, ImportedRun, ImportedScore, ImportedTrial, Stated
-from karat.importers._reading import Json, bad_file, document, each_readable, failure, items, prefixes, repeats, title
+from karat.importers._reading import Json, bad_file, document, each_readable, failure, items, marked, repeats, title
 from karat.records import Metric, Reply
 
 __all__ = ["SkillEvals"]
@@ -42,15 +42,14 @@ class SkillEvals:
 
     def runs(self, paths: Sequence[Path], findings: Findings) -> Iterable[ImportedRun]:
         """One run of all files. With several, the name of the file precedes that of the condition."""
-        heads = each_readable(paths, _head, findings)
-        marks = prefixes([path for path, _ in heads])
-        files = [(path, head, mark) for (path, head), mark in zip(heads, marks, strict=True)]
-        first, version = heads[0][1], heads[0][1].text("claudeVersion")
+        files = marked(each_readable(paths, _head, findings))
+        named, first, _ = files[0]
+        version = first.text("claudeVersion")
         plugin = isinstance(first.raw.get("cases"), list)
-        seconds = first.number("durationSeconds", low=0) if len(heads) == 1 else None
+        seconds = first.number("durationSeconds", low=0) if len(files) == 1 else None
         stated: list[Stated] = []
         yield ImportedRun(
-            name=first.at("suite").text("pluginId") or first.at("metadata").text("skill_name") or title(heads[0][0]),
+            name=first.at("suite").text("pluginId") or first.at("metadata").text("skill_name") or title(named),
             tool=(f"claude-plugin-eval {version}" if version else "claude-plugin-eval") if plugin else "skill-creator",
             trials=(trial for file in files for trial in _trials(*file, findings, stated)),
             stated=stated,

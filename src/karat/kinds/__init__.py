@@ -162,34 +162,26 @@ class ReplyValues(Protocol):
     def kinds(self) -> Mapping[str, str]: ...  # field → why it has none
 
 
-class RecordedFaults(Protocol):
-    """The faults of a file of recorded answers, for the command that scores it."""
-
-    @property
-    def rows(self) -> int: ...  # in the file
-    @property
-    def used(self) -> int: ...  # rows that answer a turn
-    @property
-    def columns(self) -> Mapping[str, str]: ...  # the meaning of each column
-    @property
-    def counts(self) -> Mapping[str, int]: ...  # kind of fault → rows or turns
-    @property
-    def lines(self) -> Sequence[str]: ...  # the counts as sentences
-    @property
-    def faults(self) -> Sequence[RecordedFault]: ...
-    @property
-    def hint(self) -> str | None: ...  # the possible reason for the faults
-
-
-class RecordedFault(Protocol):
+class RecordedFault(msgspec.Struct, frozen=True, kw_only=True):
     """One fault of a file of recorded answers."""
 
-    @property
-    def kind(self) -> str: ...
-    @property
-    def place(self) -> str: ...
-    @property
-    def message(self) -> str: ...
+    kind: str
+    place: str  # "line 7", or a sample
+    message: str
+    count: int = 1  # rows, or turns that have none
+
+
+class RecordedFaults(msgspec.Struct, frozen=True, kw_only=True):
+    """A file of recorded answers compared with the dataset, for the command that scores it."""
+
+    rows: int  # in the file
+    used: int  # rows that answer a turn
+    turns: int  # in the dataset, over all conditions and repetitions
+    columns: Mapping[str, str]  # the meaning of each column
+    counts: Mapping[str, int]  # kind of fault → rows or turns
+    lines: Sequence[str]  # the counts as sentences
+    faults: tuple[RecordedFault, ...]
+    hint: str | None = None  # the possible reason for the faults
 
 
 class RecordedAnswers(Protocol):

@@ -9,14 +9,19 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from hashlib import blake2b
-from typing import overload
+from typing import Annotated, overload
 
 import msgspec
+from pydantic import BeforeValidator, Field, Strict
 
 from karat.clusters import cluster_name
 from karat.errors import BadDataset, Fault, did_you_mean
 from karat.formats import excerpt, plural
 from karat.records import Sample
+
+Key = Annotated[str, Strict(), Field(min_length=1)]
+"""The name of a column, as an option of a dataset."""
+Keys = Annotated[list[Key], BeforeValidator(lambda value: [value] if isinstance(value, str) else value)]
 
 _BLOCK = 64  # samples: decoding one block takes some 60 µs, and trials come sample by sample
 
@@ -129,22 +134,25 @@ def _joined(joined: Mapping[str, str], cluster: str) -> str:
     return cluster
 
 
+def by_columns(columns: Sequence[str]) -> Callable[[Sample], Hashable]:
+    """A stratum for each combination of values in these columns of the metadata."""
+    return lambda sample: msgspec.json.encode([sample.metadata.get(column) for column in columns], order="sorted")
+
+
+_ALL_ALIKE = by_columns(())
+
+
 def draw(
-    samples: Sequence[Sample], size: int | None, *, seed: int, stratum: Callable[[Sample], Hashable] | None = None
+    samples: Sequence[Sample], size: int | None, *, seed: int, stratum: Callable[[Sample], Hashable] = _ALL_ALIKE
 ) -> Sequence[Sample]:
     """`size` of the samples (all, if there are fewer), in their original order.
 
-    With `stratum`, each stratum gets its share of them, to within one.
+    Each stratum gets its share of them, to within one.
     """
     if size is None or size >= len(samples):
         return samples
-    order = sorted(range(len(samples)), key=lambda index: _lot(samples[index], seed))
-    if stratum is not None:
-        groups: dict[Hashable, list[int]] = {}
-        for index in order:
-            groups.setdefault(stratum(samples[index]), []).append(index)
-        order = list(_taking_turns(list(groups.values()), size))
-    return [samples[index] for index in sorted(order[:size])]
+    groups = _strata(samples, seed, stratum)
+    return [samples[index] for index in sorted(_taking_turns(groups, size))]
 
 
 def draw_equally(
@@ -158,20 +166,24 @@ def draw_equally(
     """
     if size is None or size >= len(samples):
         return samples
-    groups: dict[Hashable, list[int]] = {}
-    for index in sorted(range(len(samples)), key=lambda index: _lot(samples[index], seed)):
-        groups.setdefault(stratum(samples[index]), []).append(index)
+    groups = _strata(samples, seed, stratum)
     if size < len(groups):
         raise ValueError(f"there are {len(groups)} strata, and each must give a sample")
-    rounds = sorted(
-        (place, rank, index) for rank, group in enumerate(groups.values()) for place, index in enumerate(group)
-    )
+    rounds = sorted((place, rank, index) for rank, group in enumerate(groups) for place, index in enumerate(group))
     taken = {index for _, _, index in rounds[:size]}
     weights = {}
-    for group in groups.values():
+    for group in groups:
         chosen = taken.intersection(group)
         weights.update(dict.fromkeys(chosen, len(group) / len(chosen)))
     return [msgspec.structs.replace(samples[index], weight=weights[index]) for index in sorted(taken)]
+
+
+def _strata(samples: Sequence[Sample], seed: int, stratum: Callable[[Sample], Hashable]) -> list[list[int]]:
+    """The samples' places by stratum, each in the order of the draw."""
+    groups: dict[Hashable, list[int]] = {}
+    for index in sorted(range(len(samples)), key=lambda index: _lot(samples[index], seed)):
+        groups.setdefault(stratum(samples[index]), []).append(index)
+    return list(groups.values())
 
 
 def _taking_turns(groups: Sequence[Sequence[int]], size: int) -> Iterator[int]:

@@ -7,26 +7,16 @@ or with whole arrays of floats.
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
-from karat.numeric.programs import MOST_KEPT, TEXTS, Readable, execute, parse_program, read_program
+from karat.numeric.programs import COMPUTE, MOST_KEPT, TEXTS, Readable, execute, parse_program, read_program
 from karat.numeric.trees import TABLE, Argument, Program, Step
 
 if TYPE_CHECKING:
     from karat.numeric.tables import Table
-
-COMPUTE: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
-    "add": operator.add,
-    "subtract": operator.sub,
-    "multiply": operator.mul,
-    "divide": operator.truediv,
-    "exp": operator.pow,
-    "greater": operator.gt,
-}
 
 
 @dataclass(frozen=True, slots=True)

@@ -420,12 +420,8 @@ def _stopped_early(turn: TurnFacts, _history: History) -> Found:
 
 
 def _is_slot(value: object, turn: TurnFacts) -> Found:
-    if type(value) is not float:
-        return None
-    for reading in turn.likely_readings:
-        if turn.given_by(value, reading):
-            return {"value": value, "reading": reading.by}
-    return None
+    reading = _gives(value, turn) if type(value) is float else None
+    return None if reading is None else {"value": value, "reading": reading}
 
 
 def _changed(circuit: Circuit) -> tuple[int, int, bool] | None:

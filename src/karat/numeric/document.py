@@ -152,16 +152,13 @@ def _in_text(text: str) -> list[tuple[float, int]]:
         minus = before.rstrip(" $")[-1:] in _MINUS
         share = "%" in behind and behind.strip()[0] == "%"
         for piece in pieces:
-            number = _float(piece)
+            bare = piece.replace(",", "")
+            if bare in {"", "."} or len(bare) > 30:  # a full stop, thirty digits: no number of a report
+                continue
+            number = float(bare)
             if number:
                 for value in (number, -number) if minus else (number,):
                     numbers.append((value, start))
                     if share:
                         numbers.append((value / 100, start))
     return numbers
-
-
-def _float(piece: str) -> float | None:
-    """None also for 0 and for anything not a number of a report: a full stop, thirty digits."""
-    digits = piece.replace(",", "")
-    return float(digits) if digits not in {"", "."} and len(digits) <= 30 else None

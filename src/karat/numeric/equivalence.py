@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -71,18 +70,14 @@ def setting_of(table: Table | None, history: History) -> Setting:
             form = Form((literal(numbers[0], setting),))
         answers.append(form)
         if program.error is None and program.steps and form is not None and len(form.sides) == 1:
-            _inline(inlined, numbers, form.sides[0])
+            for number in numbers:
+                name, sign, itself = named(number)
+                if itself is None:
+                    inlined[name] = form.sides[0].times(sign)
     return setting
 
 
 _NOWHERE = Setting()
-
-
-def _inline(inlined: dict[str, Rational], numbers: Sequence[Decimal], function: Rational) -> None:
-    for number in numbers:
-        name, sign, itself = named(number)
-        if itself is None:
-            inlined[name] = function.times(sign)
 
 
 def _numbers(value: Any) -> list[Decimal]:

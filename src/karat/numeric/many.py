@@ -16,14 +16,18 @@ from karat.numeric.values import BOOLEANS, POWERS, UNITS, parse_value, plain, sp
 
 _MOST_DIGITS = 15
 
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
 
 class Numbers(NamedTuple):
     """The parsed parts of each line; meaningless for lines that are not `fine`."""
 
-    fine: NDArray[np.bool_]
-    number: NDArray[np.float64]  # scale and sign applied
-    power: NDArray[np.int64]  # of ten, of the unit; 0 without one
-    decimals: NDArray[np.int64]  # after the point
+    fine: Bools
+    number: Floats  # scale and sign applied
+    power: Ints  # of ten, of the unit; 0 without one
+    decimals: Ints  # after the point
 
 
 def read_lines(texts: list[str]) -> Numbers | None:
@@ -102,8 +106,8 @@ class _Lines:
         self.stop = self._before_space(stop - (inner != 0))
         self.power = outer + inner
 
-    def _is(self, at: NDArray[Any], byte: str) -> NDArray[np.bool_]:
-        here: NDArray[np.bool_] = self.buffer[at] == ord(byte)
+    def _is(self, at: NDArray[Any], byte: str) -> Bools:
+        here: Bools = self.buffer[at] == ord(byte)
         return here
 
     def _past_space(self, at: NDArray[Any]) -> NDArray[Any]:
@@ -112,15 +116,15 @@ class _Lines:
     def _before_space(self, at: NDArray[Any]) -> NDArray[Any]:
         return at - ((at > self.first) & self._is(at - 1, " "))
 
-    def _power_before(self, at: NDArray[Any]) -> NDArray[np.int64]:
+    def _power_before(self, at: NDArray[Any]) -> Ints:
         return np.where(at > self.first, _POWER[self.buffer[at - 1]], 0)
 
-    def fine(self) -> NDArray[np.bool_]:
+    def fine(self) -> Bools:
         """Which lines are one number, with commas in the right places only."""
         commas = np.flatnonzero(self.buffer == ord(","))
         at = np.searchsorted(self.ends, commas)
         many = np.bincount(at, minlength=self.ends.size)
-        fine: NDArray[np.bool_] = (self.count > 0) & (self.count <= _MOST_DIGITS) & (self.dots <= 1)
+        fine: Bools = (self.count > 0) & (self.count <= _MOST_DIGITS) & (self.dots <= 1)
         fine &= (self.stop - self.first == self.count + self.dots + many) & (self.bracket == self.closed)
         if commas.size:
             three = self.digit[commas + 1] & self.digit[commas + 2] & self.digit[commas + 3] & ~self.digit[commas + 4]
@@ -130,7 +134,7 @@ class _Lines:
             fine &= (many == 0) | grouped
         return fine
 
-    def mantissa(self) -> NDArray[np.float64]:
+    def mantissa(self) -> Floats:
         """The digits of each line as one whole number."""
         value = self.buffer[self.digit].astype(np.int64) - ord("0")
         until = self.before[self.ends]
@@ -142,8 +146,6 @@ class _Lines:
 
 
 Values = Sequence[Any] | NDArray[Any]
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 
 NO_BOOLEAN = -1
 SHORTEST = -(2**31)  # in `decimals`: given as a number, so its shortest spelling counts
@@ -393,7 +395,7 @@ def _declared(e: Columns, a: Columns, forms: Columns, units: Units, golden_units
     return cast("Bools", declared)
 
 
-def _powers(units: Units, size: int) -> tuple[NDArray[np.int64], Bools]:
+def _powers(units: Units, size: int) -> tuple[Ints, Bools]:
     """The power of ten of each unit, 0 without one; and whether there is one."""
     listed = [units] * size if units is None or isinstance(units, str) else units
     known = {unit: unit_power(unit) for unit in set(listed)}
@@ -403,7 +405,7 @@ def _powers(units: Units, size: int) -> tuple[NDArray[np.int64], Bools]:
     return powers, np.array([known[unit] is not None for unit in listed], dtype=np.bool_)
 
 
-def _shifted(number: Floats, power: NDArray[np.int64]) -> Floats:
+def _shifted(number: Floats, power: Ints) -> Floats:
     return cast("Floats", number * _TENS[np.maximum(power, 0)] / _TENS[np.maximum(-power, 0)])
 
 
@@ -443,7 +445,7 @@ def _printed(forms: Columns, a: Columns) -> Bools:
     return printed
 
 
-def _shortest_decimals(forms: Columns, off: Floats) -> tuple[Bools, NDArray[np.int64]]:
+def _shortest_decimals(forms: Columns, off: Floats) -> tuple[Bools, Ints]:
     """The decimals of each printed form; and where they are still unknown: numbers (not texts) close to the answer.
 
     A number is tried with more and more decimals, as long as the answer may still round to it.

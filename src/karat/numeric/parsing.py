@@ -24,6 +24,14 @@ class Bracketed(NamedTuple):
     argument: Argument
 
 
+Part = str | Argument | Bracketed
+"""Text, or the value of a call or of parentheses in it."""
+
+_Parts = list[Part]
+AddStep = Callable[[str, Sequence[Argument]], Argument]
+"""Adds a step, and returns a reference to it."""
+
+
 class FormError(Exception):
     """A fault in the form of a program; always caught by its reader."""
 
@@ -53,9 +61,9 @@ _MINUS_ONE: Final = Argument("const_m1", "number", -1.0)
 
 
 def read_formula(
-    parts: Sequence[str | Argument | Bracketed],
+    parts: Sequence[Part],
     argument_of: Callable[[str], Argument],
-    add_step: Callable[[str, Sequence[Argument]], Argument],
+    add_step: AddStep,
 ) -> Argument | None:
     """The value of a formula; its operations are passed to `add_step` in execution order.
 
@@ -74,9 +82,9 @@ class _Number(NamedTuple):
     text: str
 
 
-def _tokens(parts: Sequence[str | Argument | Bracketed]) -> list[str | _Number | Argument | Bracketed] | None:
+def _tokens(parts: Sequence[Part]) -> list[_Number | Part] | None:
     """Operators as text, numbers as `_Number`; None if the text holds anything else."""
-    tokens: list[str | _Number | Argument | Bracketed] = []
+    tokens: list[_Number | Part] = []
     for part in parts:
         if not isinstance(part, str):
             tokens.append(part)
@@ -95,14 +103,12 @@ def _tokens(parts: Sequence[str | Argument | Bracketed]) -> list[str | _Number |
 class _Yard:
     """Dijkstra's shunting yard: operands, and operators waiting for their right side."""
 
-    def __init__(self, add_step: Callable[[str, Sequence[Argument]], Argument]) -> None:
+    def __init__(self, add_step: AddStep) -> None:
         self._add_step = add_step
         self._operands: list[Argument] = []
         self._waiting: list[str] = []
 
-    def read(
-        self, tokens: Sequence[str | _Number | Argument | Bracketed], argument_of: Callable[[str], Argument]
-    ) -> Argument:
+    def read(self, tokens: Sequence[_Number | Part], argument_of: Callable[[str], Argument]) -> Argument:
         """The value of the whole formula."""
         operand_next = True
         for item in tokens:
@@ -198,9 +204,6 @@ _RESULT = re.compile(
 """What a program is said to give: `= 880`, `= 0.1138 \u2248 11.4%`, `= $ 25 / 428 * 100 = 5.84 %`."""
 _EOF = re.compile(r"(?<![^\s,])EOF(?![^\s,])")
 
-_Part = str | Argument | Bracketed
-"""Text, or the value of a call or of parentheses in it."""
-
 
 def cut(text: str) -> tuple[str, ...]:
     """The tokens into which the official scorers split the text: at `', '`, after `(`, around `)`; then `EOF`."""
@@ -246,7 +249,7 @@ class _Frame:
 
     def __init__(self, operation: str | None) -> None:
         self.operation = operation
-        self.parts: list[_Part] = []
+        self.parts: _Parts = []
 
 
 class _Reader:
@@ -256,7 +259,7 @@ class _Reader:
         self._steps: list[Step] = []
         self._error: ExecutionError | None = None
         self._open: list[_Frame] = []
-        self._item: list[_Part] = []  # read outside parentheses since the last comma
+        self._item: _Parts = []  # read outside parentheses since the last comma
         self._first = 0  # the first step of that item
         self._numbered: list[int] = []  # the last step of each item with steps, in the order that `#k` counts
         self._bare: list[Argument] = []  # items without a step
@@ -427,7 +430,7 @@ class _Reader:
         value = self._group(parts) if frame.operation is None else self._call(frame.operation, parts)
         (self._open[-1].parts if self._open else self._item).append(value)
 
-    def _group(self, parts: list[_Part]) -> Argument | Bracketed:
+    def _group(self, parts: _Parts) -> Argument | Bracketed:
         if not _is_one(parts):
             raise FormError("a comma in parentheses without an operation")
         before = len(self._steps)
@@ -435,7 +438,7 @@ class _Reader:
         plain = len(self._steps) == before and isinstance(parts[0], str)
         return Bracketed(value) if plain and isinstance(value, Argument) else value
 
-    def _call(self, operation: str, parts: list[_Part]) -> Argument:
+    def _call(self, operation: str, parts: _Parts) -> Argument:
         if operation == "sum":
             sides = _terms(parts)
         else:
@@ -445,7 +448,7 @@ class _Reader:
             return written_out(operation, arguments, partial(self._add_step, name=operation))
         return self._add_step(operation, arguments)
 
-    def _value(self, parts: list[_Part]) -> Argument | Bracketed:
+    def _value(self, parts: _Parts) -> Argument | Bracketed:
         """The value of an argument, an item or the inside of parentheses, which may be a formula."""
         if not parts:
             raise FormError("an argument is missing")
@@ -465,9 +468,7 @@ class _Reader:
         if len(self._steps) == MAX_STEPS:
             raise FormError(f"longer than {MAX_STEPS} steps")
         self._error = self._error or fault_of(operation, arguments, self._steps)
-        self._steps.append(Step(operation, tuple(arguments), name or operation))
-        at = len(self._steps) - 1
-        return Argument(f"#{at}", "reference", index=at)
+        return _appended(self._steps, Step(operation, tuple(arguments), name or operation))
 
     def _row(self, text: str) -> Argument:
         return self._argument(text) if _REFERENCE.fullmatch(text) else Argument(text, "name")
@@ -486,11 +487,18 @@ class _Reader:
         return Argument(text, "none" if text.lower() == "none" else "name")
 
 
-def _joined(parts: Sequence[_Part]) -> list[_Part]:
+def _appended(steps: list[Step], step: Step) -> Argument:
+    """A reference to the step, which is the last one now."""
+    steps.append(step)
+    at = len(steps) - 1
+    return Argument(f"#{at}", "reference", index=at)
+
+
+def _joined(parts: Sequence[Part]) -> _Parts:
     """The parts with neighbouring texts joined, without blank ones."""
     if len(parts) == 1:
         return [*parts] if not isinstance(parts[0], str) or parts[0].strip() else []
-    joined: list[_Part] = []
+    joined: _Parts = []
     for part in parts:
         if isinstance(part, str) and joined and isinstance(joined[-1], str):
             joined[-1] += part
@@ -505,7 +513,7 @@ def _unbracketed(value: Argument | Bracketed) -> Argument:
     return value
 
 
-def _sides(operation: str, parts: list[_Part]) -> list[list[_Part]]:
+def _sides(operation: str, parts: _Parts) -> list[_Parts]:
     """The two arguments: one comma separates them, and all others are thousands separators."""
     if len(parts) == 1 and isinstance(parts[0], str) and parts[0].count(",") == 1:  # true of nearly all calls
         left, _, right = parts[0].partition(",")
@@ -531,13 +539,13 @@ def _sides(operation: str, parts: list[_Part]) -> list[list[_Part]]:
     return readings[0]
 
 
-def _terms(parts: list[_Part]) -> list[list[_Part]]:
+def _terms(parts: _Parts) -> list[_Parts]:
     """The terms of a sum, which may be many: cut at commas with a space behind them, if there are such commas."""
     text = "".join(part for part in parts if isinstance(part, str))
     comma = ", " if ", " in text else ","
     if comma == "," and text.count(",") > 1 and _GROUPED.search(text):
         raise FormError("the terms of a sum can be read in several ways: put a space behind each comma")
-    terms: list[list[_Part]] = [[]]
+    terms: list[_Parts] = [[]]
     for part in parts:
         first, *others = part.split(comma) if isinstance(part, str) else [part]
         terms[-1].append(first)
@@ -545,7 +553,7 @@ def _terms(parts: list[_Part]) -> list[list[_Part]]:
     return [_joined(term) for term in terms]
 
 
-def _is_one(parts: Sequence[_Part]) -> bool:
+def _is_one(parts: Sequence[Part]) -> bool:
     """Whether every comma in the parts is a thousands separator."""
     return not any(comma["comma"] for part in parts if isinstance(part, str) for comma in _COMMA.finditer(part))
 
@@ -558,9 +566,7 @@ COMPOSITE: Final = frozenset({"sum", "percentage", "percentage_change"})
 """Operations that are several basic ones."""
 
 
-def written_out(
-    operation: str, operands: Sequence[Argument], add: Callable[[str, Sequence[Argument]], Argument]
-) -> Argument:
+def written_out(operation: str, operands: Sequence[Argument], add: AddStep) -> Argument:
     """The value of a composite operation, whose basic steps are passed to `add` in execution order."""
     first, *others = operands
     if operation == "percentage":
@@ -726,9 +732,7 @@ class _Planner:
 
     def _step(self, operation: str, arguments: Sequence[Argument], name: str) -> Argument:
         self.error = self.error or fault_of(operation, arguments, self._steps)
-        self._steps.append(Step(operation, tuple(arguments), name))
-        at = len(self._steps) - 1
-        return Argument(f"#{at}", "reference", index=at)
+        return _appended(self._steps, Step(operation, tuple(arguments), name))
 
     def _break(self, message: str) -> None:
         self.error = ExecutionError("malformed", message)

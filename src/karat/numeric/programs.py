@@ -116,7 +116,7 @@ def _arithmetic(step: Step, values: list[Number], table: Table | None, history: 
     if isinstance(left, bool) or isinstance(right, bool):
         return ExecutionError("not_a_number", f"{step.operation} needs numbers, got yes or no")
     try:
-        value: float | bool | complex = _COMPUTE[step.operation](left, right)
+        value: float | bool | complex = COMPUTE[step.operation](left, right)
     except ZeroDivisionError:
         return ExecutionError("division_by_zero", f"{step.operation} by 0")
     except OverflowError:
@@ -128,7 +128,7 @@ def _arithmetic(step: Step, values: list[Number], table: Table | None, history: 
     return value
 
 
-_COMPUTE: dict[str, Callable[[float, float], Any]] = {
+COMPUTE: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
     "add": operator.add,
     "subtract": operator.sub,
     "multiply": operator.mul,

@@ -355,7 +355,8 @@ def compare_programs(
         step = chain if same else _reading(target, own, names, before.computed | before.extracted)
     both: dict[str, Any] = {}
     if mine is not None:
-        value = _value(mine.program, table, earlier)
+        executed = execute(mine.program, table, [(turn[0], turn[-1]) for turn in earlier])  # on the agent's own answers
+        value = None if isinstance(executed, str | ExecutionError) else executed
         both["execution_match"] = _execution_match(value, golden, table, expected)
         both["self_consistent"] = None if stated is None else _self_consistent(value, stated, unit)
     both["unreadable"] = unreadable
@@ -438,13 +439,6 @@ def _partial_credit(golden: Parts, mine: Parts) -> float | None:
     if not hits and number is not None and number.value is not None:
         hits = int(any(abs(number.value) == size for size, _ in mine.literals))
     return hits / len(wanted)
-
-
-def _value(program: Program, table: Table | None, earlier: Earlier) -> float | bool | None:
-    """The prediction's result, with the agent's own answers as its history if known."""
-    history = [(turn[0], turn[-1]) for turn in earlier]
-    value = execute(program, table, history)
-    return None if isinstance(value, str | ExecutionError) else value
 
 
 _DECIMALS: Final = 5

@@ -40,10 +40,14 @@ Row = tuple[int | None, str | None, int]
 """Turn, judge and repeat of a verdict: which row of a scoring it is."""
 
 
+Values = dict[str, float | bool | None]
+"""Metric → value; None: it could not be scored."""
+
+
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     """A scorer's result for one answer, or for the turn it names."""
 
-    values: dict[str, float | bool | None]  # metric → value; None: could not be scored
+    values: Values
     turn: int | None = None
     judge: str | None = None
     repeat: int = 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from karat.records import Metric
-from karat.scorers import Verdict
+from karat.scorers import Values, Verdict
 
 Outcome = tuple[bool | None, str]
 """Whether an expectation is met (None: not known), and why not; "" if it is."""
@@ -29,7 +29,7 @@ def verdict_of(name: str, parts: Sequence[str], outcomes: Mapping[str, Outcome])
         passed = None
     reasons = {part: reason for part, (_, reason) in outcomes.items() if reason}
     because = "; ".join(reasons.values()) if outcomes else "the sample expects nothing"
-    values: dict[str, float | bool | None] = {name: passed}
+    values: Values = {name: passed}
     if len(parts) > 1:
         for part in parts:
             values[part] = outcomes[part][0] if part in outcomes else None

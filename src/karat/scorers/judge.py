@@ -281,12 +281,8 @@ class JudgeOutput(msgspec.Struct, frozen=True, kw_only=True):
     dollars: float | None
 
 
-class _Output(msgspec.Struct, frozen=True, kw_only=True):
-    """One usable output, with its metadata."""
-
-    judgement: Judgement
-    model: str | None
-    asks: int
+_Output = tuple[Judgement, str | None, int]
+"""A usable judgement, the model as the provider names it, and how often it was asked."""
 
 
 class Call:
@@ -366,11 +362,11 @@ class Call:
         self._given.pop(key, None)
         outputs = [given[place] for place in range(len(self._parts))]
         return JudgeOutput(
-            scores={name: score for output in outputs for name, score in output.judgement.scores.items()},
-            reasons={name: text for output in outputs for name, text in output.judgement.reasons.items()},
-            extra={name: value for output in outputs for name, value in output.judgement.extra.items()},
-            model=outputs[-1].model,
-            asks=sum(output.asks for output in outputs),
+            scores={name: score for judgement, *_ in outputs for name, score in judgement.scores.items()},
+            reasons={name: text for judgement, *_ in outputs for name, text in judgement.reasons.items()},
+            extra={name: value for judgement, *_ in outputs for name, value in judgement.extra.items()},
+            model=outputs[-1][1],
+            asks=sum(asks for *_, asks in outputs),
             usage=meter.usage,
             dollars=meter.dollars,
         )
@@ -390,7 +386,7 @@ class Call:
                     self.output = "schema"
             else:
                 self._failed = None
-                return _Output(judgement=judgement, model=response.model_name, asks=asks)
+                return judgement, response.model_name, asks
         times = f"in {self._options.max_asks} outputs" if self._options.max_asks > 1 else "in its output"
         why = f"{self.name} gave no usable judgement {times}; the last fault: {fault}"
         hopeless = self._never_usable(" ".join(map(str, came)))
@@ -457,18 +453,14 @@ class Call:
         except (AgentRunError, OSError) as error:
             fault = fault_of(error)
             settled = self._failed is None and self.output == output  # it has used the tool before
-            if output != "tool" or settled or not _about_tools(fault):
+            about_tools = fault.kind in ("refused", "server_error") and "tool" in fault.message.lower()
+            if output != "tool" or settled or not about_tools:
                 raise _priced(fault, meter) from error
         self.output = "schema"
         return await self._request(part, text, repeat, meter)
 
 
 _QUOTED, _ENOUGH = 80, 3  # characters of an output, judgements
-
-
-def _about_tools(fault: TrialFault) -> bool:
-    """Whether a server refuses a request because it has a tool in it."""
-    return fault.kind in ("refused", "server_error") and "tool" in fault.message.lower()
 
 
 def _priced(fault: TrialFault, meter: Meter) -> TrialFault:

@@ -28,7 +28,7 @@ from karat.numeric import (
 from karat.numeric.document import Document
 from karat.numeric.matches import same_text
 from karat.records import Answer, JsonObject, Metric, Sample, Turn
-from karat.scorers import Verdict
+from karat.scorers import Values, Verdict
 from karat.scorers._child import Child
 from karat.thoughts import spoken
 
@@ -216,7 +216,7 @@ def _verdict(number: int, turn: Turn, given: Stated, facts: TurnFacts, earlier: 
         golden_unit=turn.detail.get("unit"),
         printed=turn.detail.get("printed"),
     )
-    values: dict[str, float | bool | None] = {name: getattr(matches, name) for name in _MATCHES}
+    values: Values = {name: getattr(matches, name) for name in _MATCHES}
     if turn.detail.get("printed") is None:
         values["printed"] = None
     values |= dict.fromkeys(_READINGS)
@@ -250,7 +250,7 @@ def _verdict(number: int, turn: Turn, given: Stated, facts: TurnFacts, earlier: 
 
 def _of_sentinel(number: int, detail: JsonObject, *, right: bool) -> Verdict:
     """A turn whose golden answer is that it cannot be known."""
-    values: dict[str, float | bool | None] = {**dict.fromkeys(_MATCHES, right), "printed": None}
+    values: Values = {**dict.fromkeys(_MATCHES, right), "printed": None}
     values |= dict.fromkeys((*_READINGS, *_OPERATIONS))
     labels = {"abstention": "right" if right else "unsupported"}
     return Verdict(values=values, turn=number, labels=labels, detail=detail)

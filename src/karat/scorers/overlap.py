@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 
 from msgspec import structs
 from pydantic import BaseModel, ConfigDict, Field
@@ -106,11 +106,11 @@ class Overlap:
         if contradiction:
             adherence = 2, f"contradicts: {contradiction}"
             clarity = min(clarity[0], 3), f"{clarity[1]}; contradicts the golden answer"
-        lacking = f"; missing: {_listed(missing)}" if missing else ""
+        lacking = f"; missing: {formats.some_of([*missing], most=_SHOWN)}" if missing else ""
         claims = _claims(text, {*_tokens(golden), *_tokens(question)}, sentence)
         return _verdict(
             adherence,
-            (_level(recall), f"{recalled}: {_listed(shared) or 'none'}{lacking}"),
+            (_level(recall), f"{recalled}: {formats.some_of([*shared], most=_SHOWN) or 'none'}{lacking}"),
             clarity,
             claims=claims[: self._max_claims],
         )
@@ -146,11 +146,6 @@ def _contradiction(golden: str, text: str, asked: set[str]) -> tuple[str, str]:
 def _denies(sentence: str) -> bool:
     words = [word.lower().replace("’", "'") for word in _TOKEN.findall(sentence)]
     return any(word in _NEGATIONS or word.endswith("n't") for word in words)
-
-
-def _listed(words: Collection[str]) -> str:
-    more = f" and {len(words) - _SHOWN} more" if len(words) > _SHOWN else ""
-    return ", ".join([*words][:_SHOWN]) + more
 
 
 def _level(share: float) -> int:

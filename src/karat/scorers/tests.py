@@ -7,7 +7,7 @@ from pydantic import Field, field_validator, model_validator
 from karat import formats
 from karat.context import is_plain_name, remove
 from karat.records import Answer, Metric, Sample
-from karat.scorers import ScorerSetting, Verdict
+from karat.scorers import ScorerSetting, Values, Verdict
 from karat.scorers._junit import BadReport, read_junit
 from karat.scorers._programs import Finished, ProgramOptions, added, read_output, run_program
 
@@ -92,7 +92,7 @@ class Tests:
         passed = (len(ran) - len(failed)) / len(ran)
         more = [] if len(failed) <= _NAMED else [f"and {formats.count(len(failed) - _NAMED)} more"]
         reason = "\n".join([*failed[:_NAMED], *more])
-        values: dict[str, float | bool | None] = {self._name: passed, "all_passed": not failed}
+        values: Values = {self._name: passed, "all_passed": not failed}
         return Verdict(values=values, reasons={self._name: reason} if reason else {}, detail={"tests": len(ran)})
 
     def _nothing(self, why: str) -> Verdict:

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
 
+from karat import formats
 from karat.errors import JudgeFault
 from karat.records import Answer, Sample, ToolCall
 from karat.scorers import ScorerSetting, Verdict
@@ -92,7 +93,7 @@ class Trajectory:
     def __init__(self, options: Options, setting: ScorerSetting) -> None:
         self._options, self._name = options, setting.name
         self._parts = [part for part in _PARTS if getattr(options, part) is not None or part in options.columns]
-        described = {part: _PARTS[part] for part in self._parts}
+        described: dict[str, str] = {part: _PARTS[part] for part in self._parts}
         self.metrics = metrics_of(setting.name, "the path was as expected", described)
         given = [rule.json_schema for rule in options.arguments or []]
         schemas = [None if schema is None else read_schema(schema, setting.folder) for schema in given]
@@ -112,7 +113,10 @@ class Trajectory:
             else:
                 found_there = sample.metadata.get(column, _actions(part, sample) if column == "actions" else None)
                 expected[part] = _of_column(part, found_there)
-        outcomes = {part: self._judged(part, wanted, calls) for part, wanted in expected.items() if wanted is not None}
+        outcomes: dict[str, Outcome] = {}
+        for part, wanted in expected.items():
+            if wanted is not None:
+                outcomes[part] = self._judged(part, wanted, calls)
         return verdict_of(self._name, self._parts, outcomes)
 
     def close(self) -> None:
@@ -173,8 +177,7 @@ def _is(call: ToolCall, tool: str) -> bool:
 
 def _listed_calls(calls: Sequence[ToolCall]) -> str:
     names = [CalledTool(call.tool, call.server).name for call in calls]
-    shown = ", ".join(names[:12]) + (f" and {len(names) - 12} more" if len(names) > 12 else "")
-    return f"the calls were {shown}" if names else "there were no calls"
+    return f"the calls were {formats.some_of(names, most=12)}" if names else "there were no calls"
 
 
 def _actions(part: _Part, sample: Sample) -> object:

@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-import msgspec
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, Strict
+from pydantic import BaseModel, ConfigDict, Field
 
 from karat.documents.hub import shown
 from karat.documents.rows import holds_study, left_out
@@ -15,7 +14,7 @@ from karat.errors import BadDataset, BadOption, Fault, did_you_mean
 from karat.formats import excerpt
 from karat.kinds import AnswerFile, Dataset, Kind, Linted, RecordedAnswers, sample_digest
 from karat.kinds._quarantine import Quarantine, read_quarantine
-from karat.kinds._samples import Packed, clustered, draw, draw_equally, with_repeats_clustered
+from karat.kinds._samples import Key, Keys, Packed, by_columns, clustered, draw, draw_equally, with_repeats_clustered
 from karat.kinds.conversation.analysis.model import ConversationSummary
 from karat.kinds.conversation.drafts import Draft, DraftTurn, has_duplicate_columns, has_non_numeric_values
 from karat.kinds.conversation.reading import Drafts, looks_like_conversations, read_drafts
@@ -31,9 +30,6 @@ if TYPE_CHECKING:
     from karat.kind_views import Views
 
 __all__ = ["Conversation"]
-
-Key = Annotated[str, Strict(), Field(min_length=1)]
-Keys = Annotated[list[Key], BeforeValidator(lambda value: [value] if isinstance(value, str) else value)]
 
 
 class Conversation(Kind):
@@ -321,17 +317,13 @@ class Conversation(Kind):
 
     def _drawn(self, samples: Sequence[Sample]) -> Sequence[Sample]:
         options = self._options
-        names = options.stratify
-
-        def stratum(sample: Sample) -> bytes:
-            return msgspec.json.encode([sample.metadata.get(name) for name in names], order="sorted")
-
+        stratum = by_columns(options.stratify)
         if options.allocation == "equal":
             try:
                 return draw_equally(samples, options.sample_size, seed=options.seed, stratum=stratum)
             except ValueError as error:
                 raise BadOption("dataset.sample_size", f"is too small for `allocation: equal`: {error}") from error
-        return draw(samples, options.sample_size, seed=options.seed, stratum=stratum if names else None)
+        return draw(samples, options.sample_size, seed=options.seed, stratum=stratum)
 
 
 def _document(draft: Draft) -> str | None:

@@ -61,7 +61,10 @@ class _Seen:
 def _of_conversation(draft: Draft, seen: _Seen) -> list[Doubted]:
     turns = [_golden(turn) for turn in draft.turns]
     text = f"{draft.pre_text}\n{draft.post_text}"
-    doubted = _of_the_whole(draft)
+    doubted = []
+    stated = draft.features.get("num_dialogue_turns")
+    if stated not in (None, len(draft.turns)):
+        doubted.append(_doubted(draft.id, None, [Doubt("turn_count", {"stated": stated, "there": len(draft.turns)})]))
     contradictions = seen.contradictions(draft)
     for index, of_turn in enumerate(doubts(turns, text=text, table=draft.table)):
         other = contradictions[index]
@@ -75,13 +78,6 @@ def _golden(turn: DraftTurn) -> GoldenTurn:
     if "answer_type" in turn.detail:
         return GoldenTurn(question=turn.question)
     return GoldenTurn(question=turn.question, executed=turn.executed, printed=turn.printed, program=turn.program)
-
-
-def _of_the_whole(draft: Draft) -> list[Doubted]:
-    stated = draft.features.get("num_dialogue_turns")
-    if stated is None or stated == len(draft.turns):
-        return []
-    return [_doubted(draft.id, None, [Doubt("turn_count", {"stated": stated, "there": len(draft.turns)})])]
 
 
 def _doubted(name: str, turn: int | None, reasons: Sequence[Doubt]) -> Doubted:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Any, Literal, TypedDict
@@ -14,6 +14,7 @@ from karat.documents.rows import Row, Rows, read_rows
 from karat.documents.validation import shown
 from karat.documents.values import Value
 from karat.errors import BadDataset, Fault, did_you_mean
+from karat.formats import some_of
 from karat.kinds.conversation.drafts import (
     Draft,
     DraftTurn,
@@ -30,8 +31,11 @@ from karat.kinds.conversation.drafts import (
     texts,
 )
 
+_Read = tuple[Draft | None, list[str]]
+"""A conversation, None if it cannot be read; and its faults."""
 
-def cleaned(number: int, row: Row) -> tuple[Draft | None, list[str]]:
+
+def cleaned(number: int, row: Row) -> _Read:
     """A record with `doc`, `dialogue` and `features`, and its faults."""
     record = Value(row)
     name = record.at("id").id()
@@ -88,7 +92,7 @@ def _report(at: Value) -> _Report:
     }
 
 
-def original(number: int, row: Row) -> tuple[Draft | None, list[str]]:
+def original(number: int, row: Row) -> _Read:
     """A record with `annotation`, `pre_text`, `post_text` and `table`, and its faults."""
     record = Value(row)
     name = record.at("id").id()
@@ -102,7 +106,7 @@ def original(number: int, row: Row) -> tuple[Draft | None, list[str]]:
     return draft, record.wrong
 
 
-def finqa(number: int, row: Row) -> tuple[Draft | None, list[str]]:
+def finqa(number: int, row: Row) -> _Read:
     """A record of FinQA, with `qa`, `pre_text`, `post_text` and `table`: one question; and its faults."""
     record = Value(row)
     name, qa = record.at("id").id(), record.within("qa")
@@ -388,13 +392,9 @@ def _in_order(rows: Rows, lines: Sequence[_Line]) -> Sequence[_Line]:
         seen.setdefault(index, line.number)
     missing = next((index for index in range(start, start + len(seen)) if index not in seen), None)
     if missing is not None:
-        rows.fault(ordered[0].number, f"'{ordered[0].conversation}' has no turn {missing}; it has {_few(seen)}")
+        there = some_of([str(index) for index in seen], most=8)
+        rows.fault(ordered[0].number, f"'{ordered[0].conversation}' has no turn {missing}; it has {there}")
     return ordered
-
-
-def _few(indexes: Iterable[int]) -> str:
-    listed = [str(index) for index in indexes]
-    return ", ".join(listed[:8]) + (", …" if len(listed) > 8 else "")
 
 
 def _shared(rests: Sequence[Row]) -> dict[str, Any]:
@@ -435,7 +435,14 @@ def read_drafts(path: Path, *, split: str | None, sheet: str | None, keys: Mappi
     if form is None:
         faults = [*rows.sorted_faults(), Fault(place="file", message=_NO_FORM)] if rows.count else rows.sorted_faults()
         return Drafts(form="turns", sha256=rows.sha256, unit=rows.unit, drafts=[], faults=faults)
-    drafts, general = _turns(rows, keys) if form == "turns" else (_conversations(rows, form), [])
+    general: list[Fault] = []
+    drafts: list[Draft] = []
+    if form != "turns":
+        drafts = _conversations(rows, form)
+    else:
+        names, general = column_names(rows, keys)
+        if not general:
+            drafts = by_conversation(rows, names)
     # Those with a unique id and a limited length; the others become faults
     sound: list[Draft] = []
     seen: dict[str, int] = {}
@@ -477,11 +484,6 @@ def _form_of(rows: Rows) -> Form | None:
         if looks_like_turns(row):
             return "turns"
     return None
-
-
-def _turns(rows: Rows, keys: Mapping[str, str | None]) -> tuple[list[Draft], list[Fault]]:
-    names, missing = column_names(rows, keys)
-    return ([], missing) if missing else (by_conversation(rows, names), [])
 
 
 def _conversations(rows: Rows, form: Form) -> list[Draft]:

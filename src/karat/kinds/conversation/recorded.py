@@ -13,14 +13,15 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import msgspec
 from pydantic import BaseModel, ConfigDict, Field
 
-from karat.documents.answers import Repetitions, condition_columns, condition_of, key_of, repetition_value
+from karat.documents.answers import Repetitions, condition_columns, condition_of, key_of, repetition_value, usual
 from karat.documents.rows import Row, read_rows
 from karat.errors import BadDataset, Fault, did_you_mean
+from karat.kinds import RecordedFault, RecordedFaults
 from karat.numeric import ExecutionError, execute, parse_program
 from karat.records import Reply, Sample, Usage
 
@@ -85,20 +86,6 @@ NOT_RECORDED = "not_recorded"
 Key = tuple[str, int | None, str | None, int]
 """The id as written; the turn from 0, or None if it is in the id; the condition, or None for any; the repetition."""
 
-FaultKind = (
-    Literal["bad_row", "bad_value", "duplicate", "missing_turn", "other_question"]
-    | Literal["unknown_id", "unknown_turn", "unknown_condition"]
-)
-
-
-class TurnFault(msgspec.Struct, frozen=True, kw_only=True):
-    """One fault of a file of answers."""
-
-    kind: FaultKind
-    place: str  # "line 7", or a conversation
-    message: str
-    count: int = 1  # rows, or turns that have none
-
 
 class TurnRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One usable row."""
@@ -115,7 +102,7 @@ class RecordedTurns:
         """Raises BadDataset if the file cannot be read, or lacks required columns."""
         self.path = path
         self.first_turn = columns.first_turn
-        self.faults: list[TurnFault] = []
+        self.faults: list[RecordedFault] = []
         self.rows: dict[Key, TurnRow] = {}
         self.count = 0  # rows of the file, unusable ones included
         self.conditions: dict[str, None] = {}  # in the order of the file
@@ -123,7 +110,7 @@ class RecordedTurns:
         table = read_rows(path, lists=True, entry=_tatqa_prediction)
         for fault in table.sorted_faults():
             self.count += 1
-            self.faults.append(TurnFault(kind="bad_row", place=fault.place, message=fault.message))
+            self.faults.append(RecordedFault(kind="bad_row", place=fault.place, message=fault.message))
         rows = [(number, turn) for number, row in table.rows for turn in _turns_of(row, first=columns.first_turn)]
         self.columns = _columns(path, columns, (row for _, row in rows))
         if "condition" not in self.columns and columns.condition is None:
@@ -166,13 +153,20 @@ class RecordedTurns:
         answer = _executed_answer([*programs, reply.program], sample.detail.get("table"))
         return msgspec.structs.replace(reply, text=reply.program or "", answer=answer)
 
-    def census(self, samples: Iterable[Sample], *, conditions: Sequence[str], repetitions: int) -> Census:
+    def census(self, samples: Iterable[Sample], *, conditions: Sequence[str], repetitions: int) -> RecordedFaults:
         """The faults of the file with respect to the samples."""
-        return take_census(self, samples, conditions=conditions, repetitions=repetitions)
+        return _census(self, list(samples), conditions, repetitions)
 
     def notes(self, samples: Iterable[Sample], *, conditions: Sequence[str], repetitions: int) -> dict[str, str]:
-        """The census as kept in `run.json`."""
-        return self.census(samples, conditions=conditions, repetitions=repetitions).notes
+        """For `run.json`: the file's content, and the faults as counts and as a sentence."""
+        census = self.census(samples, conditions=conditions, repetitions=repetitions)
+        notes = {"rows": str(census.rows), "rows_used": str(census.used), "turns": str(census.turns)}
+        notes["columns"] = " ".join(f"{target}={name}" for target, name in census.columns.items())
+        notes.update({kind: str(count) for kind, count in census.counts.items()})
+        if census.faults:
+            hint = f"; {census.hint}" if census.hint else ""
+            notes["faults"] = "the file of answers has faults: " + "; ".join(census.lines) + hint
+        return notes
 
     def _written(self, sample: str, turn: int) -> Iterator[tuple[str, int | None]]:
         """The ways a file may identify a turn."""
@@ -187,17 +181,17 @@ class RecordedTurns:
         try:
             key = self._key(row)
         except ValueError as error:
-            self.faults.append(TurnFault(kind="bad_row", place=place, message=str(error)))
+            self.faults.append(RecordedFault(kind="bad_row", place=place, message=str(error)))
             return
         reply, wrong = _reply(row, self.columns)
-        self.faults += [TurnFault(kind="bad_value", place=place, message=message) for message in wrong]
+        self.faults += [RecordedFault(kind="bad_value", place=place, message=message) for message in wrong]
         question = row.get(self.columns.get("question", ""))
         entry = TurnRow(place=place, reply=reply, question=question if isinstance(question, str) else None)
         before = self.rows.setdefault(key, entry)
         if before is not entry:
             same = "alike" if before.reply == reply else "with another answer"
             message = f"a second row for {_key_text(key)}, {same}; {before.place} counts"
-            self.faults.append(TurnFault(kind="duplicate", place=place, message=message))
+            self.faults.append(RecordedFault(kind="duplicate", place=place, message=message))
         if key[2] is not None:
             self.conditions[key[2]] = None
         self.repetitions = max(self.repetitions, key[3] + 1)
@@ -290,13 +284,12 @@ def _columns(path: Path, wanted: TurnColumns, rows: Iterable[Row]) -> dict[str, 
         for target, name in named.items()
         if name and name not in present
     ]
-    folded = {_folded(column): column for column in reversed(present)}
-    taken = set(named.values())
+    others = [column for column in present if column not in named.values()]
     columns = dict(named)
     for target, names in USUAL_NAMES.items():
         if target not in named:
-            usual = [folded[name] for name in names if name in folded and folded[name] not in taken]
-            columns.update({target: usual[0]} if usual else {})
+            found = usual(names, others)
+            columns.update({target: found[0]} if found else {})
     columns = {target: name for target, name in columns.items() if name}  # an empty name: ignore it
     if not faults and "conversation_id" not in columns and "id" not in columns:
         faults.append(_lacking("conversation_id", "names the conversation", present))
@@ -310,10 +303,6 @@ def _columns(path: Path, wanted: TurnColumns, rows: Iterable[Row]) -> dict[str, 
 def _lacking(target: str, purpose: str, present: Iterable[str]) -> Fault:
     names = ", ".join(present) or "none"
     return Fault(place="columns", message=f"none {purpose}; name it with --map {target}=COLUMN (columns: {names})")
-
-
-def _folded(column: str) -> str:
-    return re.sub(r"[\s-]+", "_", column.strip()).lower()
 
 
 def _counts_up(columns: Mapping[str, str], rows: Iterable[Row]) -> bool:
@@ -419,74 +408,41 @@ _WORDS = {
 }
 
 
-class Census(msgspec.Struct, frozen=True, kw_only=True):
-    """A file of answers compared with the dataset."""
-
-    rows: int  # in the file
-    used: int  # rows that answer a turn
-    turns: int  # in the dataset, over all conditions and repetitions
-    columns: Mapping[str, str]  # the meaning of each column
-    faults: tuple[TurnFault, ...]
-    hint: str | None = None  # the possible cause of the faults
-
-    @property
-    def counts(self) -> dict[str, int]:
-        """How many rows or turns each kind of fault concerns, in one order."""
-        met: Counter[str] = Counter()
-        for fault in self.faults:
-            met[fault.kind] += fault.count
-        return {kind: met[kind] for kind in _WORDS if met[kind]}
-
-    @property
-    def lines(self) -> list[str]:
-        """The counts in words."""
-        return [f"{count} {_WORDS[kind][count != 1]} {_WORDS[kind][2]}" for kind, count in self.counts.items()]
-
-    @property
-    def notes(self) -> dict[str, str]:
-        """For `run.json`: the file's content, and the faults as counts and as a sentence."""
-        notes = {"rows": str(self.rows), "rows_used": str(self.used), "turns": str(self.turns)}
-        notes["columns"] = " ".join(f"{target}={name}" for target, name in self.columns.items())
-        notes.update({kind: str(count) for kind, count in self.counts.items()})
-        if self.faults:
-            hint = f"; {self.hint}" if self.hint else ""
-            notes["faults"] = "the file of answers has faults: " + "; ".join(self.lines) + hint
-        return notes
-
-
-def take_census(
-    recorded: RecordedTurns, samples: Iterable[Sample], *, conditions: Sequence[str], repetitions: int
-) -> Census:
+def _census(
+    recorded: RecordedTurns, asked: Sequence[Sample], conditions: Sequence[str], repetitions: int
+) -> RecordedFaults:
     """Compares rows and turns: every row is used or a fault, and every turn has a row or is a fault."""
-    asked = list(samples)
     used: dict[Key, None] = {}
-    faults: list[TurnFault] = list(recorded.faults)
+    faults: list[RecordedFault] = list(recorded.faults)
     for repetition in range(repetitions):
         for condition in conditions:
-            place = _place(condition if len(conditions) > 1 else None, repetition if repetitions > 1 else None)
+            place = f", condition '{condition}'" if len(conditions) > 1 else ""
+            if repetitions > 1:
+                place += f", repetition {repetition}"
             for sample in asked:
                 faults += _seen(recorded, sample, (condition, repetition), place, used)
     turns = {sample.id: len(sample.turns) for sample in asked}
     left = [key for key in recorded.rows if key not in used]
     faults += [_unused(recorded, key, turns, conditions, repetitions) for key in left]
-    return Census(
+    met: Counter[str] = Counter()
+    for fault in faults:
+        met[fault.kind] += fault.count
+    counts = {kind: met[kind] for kind in _WORDS if met[kind]}
+    return RecordedFaults(
         rows=recorded.count,
         used=len(used),
         turns=sum(turns.values()) * len(conditions) * repetitions,
         columns=recorded.columns,
+        counts=counts,
+        lines=[f"{count} {_WORDS[kind][count != 1]} {_WORDS[kind][2]}" for kind, count in counts.items()],
         faults=tuple(faults),
         hint=_hint(recorded, left, turns, repetitions),
     )
 
 
-def _place(condition: str | None, repetition: int | None) -> str:
-    parts = [f"condition '{condition}'"] if condition is not None else []
-    return "".join(f", {part}" for part in [*parts, *([f"repetition {repetition}"] if repetition is not None else [])])
-
-
 def _seen(
     recorded: RecordedTurns, sample: Sample, which: tuple[str, int], place: str, used: dict[Key, None]
-) -> list[TurnFault]:
+) -> list[RecordedFault]:
     """Marks the rows of one conversation as used; returns their faults."""
     faults, missing = [], []
     for number, turn in enumerate(sample.turns):
@@ -497,13 +453,13 @@ def _seen(
         row = recorded.rows[key]
         if key not in used and row.question is not None and _plain(row.question) != _plain(turn.question):
             message = f"asks {row.question!r:.60}, turn {number} of '{sample.id}' is {turn.question!r:.60}"
-            faults.append(TurnFault(kind="other_question", place=row.place, message=message))
+            faults.append(RecordedFault(kind="other_question", place=row.place, message=message))
         used[key] = None
     if missing:
         empty = len(missing) == len(sample.turns)
         names = ", ".join(map(str, missing))
         message = "has no row at all" if empty else f"has no row for {'turn' if len(missing) == 1 else 'turns'} {names}"
-        fault = TurnFault(
+        fault = RecordedFault(
             kind="missing_turn", place=f"conversation '{sample.id}'{place}", message=message, count=len(missing)
         )
         faults.append(fault)
@@ -512,20 +468,20 @@ def _seen(
 
 def _unused(
     recorded: RecordedTurns, key: Key, turns: Mapping[str, int], conditions: Sequence[str], repetitions: int
-) -> TurnFault:
+) -> RecordedFault:
     place, name, (_, turn, condition, repetition) = recorded.rows[key].place, conversation_of(key), key
     if condition is not None and condition not in conditions:
         message = f"condition '{condition}' is not asked for"
-        return TurnFault(kind="unknown_condition", place=place, message=message)
+        return RecordedFault(kind="unknown_condition", place=place, message=message)
     if repetition >= repetitions:
         message = f"repetition {repetition} is not asked for: there are {repetitions}, counted from 0"
-        return TurnFault(kind="unknown_condition", place=place, message=message)
+        return RecordedFault(kind="unknown_condition", place=place, message=message)
     if name in turns:
         count = turns[name]
         has = f"turns 0 to {count - 1}" if count > 1 else "turn 0 only"
         subject = f"turn {turn}" if turn is not None else f"'{key[0]}'"
-        return TurnFault(kind="unknown_turn", place=place, message=f"{subject}: '{name}' has {has}")
-    return TurnFault(kind="unknown_id", place=place, message=f"no conversation is called '{key[0]}'")
+        return RecordedFault(kind="unknown_turn", place=place, message=f"{subject}: '{name}' has {has}")
+    return RecordedFault(kind="unknown_id", place=place, message=f"no conversation is called '{key[0]}'")
 
 
 def _hint(recorded: RecordedTurns, left: Sequence[Key], turns: Mapping[str, int], repetitions: int) -> str | None:

@@ -54,6 +54,7 @@ _SIDES = {"expected": "the golden answer", "actual": "the agent's answer", "both
 _OPERATIONS = ("golden ops", "agent's ops")  # means; the agent's over readable programs
 _EXAMPLES = 3  # of a diagnosis
 _LONGEST = 160  # columns of an excerpt
+_RIGHT_TURNS = Axis(title="share of turns that are right", start=0.0, end=1.0, percent=True)
 _FEW = 20  # turns: with fewer, the end of a curve is chance
 _RUNGS = {
     "exact": "exact",
@@ -63,6 +64,9 @@ _RUNGS = {
     "sign_agnostic": "sign forgiven",
     "scale_and_sign": "both forgiven",
 }
+
+
+Blocks = Iterator[Block]
 
 
 def _each(part: ConversationSummary, rows: Callable[[ConversationResult], Sequence[Row]]) -> tuple[Row | Group, ...]:
@@ -152,7 +156,7 @@ def _panels(
     return tuple(Rows(title=name, axis=axis, lines=drawn) for name, drawn in panels if drawn)
 
 
-def _accuracies(part: ConversationSummary) -> Iterator[Block]:
+def _accuracies(part: ConversationSummary) -> Blocks:
     """Accuracy under each rule, compared with that of trivial answerers."""
     nulls = [null.name for null in part.nulls]
 
@@ -209,7 +213,7 @@ def _accuracy_legend(part: ConversationSummary) -> str:
     return " ".join(filter(None, parts))
 
 
-def reasoning(part: ConversationSummary) -> Iterator[Block]:
+def reasoning(part: ConversationSummary) -> Blocks:
     """How close the agent's program is to the golden one."""
 
     def rows(condition: ConversationResult) -> list[Row]:
@@ -243,7 +247,7 @@ def reasoning(part: ConversationSummary) -> Iterator[Block]:
         )  # fmt: skip
 
 
-def _ladder(part: ConversationSummary, summary: Summary) -> Iterator[Block]:
+def _ladder(part: ConversationSummary, summary: Summary) -> Blocks:
     """The same answers under rules from the strictest to the most lenient."""
 
     def rows(condition: ConversationResult) -> list[Row]:
@@ -279,7 +283,7 @@ def _ladder(part: ConversationSummary, summary: Summary) -> Iterator[Block]:
         description=f"One panel per condition, one line per match: accuracy as a point with its "
         f"{formats.level(part.level)} interval; "
         "the tick is what the best of the trivial answerers gets by the same rule.",
-        panels=_panels(part, Axis(title="share of turns that are right", start=0.0, end=1.0, percent=True), lines),
+        panels=_panels(part, _RIGHT_TURNS, lines),
         table=Table(
             caption="Ladder of matches",
             columns=columns("match", _interval(part), "turns", "forgiven", "what it ignores",
@@ -307,7 +311,7 @@ def _of_rung(summary: Summary, condition: ConversationResult, rung: Rung) -> Est
 
 def _strata(
     part: ConversationSummary, caption: str, head: str, of: Callable[[ConversationResult], Sequence[Stratum]]
-) -> Iterator[Block]:
+) -> Blocks:
     """Accuracy by turn, or by number of operations."""
 
     def rows(condition: ConversationResult) -> list[Row]:
@@ -386,7 +390,7 @@ def _curves(
     )
 
 
-def _diagnoses(part: ConversationSummary) -> Iterator[Block]:
+def _diagnoses(part: ConversationSummary) -> Blocks:
     """Why turns failed, with examples."""
 
     def rows(condition: ConversationResult) -> list[Row]:
@@ -450,7 +454,7 @@ def _diagnosed(diagnosed: Diagnosed) -> tuple[Count | Share | Text, ...]:
     )
 
 
-def _examples(part: ConversationSummary) -> Iterator[Block]:
+def _examples(part: ConversationSummary) -> Blocks:
     rows: list[Row | Group] = []
     for condition in part.conditions:
         for cause in condition.diagnoses:
@@ -470,7 +474,7 @@ def _examples(part: ConversationSummary) -> Iterator[Block]:
         yield Fold(caption, (Table(caption=caption, columns=columns(*heads, text=heads), rows=tuple(rows)),))
 
 
-def _propagation(part: ConversationSummary) -> Iterator[Block]:
+def _propagation(part: ConversationSummary) -> Blocks:
     """How errors propagate from turn to turn."""
 
     def rows(condition: ConversationResult) -> list[Row]:
@@ -518,7 +522,7 @@ def _propagation_chart(part: ConversationSummary, table: Table) -> Chart | None:
                 label = f"{_written(rate.estimate)} of {formats.plural(rate.n, 'turn')}"
                 yield Line(name=name, marks=_marks(rate.estimate, label=label))
 
-    panels = _panels(part, Axis(title="share of turns that are right", start=0.0, end=1.0, percent=True), lines)
+    panels = _panels(part, _RIGHT_TURNS, lines)
     if not panels:
         return None
     first = next(condition for condition in part.conditions if condition.turns)
@@ -541,7 +545,7 @@ def _propagation_chart(part: ConversationSummary, table: Table) -> Chart | None:
     )
 
 
-def _first_wrong(part: ConversationSummary) -> Iterator[Block]:
+def _first_wrong(part: ConversationSummary) -> Blocks:
     """The first wrong turn of conversations."""
     names = labels(result.condition for result in part.conditions)
     panels, first = [], None
@@ -584,7 +588,7 @@ def _first_wrong(part: ConversationSummary) -> Iterator[Block]:
     )  # fmt: skip
 
 
-def _features(part: ConversationSummary) -> Iterator[Block]:
+def _features(part: ConversationSummary) -> Blocks:
     """Accuracy by the dataset's features of a conversation or a turn."""
 
     def rows(condition: ConversationResult) -> list[Row]:
@@ -640,7 +644,7 @@ def _features(part: ConversationSummary) -> Iterator[Block]:
     )  # fmt: skip
 
 
-def _others(part: ConversationSummary) -> Iterator[Block]:
+def _others(part: ConversationSummary) -> Blocks:
     """Without the turns whose golden data contradicts itself; the file's own verdicts; unanswered turns."""
     if listed := _each(part, lambda result: _quarantined(result, _color(part, result))):
         yield Table(
@@ -706,7 +710,7 @@ def _unreadable(part: ConversationSummary) -> Iterator[Note]:
         yield Note(texts=tuple(abstained), tone="quiet", title="Turns without an answer, or that have none")
 
 
-def _right_answers(part: ConversationSummary) -> Iterator[Block]:
+def _right_answers(part: ConversationSummary) -> Blocks:
     """The total cost, divided by the right answers."""
     rows = []
     for at, result in enumerate(part.conditions):

@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import msgspec
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, Strict
+from pydantic import BaseModel, ConfigDict, Field
 
 from karat.documents.answers import ROLES, TEXTS, choice_columns, choices_left_out, hint, key_of, usual
 from karat.documents.hub import shown
-from karat.documents.rows import Rows, left_out, read_rows
+from karat.documents.rows import Row, Rows, left_out, read_rows
 from karat.errors import BadDataset, Fault
 from karat.kinds import Dataset, Kind, Linted, of, sample_digest
-from karat.kinds._samples import Packed, clustered, draw, with_repeats_clustered
+from karat.kinds._samples import Key, Keys, Packed, by_columns, clustered, draw, with_repeats_clustered
 from karat.kinds.golden import forms
 from karat.kinds.golden.lint import MEANINGS, doubted, suspicions
 from karat.records import Sample, Turn
 
 __all__ = ["Golden"]
-
-Key = Annotated[str, Strict(), Field(min_length=1)]
-Keys = Annotated[list[Key], BeforeValidator(lambda value: [value] if isinstance(value, str) else value)]
 
 
 class Golden(Kind):
@@ -82,7 +79,8 @@ class Golden(Kind):
         if self._options.cluster is not None:
             samples = clustered(samples, self._options.cluster, path=shown(path))
         samples = with_repeats_clustered(samples)
-        drawn = draw(samples, self._options.sample_size, seed=self._options.seed, stratum=self._stratum())
+        stratum = by_columns(self._options.stratify)
+        drawn = draw(samples, self._options.sample_size, seed=self._options.seed, stratum=stratum)
         warnings = (*([] if skipped is None else [skipped]), *dict.fromkeys(self._notes), *suspicions(samples))
         return Dataset(
             kind="golden", path=path, sha256=rows.sha256, samples=drawn, commit=rows.commit, warnings=warnings
@@ -210,7 +208,7 @@ class Golden(Kind):
             if column not in present
         ]
 
-    def _wrong(self, key: str, row: Mapping[str, Any], as_text: str) -> list[str]:
+    def _wrong(self, key: str, row: Row, as_text: str) -> list[str]:
         column = self._columns[key]
         if column not in row:
             if key == "answer_key" and not self._needs_answers:
@@ -229,7 +227,7 @@ class Golden(Kind):
         description = _FOUND.get(type(value), "no text").format(it=_CALLED[key], as_text=as_text)
         return [f"'{column}' is {description}"]
 
-    def _sample(self, position: int, row: Mapping[str, Any]) -> Sample:
+    def _sample(self, position: int, row: Row) -> Sample:
         columns = self._columns
         question, golden = row[columns["question_key"]], row.get(columns["answer_key"]) or None
         metadata = {name: value for name, value in row.items() if name not in columns.values()}
@@ -241,12 +239,6 @@ class Golden(Kind):
             turns=(Turn(question=question, golden=golden),),
             metadata=metadata,
         )
-
-    def _stratum(self) -> Callable[[Sample], Hashable] | None:
-        columns = self._options.stratify
-        if not columns:
-            return None
-        return lambda sample: msgspec.json.encode([sample.metadata.get(column) for column in columns], order="sorted")
 
 
 def _asks_the_same(sample: Sample, other: Sample) -> bool:

@@ -54,7 +54,7 @@ def suspicions(samples: Iterable[Sample]) -> list[str]:
         first = seen.setdefault(asks(sample), sample.id)
         if first != sample.id:
             repeated.append(f"'{excerpt(first, 24)}' and '{excerpt(sample.id, 24)}'")
-        wrong = why_unequalled(sample.turns[0].golden or "")
+        wrong = why_unequalled(_golden(sample))
         if wrong is not None:
             reason = reason or wrong
             unequalled.append(f"'{excerpt(sample.id, 24)}'")
@@ -91,6 +91,10 @@ def why_unequalled(golden: str) -> str | None:
     return None
 
 
+def _golden(sample: Sample) -> str:
+    return sample.turns[0].golden or ""
+
+
 _Finding = tuple[str, int, dict[str, Any]]
 
 
@@ -101,7 +105,7 @@ def _repeated(samples: Sequence[Sample]) -> Iterable[_Finding]:
         earlier = first.setdefault(asks(sample), place)
         if earlier == place:
             continue
-        answers = [samples[at].turns[0].golden or "" for at in (earlier, place)]
+        answers = [_golden(samples[at]) for at in (earlier, place)]
         reason = "same_question" if _same(*answers) else "contradicts"
         evidence = {"id": samples[earlier].id, "there": answers[0][:200], "answer": answers[1][:200]}
         yield reason, place, evidence
@@ -109,16 +113,16 @@ def _repeated(samples: Sequence[Sample]) -> Iterable[_Finding]:
 
 def _unequalled(samples: Sequence[Sample]) -> Iterable[_Finding]:
     for place, sample in enumerate(samples):
-        wrong = why_unequalled(sample.turns[0].golden or "")
+        wrong = why_unequalled(_golden(sample))
         if wrong is not None:
-            yield "no_answer_equals", place, {"answer": (sample.turns[0].golden or "")[:200], "why": wrong}
+            yield "no_answer_equals", place, {"answer": _golden(sample)[:200], "why": wrong}
 
 
 def _echoes(samples: Sequence[Sample]) -> Iterable[_Finding]:
     for place, sample in enumerate(samples):
         turn = sample.turns[0]
-        if folded(turn.question) == folded(turn.golden or ""):
-            yield "answer_is_question", place, {"answer": (turn.golden or "")[:200]}
+        if folded(turn.question) == folded(_golden(sample)):
+            yield "answer_is_question", place, {"answer": _golden(sample)[:200]}
 
 
 def _everywhere(samples: Sequence[Sample]) -> Iterable[_Finding]:
@@ -133,7 +137,7 @@ def _everywhere(samples: Sequence[Sample]) -> Iterable[_Finding]:
             first, *others = questions.values()
             for place in others:
                 evidence = {"id": samples[first].id, "questions": len(questions)}
-                yield "same_answer", place, evidence | {"answer": (samples[place].turns[0].golden or "")[:200]}
+                yield "same_answer", place, evidence | {"answer": _golden(samples[place])[:200]}
 
 
 def _same(one: str, other: str) -> bool:

@@ -18,6 +18,13 @@ from karat.analysis.model import MetricInfo
 from karat.analysis.numbers import Estimate
 from karat.analysis.parts import ConditionScore, Part
 
+Counts = dict[str, int]
+"""Kind → how many."""
+
+
+Shares = dict[str, float | None]
+"""What it is of → a share; None: not known."""
+
 
 class Rate(msgspec.Struct, frozen=True, kw_only=True):
     """A share of turns (or of conversations), or a mean over turns, with its interval clustered by conversation.
@@ -33,7 +40,7 @@ class Rate(msgspec.Struct, frozen=True, kw_only=True):
     total: float | None  # the unweighted sum: the right ones, if it is a share; None without any
     naive_se: float | None  # as if turns were independent
     design_effect: float | None  # estimate.se² / naive_se²; None if either is 0 or unknown
-    nulls: dict[str, float | None] = {}  # trivial answerer → its rate by the same rule on the same turns
+    nulls: Shares = {}  # trivial answerer → its rate by the same rule on the same turns
 
 
 class Rung(msgspec.Struct, frozen=True, kw_only=True):
@@ -92,7 +99,7 @@ class Diagnosed(msgspec.Struct, frozen=True, kw_only=True):
 class Propagation(msgspec.Struct, frozen=True, kw_only=True):
     """How errors propagate from turn to turn, by the match that makes a turn right."""
 
-    first_wrong: dict[str, int]  # zero-based turn → conversations whose first wrong turn it is
+    first_wrong: Counts  # zero-based turn → conversations whose first wrong turn it is
     never_wrong: int  # conversations
     after_right: Rate  # accuracy of turns whose turn before was right
     after_wrong: Rate
@@ -133,7 +140,7 @@ class Quarantine(msgspec.Struct, frozen=True, kw_only=True):
     """The accuracies without the turns whose golden data contradicts itself."""
 
     turns: int  # quarantined, of the turns that count
-    reasons: dict[str, int]  # reason → turns
+    reasons: Counts  # reason → turns
     accuracies: tuple[Rate, ...]  # in the order of `ConversationResult.accuracies`
     conversation_accuracy: Rate  # over the conversations that have turns left
 
@@ -143,9 +150,9 @@ class Verdicts(msgspec.Struct, frozen=True, kw_only=True):
 
     n: int  # turns with a verdict of the file
     right: int  # by the file
-    agreement: dict[str, float | None]  # our metric → share of these turns on which both agree
-    only_theirs: dict[str, int]  # our metric → turns right only according to the file
-    only_ours: dict[str, int]
+    agreement: Shares  # our metric → share of these turns on which both agree
+    only_theirs: Counts  # our metric → turns right only according to the file
+    only_ours: Counts
 
 
 class ConversationResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -164,16 +171,16 @@ class ConversationResult(msgspec.Struct, frozen=True, kw_only=True):
     by_operations: tuple[Stratum, ...]
     features: tuple[Feature, ...]
     diagnoses: tuple[Diagnosed, ...]  # most frequent first
-    unreadable: dict[str, int]  # expected, actual, both → turns that could not be read on that side
+    unreadable: Counts  # expected, actual, both → turns that could not be read on that side
     propagation: Propagation
     cost: Cost
     pace: Pace
-    failures: dict[str, int]  # "class: kind" → conversations without an answer
+    failures: Counts  # "class: kind" → conversations without an answer
     extraction: dict[
         str, int
     ] = {}  # final, json, last_number, regex, whole, reply (given apart), none → turns answered so
     quarantine: Quarantine | None = None  # None: no quarantine file was given
-    abstentions: dict[str, int] = {}  # right (a golden sentinel), over_refusal, unsupported (answered all the same)
+    abstentions: Counts = {}  # right (a golden sentinel), over_refusal, unsupported (answered all the same)
     verdicts: Verdicts | None = None  # None: the file has none
     unreadable_programs: int = 0  # turns whose predicted program cannot be read: they are in no rate of `reasoning`
 
@@ -280,7 +287,7 @@ class ConversationSummary(Part, frozen=True, kw_only=True):
 
     def extraction(self) -> str:
         """How the answers were found in the agents' replies, as one sentence; "" if unknown."""
-        turns: dict[str, int] = {}
+        turns: Counts = {}
         for condition in self.conditions:
             for how, count in condition.extraction.items():
                 turns[how] = turns.get(how, 0) + count

@@ -24,6 +24,7 @@ from karat.kinds.conversation.analysis.model import (
     Quarantine,
     Rate,
     Rung,
+    Shares,
     Stratum,
     Verdicts,
 )
@@ -70,7 +71,7 @@ def accuracies(part: Turns, nulls: Nulls, kept: Flags | bool = True) -> tuple[Ra
     for metric, name in ACCURACIES.items():
         values = np.where(kept, part.rate(metric), np.nan)
         there = ~np.isnan(values)
-        null: dict[str, float | None] = {}
+        null: Shares = {}
         for answerer, metrics in nulls.items():
             theirs = np.where(there, np.tile(metrics[metric], part.repetitions), np.nan)
             null[answerer] = known(_sums(theirs, part).ratio)
@@ -84,7 +85,7 @@ def rate_of(
     *,
     name: str,
     metric: str,
-    nulls: dict[str, float | None] | None = None,
+    nulls: Shares | None = None,
     samples: Ints | None = None,
 ) -> Rate:
     """A rate, or a mean, over what has a value. `samples`: the sample of each value; None: the values are of turns."""
@@ -109,7 +110,7 @@ def conversation_accuracy(part: Turns, nulls: Nulls, kept: Flags | bool = True) 
     """
     wholly = _wholly(part.rate("right"), part, kept, part.unscored)
     samples = np.arange(wholly.size) % len(part.base.ids)
-    null: dict[str, float | None] = {}
+    null: Shares = {}
     for answerer, metrics in nulls.items():
         right = np.where(part.counted, np.tile(metrics["right"], part.repetitions), np.nan)
         theirs = _wholly(right, part, kept, part.counted & ~part.asked)
@@ -421,7 +422,7 @@ def verdicts(part: Turns) -> Verdicts | None:
     there = ~np.isnan(theirs) & part.scored
     if not there.any():
         return None
-    agreement: dict[str, float | None] = {}
+    agreement: Shares = {}
     only_theirs, only_ours = {}, {}
     for metric in (*ACCURACIES, "scale_and_sign"):
         ours = part.value(metric)

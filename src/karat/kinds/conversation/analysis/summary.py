@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -80,10 +81,8 @@ def conversation(given: AnalysisInput) -> ConversationSummary | None:
 
 
 def _failures(index: RunIndex, failed: Mapping[int, str], column: int) -> dict[str, int]:
-    counts: dict[str, int] = {}
-    for cell, kind in failed.items():
-        if cell // index.repetitions % len(index.conditions) == column:
-            counts[kind] = counts.get(kind, 0) + 1
+    places = {cell: cell // index.repetitions % len(index.conditions) for cell in failed}
+    counts = Counter(failed[cell] for cell, place in places.items() if place == column)
     return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
 

@@ -141,10 +141,6 @@ def _places(trial: TrialRecord, shown: Shown) -> Iterator[_Place]:
         yield _Place(trial, number, turn, reply, score, values, broken and number == len(trial.replies), shown.right)
 
 
-def _text(value: Any) -> str | None:
-    return None if value is None else str(value)
-
-
 def turn_rows(trial: TrialRecord, trace: str, shown: Shown) -> list[Row]:
     """One row per declared turn, in order."""
     return [_turn_row(place, trace) for place in _places(trial, shown)]
@@ -193,7 +189,7 @@ def in_numbers(text: Any) -> str | None:
     """An answer in a form for data frames: `-7.4%` is -0.074, `1,234.5` is 1234.5; other text is unchanged."""
     value = parse_value(text) if isinstance(text, str) else None
     if value is None or value.boolean is not None or plain(str(text)) == value.number:
-        return _text(text)
+        return None if text is None else str(text)
     return formats.raw(value.number)
 
 
@@ -257,6 +253,9 @@ def summary_row(trial: TrialRecord, trace: str, turns: Sequence[Row]) -> Row:
     """The conversation, from its turns."""
     answer, failure, metadata = trial.answer, trial.failure, trial.sample.metadata
     broken = failure is not None
+    ended = None
+    if answer is not None and answer.started is not None and answer.seconds is not None:
+        ended = _after(answer.started, seconds=answer.seconds)
     return {
         "trace_id": trace,
         "conversation_id": trial.sample.id,
@@ -271,18 +270,9 @@ def summary_row(trial: TrialRecord, trace: str, turns: Sequence[Row]) -> Row:
         "error_message": failure.message if failure is not None else None,
         "failed_turn": next((row["turn_idx"] for row in turns if row["error_occurred"]), None),
         "timestamp_start": answer.started if answer is not None else None,
-        "timestamp_end": _ended(answer.started, answer.seconds) if answer is not None else None,
+        "timestamp_end": ended,
         **{feature: metadata.get(feature) for feature in _FEATURES},
     }
-
-
-def _ended(started: str | None, seconds: float | None) -> str | None:
-    if started is None or seconds is None:
-        return None
-    try:
-        return (datetime.fromisoformat(started) + timedelta(seconds=seconds)).isoformat(timespec="milliseconds")
-    except (ValueError, OverflowError):
-        return None
 
 
 def error_rows(trial: TrialRecord, turns: Sequence[Row], shown: Shown) -> Iterator[Row]:
@@ -417,8 +407,8 @@ def _turns(trial: TrialRecord, turns: Sequence[Row], errors: Sequence[Row], star
         records.append({
             **_trace_turn(cells, reply),
             "error_context": contexts.get(number, {}),
-            "timestamp_start": _after(start, before),
-            "timestamp_end": _after(start, spent),
+            "timestamp_start": _after(start, milliseconds=before) or start,
+            "timestamp_end": _after(start, milliseconds=spent) or start,
             "asked": turn.asked,
             "golden": turn.golden,
             "detail": turn.detail,
@@ -436,8 +426,7 @@ def _trace_turn(cells: Row, reply: Reply | None) -> Row:
         **{name: cells.get(name) for name in _NULL["turn"]},
         "actual_answer": _number(cells["actual_answer"]),
         "validator_logs": [
-            {**msgspec.to_builtins(log), "valid": log.valid, "confidence": log.confidence or 0.0,
-             "failed_steps": log.failed_steps, "issues": log.issues, "retry_number": log.retry_number}
+            {**msgspec.structs.asdict(log), "confidence": log.confidence or 0.0}
             for log in (reply.validations if reply is not None else ())
         ],
         "tools_used": list(dict.fromkeys(call.tool for call in calls)),
@@ -472,8 +461,9 @@ def _number(text: str | None) -> float | int | str | None:
     return int(text) if text.strip().lstrip("+-").isdigit() else value
 
 
-def _after(start: str, milliseconds: float) -> str:
+def _after(start: str, **length: float) -> str | None:
+    """The time so much later; None if that is no time. `length`: as of `timedelta`."""
     try:
-        return (datetime.fromisoformat(start) + timedelta(milliseconds=milliseconds)).isoformat(timespec="milliseconds")
+        return (datetime.fromisoformat(start) + timedelta(**length)).isoformat(timespec="milliseconds")
     except (ValueError, OverflowError):
-        return start
+        return None

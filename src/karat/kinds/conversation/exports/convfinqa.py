@@ -14,7 +14,7 @@ from karat import __version__, formats
 from karat.analysis import Summary, TrialRecord, trials
 from karat.files import Streamed
 from karat.journal import RunFolder
-from karat.kinds.conversation.analysis.model import ConversationResult, ConversationSummary, Rate, Stratum
+from karat.kinds.conversation.analysis.model import ConversationResult, ConversationSummary, Rate, Shares, Stratum
 from karat.kinds.conversation.analysis.turns import matcher_of
 from karat.kinds.conversation.exports._convfinqa_rows import (
     ERRORS,
@@ -272,24 +272,18 @@ def _after(condition: ConversationResult) -> tuple[Rate, ...]:
     return spread.after_right, spread.after_wrong, spread.had_earlier_been_right
 
 
-def _values(strata: Sequence[Stratum]) -> dict[str, float | None]:
+def _values(strata: Sequence[Stratum]) -> Shares:
     return {stratum.key: stratum.estimate.value for stratum in strata}
 
 
 def _estimate(rate: Rate) -> Row:
     estimate = rate.estimate
     return {
-        "value": estimate.value,
-        "low": estimate.low,
-        "high": estimate.high,
-        "se": estimate.se,
-        "level": estimate.level,
-        "method": estimate.method,
+        **msgspec.structs.asdict(estimate),
         "n": rate.n,
         "conversations": estimate.n,
         "naive_se": rate.naive_se,
         "design_effect": rate.design_effect,
-        "reason": estimate.reason,
     }
 
 
@@ -333,7 +327,7 @@ def _pieces(summary: Summary, run: RunFolder) -> Iterator[tuple[str, str]]:
     if part is not None:
         shown = Shown(part.scorer, part.scoring, matcher_of(run, part.scorer, part.scoring), part.right)
     for name, columns in _TABLES.items():
-        yield name, _line(columns)
+        yield name, _written(columns, (), head=True)
     totals, validated = Totals(), False
     for trial in trials(run, summary):
         # The trial's id, as a file name; None if it was not run
@@ -352,19 +346,19 @@ def _pieces(summary: Summary, run: RunFolder) -> Iterator[tuple[str, str]]:
         yield "errors.csv", _written(ERRORS, errors)
         validations = list(validation_rows(trial, trace))
         if validations:
-            yield "validation.csv", ("" if validated else _line(VALIDATION)) + _written(VALIDATION, validations)
+            yield "validation.csv", _written(VALIDATION, validations, head=not validated)
             validated = True
-        yield f"traces/{trace}.json", _json(trace_of(trial, row, turns, errors, began=summary.created))
-    yield "statistics.json", _json(statistics(summary, totals))
+        yield f"traces/{trace}.json", formats.json_file(trace_of(trial, row, turns, errors, began=summary.created))
+    yield "statistics.json", formats.json_file(statistics(summary, totals))
 
 
-def _written(columns: tuple[str, ...], rows: Iterable[Mapping[str, Any]]) -> str:
-    return "".join(_line([_cell(row.get(column)) for column in columns]) for row in rows)
-
-
-def _line(cells: Iterable[str]) -> str:
+def _written(columns: tuple[str, ...], rows: Iterable[Mapping[str, Any]], *, head: bool = False) -> str:
     out = io.StringIO()
-    csv.writer(out, lineterminator="\n").writerow(cells)
+    writer = csv.writer(out, lineterminator="\n")
+    if head:
+        writer.writerow(columns)
+    for row in rows:
+        writer.writerow([_cell(row.get(column)) for column in columns])
     return out.getvalue()
 
 
@@ -376,7 +370,3 @@ def _cell(value: Any) -> str:
     if isinstance(value, str) and len(value) > MOST_CHARACTERS:
         value = f"{value[:MOST_CHARACTERS]}…"
     return formats.csv_cell(value)
-
-
-def _json(value: Any) -> str:
-    return msgspec.json.format(msgspec.json.encode(value), indent=2).decode("utf-8", "replace") + "\n"

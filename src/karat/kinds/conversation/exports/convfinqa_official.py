@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import msgspec
-
-from karat import __version__
+from karat import __version__, formats
 from karat.analysis import Summary, TrialRecord, trials
 from karat.journal import RunFolder
 from karat.kinds.conversation.analysis.model import ConversationSummary
@@ -51,7 +49,7 @@ class ConvfinqaOfficial:
             "level": summary.level,
             "conditions": {name: count.accuracies(summary.level) for name, count in counts.items()},
         }
-        return {"official.json": msgspec.json.format(msgspec.json.encode(report), indent=2).decode() + "\n"}
+        return {"official.json": formats.json_file(report)}
 
 
 class _Count:

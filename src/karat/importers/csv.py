@@ -16,7 +16,6 @@ from karat.documents.answers import (
     STOP_REASONS,
     Copies,
     Repetitions,
-    Row,
     condition_columns,
     condition_of,
     key_of,
@@ -25,7 +24,7 @@ from karat.documents.answers import (
     sample_columns,
     usual,
 )
-from karat.documents.rows import read_rows
+from karat.documents.rows import Row, read_rows
 from karat.errors import BadDataset, BadOption, did_you_mean
 from karat.formats import some_of, text_of
 from karat.importers import Findings, ImportedFailure, ImportedRun, ImportedScore, ImportedTrial

@@ -23,6 +23,9 @@ Key = Annotated[str, Strict(), Field(min_length=1)]
 """The name of a column, as an option of a dataset."""
 Keys = Annotated[list[Key], BeforeValidator(lambda value: [value] if isinstance(value, str) else value)]
 
+Stratum = Callable[[Sample], Hashable]
+"""What samples of one stratum have in common."""
+
 _BLOCK = 64  # samples: decoding one block takes some 60 µs, and trials come sample by sample
 
 
@@ -134,7 +137,7 @@ def _joined(joined: Mapping[str, str], cluster: str) -> str:
     return cluster
 
 
-def by_columns(columns: Sequence[str]) -> Callable[[Sample], Hashable]:
+def by_columns(columns: Sequence[str]) -> Stratum:
     """A stratum for each combination of values in these columns of the metadata."""
     return lambda sample: msgspec.json.encode([sample.metadata.get(column) for column in columns], order="sorted")
 
@@ -142,9 +145,7 @@ def by_columns(columns: Sequence[str]) -> Callable[[Sample], Hashable]:
 _ALL_ALIKE = by_columns(())
 
 
-def draw(
-    samples: Sequence[Sample], size: int | None, *, seed: int, stratum: Callable[[Sample], Hashable] = _ALL_ALIKE
-) -> Sequence[Sample]:
+def draw(samples: Sequence[Sample], size: int | None, *, seed: int, stratum: Stratum = _ALL_ALIKE) -> Sequence[Sample]:
     """`size` of the samples (all, if there are fewer), in their original order.
 
     Each stratum gets its share of them, to within one.
@@ -155,9 +156,7 @@ def draw(
     return [samples[index] for index in sorted(_taking_turns(groups, size))]
 
 
-def draw_equally(
-    samples: Sequence[Sample], size: int | None, *, seed: int, stratum: Callable[[Sample], Hashable]
-) -> Sequence[Sample]:
+def draw_equally(samples: Sequence[Sample], size: int | None, *, seed: int, stratum: Stratum) -> Sequence[Sample]:
     """`size` of the samples, equally many from each stratum, in their original order.
 
     A stratum with fewer gives all it has, and the others share the rest. The `weight` of a
@@ -178,7 +177,7 @@ def draw_equally(
     return [msgspec.structs.replace(samples[index], weight=weights[index]) for index in sorted(taken)]
 
 
-def _strata(samples: Sequence[Sample], seed: int, stratum: Callable[[Sample], Hashable]) -> list[list[int]]:
+def _strata(samples: Sequence[Sample], seed: int, stratum: Stratum) -> list[list[int]]:
     """The samples' places by stratum, each in the order of the draw."""
     groups: dict[Hashable, list[int]] = {}
     for index in sorted(range(len(samples)), key=lambda index: _lot(samples[index], seed)):

@@ -597,7 +597,7 @@ def read_json(text: str) -> Program:
     return read_text(text)
 
 
-def read_plan(plan: Mapping[str, Any] | Sequence[object], text: str = "") -> Program:
+def read_plan(plan: Plan | Sequence[object], text: str = "") -> Program:
     """The program of a plan; `operations` keeps the plan's names, the steps are basic operations."""
     reader = _Planner()
     steps: Sequence[object] | None = None if isinstance(plan, Mapping) else plan
@@ -612,6 +612,9 @@ def read_plan(plan: Mapping[str, Any] | Sequence[object], text: str = "") -> Pro
         for place, step in enumerate(steps[: MAX_STEPS + 1], start=1):
             reader.read(place, step)
     return reader.program(text)
+
+
+Plan = Mapping[str, Any]
 
 
 class _Planner:
@@ -668,7 +671,7 @@ class _Planner:
             self._places.append(result)
             self._results[_shown(_first(step, ("step_id", "id", "step"), place))] = result
 
-    def _taken(self, step: Mapping[str, Any]) -> Argument:
+    def _taken(self, step: Plan) -> Argument:
         """The value that an `extract_value` step states, or the cell that it names."""
         stated = _first(step, _VALUES)
         if stated is not None:
@@ -679,7 +682,7 @@ class _Planner:
             return Argument(row, "cell", column=column)
         return Argument("a value that the plan does not state", "name")
 
-    def _operands(self, step: Mapping[str, Any]) -> list[Argument]:
+    def _operands(self, step: Plan) -> list[Argument]:
         given = _first(step, ("operands", "arguments", "args"), [])
         if isinstance(given, Mapping):
             pair = next((pair for pair in _PAIRS if all(key in given for key in pair)), None)
@@ -739,7 +742,7 @@ class _Planner:
         self._broken = True
 
 
-def _first(given: Mapping[str, Any], keys: Sequence[str], default: Any = None) -> Any:
+def _first(given: Plan, keys: Sequence[str], default: Any = None) -> Any:
     return next((given[key] for key in keys if given.get(key) is not None), default)
 
 

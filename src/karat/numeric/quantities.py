@@ -28,6 +28,7 @@ _LIKE = {
     **dict.fromkeys("\u2019\u02bc", "'"),
     **dict(zip("\uff05\uff08\uff09\uff0e\u00d7", "%().x", strict=True)),
 }
+_Match = re.Match[str]
 _SAME_LENGTH = str.maketrans(_LIKE)
 _LATEX_TEXT = re.compile(r"\\(?:text|textbf|textit|mathrm|mathbf|operatorname)\{([^{}]*)\}")
 _LATEX_COMMA = re.compile(r"(?<=[0-9])(?:\{,\}|\\,)(?=[0-9]{3})")
@@ -37,14 +38,14 @@ _INVISIBLE = re.compile(r"\\(?=[%$])|\\[,;:! ()\[\]]|\\(?:left|right|approx|quad
 def plain_prose(text: str) -> str:
     """The text with plain dashes, spaces and apostrophes, and without emphasis and LaTeX; of the same length."""
 
-    def blank(match: re.Match[str]) -> str:
+    def blank(match: _Match) -> str:
         return _MARK * len(match[0])
 
-    def inner(match: re.Match[str]) -> str:
+    def inner(match: _Match) -> str:
         begin = match.start(1) - match.start()
         return _MARK * begin + match[1] + _MARK
 
-    def comma(match: re.Match[str]) -> str:
+    def comma(match: _Match) -> str:
         return ",".rjust(len(match[0]), _MARK) if len(match[0]) == 2 else f"{_MARK},{_MARK}"
 
     text = _LATEX_COMMA.sub(comma, text.translate(_SAME_LENGTH))
@@ -115,7 +116,7 @@ def may_be_a_year(quantity: Quantity) -> bool:
     return quantity.bare and 1900 <= quantity.number < 2100 and quantity.number.is_integer()
 
 
-def _quantity(text: str, prose: str, match: re.Match[str]) -> Quantity | None:
+def _quantity(text: str, prose: str, match: _Match) -> Quantity | None:
     before = _BEFORE.search(prose, max(0, match.start() - _REACH), match.start())
     assert before is not None  # every part may be missing
     start, end, unit = before.start(), match.end(), match["unit"]
@@ -154,7 +155,7 @@ def _quantity(text: str, prose: str, match: re.Match[str]) -> Quantity | None:
     )
 
 
-def _encloses_a_value(prose: str, before: re.Match[str], *, numbered_item: bool) -> bool:
+def _encloses_a_value(prose: str, before: _Match, *, numbered_item: bool) -> bool:
     if before["outer"]:
         return True
     opening = before.start("open")
@@ -163,7 +164,7 @@ def _encloses_a_value(prose: str, before: re.Match[str], *, numbered_item: bool)
     return not numbered_item and _LABEL.search(prose, max(0, opening - 9), opening) is not None
 
 
-def _spelled(match: re.Match[str], *, minus: bool, unit: str | None) -> str:
+def _spelled(match: _Match, *, minus: bool, unit: str | None) -> str:
     sign = "-" if minus else ""
     suffix = f" {_WORDS[unit.lower()]}" if unit else ""
     over, under = match["over"] or match["top"], match["under"] or match["bottom"]

@@ -62,7 +62,8 @@ def why_unfit(row: Any) -> str | None:
         elif isinstance(value, (dict, list)):
             wrong = "is nested too deeply" if depth > _DEEPEST else None
             waiting += [(below, depth + 1) for below in value]
-            waiting += [(below, depth + 1) for below in value.values()] if isinstance(value, dict) else []
+            if isinstance(value, dict):
+                waiting += [(below, depth + 1) for below in value.values()]
         else:
             wrong = _impossible(value.written) if isinstance(value, Unfit) else None
         if wrong is not None:

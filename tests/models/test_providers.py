@@ -17,7 +17,7 @@ from karat.errors import BadOption, InfrastructureFault
 from karat.models import close_model, fault_of, metered, open_model, price
 from karat.records import Usage
 
-CLAUDE = "vertex_ai/claude-opus-4-5"
+CLAUDE = "vertex_ai/claude-opus-4-8"
 PLACE = {"VERTEXAI_PROJECT": "my-project", "VERTEXAI_LOCATION": "us-east5"}
 
 # Opens every provider that pydantic-ai names, without any credentials, and prints what each raised.
@@ -69,12 +69,12 @@ def test_claude_on_vertex_is_asked_by_anthropics_client(httpserver: HTTPServer) 
         "id": "m",
         "type": "message",
         "role": "assistant",
-        "model": "claude-opus-4-5",
+        "model": "claude-opus-4-8",
         "content": [{"type": "text", "text": "Yes."}],
         "stop_reason": "end_turn",
         "usage": {"input_tokens": 1000, "output_tokens": 100},
     }
-    path = "/v1/projects/my-project/locations/us-east5/publishers/anthropic/models/claude-opus-4-5:rawPredict"
+    path = "/v1/projects/my-project/locations/us-east5/publishers/anthropic/models/claude-opus-4-8:rawPredict"
     httpserver.expect_request(path, method="POST").respond_with_json(answer)
 
     async def asked() -> tuple[str | None, Usage | None]:
@@ -96,7 +96,7 @@ def test_claude_on_vertex_is_asked_by_anthropics_client(httpserver: HTTPServer) 
 
 
 def test_claude_on_vertex_has_a_price() -> None:
-    # 5 and 25 dollars per million tokens: genai-prices, provider google, model claude-opus-4-5
+    # 5 and 25 dollars per million tokens: genai-prices, provider google, model claude-opus-4-8
     assert price(CLAUDE, Usage(input_tokens=1000, output_tokens=100)) == pytest.approx(0.0075)
 
 

@@ -325,6 +325,8 @@ def _syntax_fault(error: yaml.MarkedYAMLError, lines: Sequence[str]) -> Fault:
     message = next((remedy for sign, remedy in _REMEDIES if sign in problem), problem)
     if mark is None:
         return Fault(place="file", message=f"not YAML: {message}")
+    if "maximum nesting depth" in problem:  # PyYAML's own limit, from 6.0.4 on
+        return _fault("file", f"is nested deeper than {MAX_DEPTH} levels", mark)
     if mark.line < len(lines) and re.search(r"[{,:]\s*\$\{", lines[mark.line]):
         message = 'inside braces a variable must be in quotes: "${NAME}"'
     return _fault("file", f"not YAML: {message}", mark)

@@ -10,16 +10,12 @@ from collections.abc import Sequence
 
 import msgspec
 
-from karat.errors import BadRun
-from karat.journal.codec import LineDamaged, checked_lines
 from karat.journal.folder import RunFolder
-from karat.journal.labels import append_events
+from karat.journal.labels import append_events, read_events
 
 CALIBRATION_FILE = "calibration.jsonl"
 FORMAT_VERSION = 1
 """1: 2026-11, the first."""
-
-_MOST_BYTES = 64 * 2**20
 
 
 class Stratum(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,11 +48,6 @@ class PersonScores(msgspec.Struct, frozen=True, kw_only=True, tag="scores", tag_
     scores: dict[str, float]  # metric, as named in reports → the person's score
 
 
-class _Head(msgspec.Struct, frozen=True, kw_only=True, tag="head", tag_field="event"):
-    format: int
-    run: str
-
-
 Scores = dict[str, dict[str, dict[str, float]]]
 """Trial → person → metric → score."""
 
@@ -69,40 +60,25 @@ class Calibrations(msgspec.Struct, frozen=True, kw_only=True):
     lines: int = 0
 
 
-_decode = msgspec.json.Decoder(_Head | Draw | PersonScores).decode
-
-
 def read_calibrations(run: RunFolder) -> Calibrations:
     """Raises BadRun for a damaged line, and for a file of a newer format, of another run, or larger than 64 MB."""
-    file, where = run.open_file(CALIBRATION_FILE, at_most=_MOST_BYTES), str(run.path / CALIBRATION_FILE)
     draws: dict[str, Draw] = {}
     scores: dict[str, Scores] = {}
-    if file is None:
-        return Calibrations()
-    count = 0
-    with file:
-        try:
-            for _, _, line in checked_lines(file, required=True):
-                count += 1
-                event = _decode(line)
-                if isinstance(event, Draw):
-                    draws[event.id] = event
-                elif isinstance(event, PersonScores):
-                    of_trial = scores.setdefault(event.draw, {}).setdefault(event.trial, {})
-                    of_trial[event.who] = {**of_trial.get(event.who, {}), **event.scores}
-                elif event.format > FORMAT_VERSION:
-                    newer = f"has format {event.format}, this karat reads up to {FORMAT_VERSION}: update karat"
-                    raise BadRun(where, newer)
-                elif event.run != run.info.run:
-                    raise BadRun(where, f"holds labels of run {event.run}, this is run {run.info.run}")
-        except (LineDamaged, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            number = error.number if isinstance(error, LineDamaged) else count
-            remedy = "restore it from a copy, or delete that line and lose the scores in it"
-            raise BadRun(where, f"line {number} is not as karat wrote it; {remedy}") from error
-    return Calibrations(draws=draws, scores=scores, lines=count)
+    lines = 0
+    remedy = "restore it from a copy, or delete that line and lose the scores in it"
+    for event in read_events(
+        run, CALIBRATION_FILE, Draw | PersonScores, newest_format=FORMAT_VERSION, holds="labels", remedy=remedy
+    ):
+        lines += 1
+        if isinstance(event, Draw):
+            draws[event.id] = event
+        elif isinstance(event, PersonScores):
+            of_trial = scores.setdefault(event.draw, {}).setdefault(event.trial, {})
+            of_trial[event.who] = {**of_trial.get(event.who, {}), **event.scores}
+    return Calibrations(draws=draws, scores=scores, lines=lines)
 
 
 def add_calibration(run: RunFolder, events: Sequence[Draw | PersonScores]) -> None:
     """Appends draws and scores; they are on disk when this returns. Raises BadRun as `read_calibrations`."""
     read_calibrations(run)  # never write to a file of another run
-    append_events(run, CALIBRATION_FILE, _Head(format=FORMAT_VERSION, run=run.info.run), events)
+    append_events(run, CALIBRATION_FILE, FORMAT_VERSION, events)

@@ -28,13 +28,17 @@ LONGEST_LINE = 64 * 2**20
 
 _KEY = b',"crc":"'
 _LENGTH = len(_KEY) + len(b'1a2b3c4d"}')
-_BODY, _TAIL = itemgetter(slice(None, -_LENGTH)), itemgetter(slice(-_LENGTH, None))
+_BODY = itemgetter(slice(None, -_LENGTH))
+_TAIL = itemgetter(slice(-_LENGTH, None))
 _RESUME = b'{"event":"resume"'
 _FRAME = b"\xef\xbb\xbf\r"
 _FIRST_BLOCK, _LARGEST_BLOCK = 2**13, 2**20  # bytes; small at first, for readers of a single line
 
 # Names that link rows. They come from the experiment, never from an agent or a tool.
 _STRUCTURAL = frozenset({"event", "trial", "sample", "condition", "scorer", "scoring", "class"})
+
+UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""What decoding a line that karat did not write may raise."""
 
 _decoder: msgspec.json.Decoder[Event] = msgspec.json.Decoder(Event)
 
@@ -73,7 +77,9 @@ class LineDamaged(Exception):
     """A line is not as karat wrote it. `number`: its number among the lines read, from 1. `end`: the byte after it."""
 
     def __init__(self, number: int, reason: str, *, end: int = 0) -> None:
-        self.number, self.reason, self.end = number, reason, end
+        self.number = number
+        self.reason = reason
+        self.end = end
         super().__init__(reason)
 
 
@@ -163,7 +169,10 @@ def checked_lines(
     have a checksum. `check=False`: for lines that were checked before. `on_damage` raises LineDamaged by default; if it
     returns, the damaged line is skipped. `cover` gets every line, the damaged ones too.
     """
-    rest, number, size, at = b"", 0, _FIRST_BLOCK, file.tell()
+    rest = b""
+    number = 0
+    size = _FIRST_BLOCK
+    at = file.tell()
     left = sys.maxsize if stop is None else stop - at
     checks = _Checks(required=required)
     while block := file.read(min(size, left)):
@@ -176,7 +185,8 @@ def checked_lines(
             cover.add(contents if plain else [*filter(None, contents)])
         for line, content in zip(lines, contents, strict=True):
             number += 1
-            start, at = at, at + len(line) + 1
+            start = at
+            at += len(line) + 1
             fault = None if plain or not content or not check else checks.fault(content)
             if fault is not None:
                 on_damage(LineDamaged(number, fault, end=at))
@@ -211,7 +221,7 @@ def decode(line: bytes, *, path: str, number: int) -> Event:
     """The event in a line. Raises BadRun with the line's number."""
     try:
         return _decoder.decode(line)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+    except UNREADABLE as error:
         raise damaged(path, number, error) from error
 
 

@@ -18,7 +18,8 @@ import msgspec
 from karat.formats import plural
 from karat.journal.events import End, Resume
 
-_END, _RESUME = b'{"event":"end"', b'{"event":"resume"'
+_END = b'{"event":"end"'
+_RESUME = b'{"event":"resume"'
 _STATING = (_END, _RESUME)
 _SERVER = b'{"event":"server"'  # may follow `end`: servers are closed after it
 _RESTORE = "restore the journal from a copy: karat does not know which of the lines are its own"
@@ -118,15 +119,18 @@ class Cover:
         if stated.digest != self._hash.hexdigest():
             self._add_gap(stated.lines - self._stated - (self.lines - self._start))
         self._begin(stated.digest)
-        self._start, self._stated = self.lines, stated.lines
+        self._start = self.lines
+        self._stated = stated.lines
         self._ended = line.startswith(_END)
         self._crashed = not self._ended and stated.command == "run"
 
     def _add_gap(self, missing: int) -> None:
         """Of the lines since the last statement. `missing`: below 0, that many were added; 0: they are other ones."""
-        reason, remedy = "lines were changed, replaced or moved", _RESTORE
+        reason = "lines were changed, replaced or moved"
+        remedy = _RESTORE
         if missing > 0:
-            reason, remedy = f"{plural(missing, 'line is', 'lines are')} missing", _MISSING
+            reason = f"{plural(missing, 'line is', 'lines are')} missing"
+            remedy = _MISSING
         elif missing < 0:
             reason = f"{plural(-missing, 'line was', 'lines were')} added"
         first = self._start + 1

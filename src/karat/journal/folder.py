@@ -21,6 +21,7 @@ from karat.errors import BadRun, unreadable
 from karat.files import in_use, make_folder, open_regular, remove_leftovers, sync_folder, write_durably
 from karat.journal.codec import (
     LONGEST_LINE,
+    UNREADABLE,
     Codec,
     LineDamaged,
     checked_lines,
@@ -54,7 +55,8 @@ LARGEST_INFO = 8 * 2**20
 """Bytes of run.json."""
 
 Status = Literal["running", "done", "interrupted", "crashed", "max_failures", "budget", "no_workers"]
-_JOURNAL, _COMPRESSED = "journal.jsonl", "journal.jsonl.zst"
+_JOURNAL = "journal.jsonl"
+_COMPRESSED = "journal.jsonl.zst"
 _OLD = "was written by a version of karat that could compress journals"
 RUN_FILES = (_JOURNAL, _COMPRESSED, "run.json")
 """Files that stand for their run where a run is named."""
@@ -166,20 +168,20 @@ class RunFolder:
                 raw = content_of(file.read())
         except (FileNotFoundError, NotADirectoryError) as error:
             problem = "is not a run folder (it has no run.json)" if folder.is_dir() else "there is no such folder"
-            raise BadRun(str(path), f"{problem}; `karat run FILE` creates one under results/") from error
+            raise BadRun(path, f"{problem}; `karat run FILE` creates one under results/") from error
         except OSError as error:
             raise _unreadable(path, "run.json", error) from error
         try:
             known = msgspec.json.decode(raw, type=_Format)
             if known.format > FORMAT_VERSION:
                 newer = f"has format {known.format}, this karat reads up to {FORMAT_VERSION}: update karat"
-                raise BadRun(str(path), newer)
+                raise BadRun(path, newer)
             fault = checksum_fault(msgspec.json.format(raw, indent=-1), required=known.format >= CHECKSUMS_SINCE)
             run = cls(folder, msgspec.json.decode(raw, type=RunInfo))
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise BadRun(str(path), f"run.json is damaged: {error}") from error
+        except UNREADABLE as error:
+            raise BadRun(path, f"run.json is damaged: {error}") from error
         if fault is not None:
-            raise BadRun(str(path), f"run.json is damaged ({fault}); restore it from a copy")
+            raise BadRun(path, f"run.json is damaged ({fault}); restore it from a copy")
         if look:
             run._check_head()
         return run
@@ -191,9 +193,9 @@ class RunFolder:
         head = decode(first, path=str(self.path), number=1)
         if isinstance(head, Head) and head.format > FORMAT_VERSION:
             newer = f"its journal has format {head.format}, this karat reads up to {FORMAT_VERSION}: update karat"
-            raise BadRun(str(self.path), newer)
+            raise BadRun(self.path, newer)
         if isinstance(head, Head) and head.run != self.info.run:
-            raise BadRun(str(self.path), f"the journal is of run {head.run}, run.json of {self.info.run}")
+            raise BadRun(self.path, f"the journal is of run {head.run}, run.json of {self.info.run}")
 
     @property
     def journal(self) -> Path:
@@ -225,7 +227,9 @@ class RunFolder:
         with file:
             state = _state(file)
             file.seek(start)
-            check, cover, left = self._checked != state, Cover(), RunLock(self.path).lines_left()
+            check = self._checked != state
+            cover = Cover()
+            left = RunLock(self.path).lines_left()
             whole = check and start == 0 and stop is None
             lines = checked_lines(
                 file, stop=stop, required=self.has_checksums, check=check, on_damage=on_damage,
@@ -245,7 +249,7 @@ class RunFolder:
     def refuse_gaps(self) -> None:
         """Raises BadRun if the journal, which was read, has gaps."""
         for gap in self.gaps:
-            raise BadRun(str(self.path), f"{gap}; {gap.remedy}")
+            raise BadRun(self.path, f"{gap}; {gap.remedy}")
 
     def gap_notices(self) -> list[str]:
         """What to know before reading numbers of a journal that was read and has gaps."""
@@ -271,7 +275,7 @@ class RunFolder:
         """The journal's lines, open for reading; None if there are none. Raises BadRun."""
         file = self.open_file(_JOURNAL)
         if file is None and (self.path / _COMPRESSED).exists():
-            raise BadRun(str(self.path), f"{_OLD}; `unzstd {_COMPRESSED}` in its folder makes it plain again")
+            raise BadRun(self.path, f"{_OLD}; `unzstd {_COMPRESSED}` in its folder makes it plain again")
         return file
 
     def open_file(self, name: str, *, at_most: int | None = None) -> io.BufferedReader | None:
@@ -321,17 +325,19 @@ class RunFolder:
     def _search(self, file: BinaryIO, kind: type[_Rare]) -> list[_Rare]:
         """Searches the bytes: six times as fast as reading every line. Other lines are checked when read."""
         found: list[_Rare] = []
-        head, rest = b'\n{"event":"%s"' % str(kind.__struct_config__.tag).encode(), b"\n"
+        head = b'\n{"event":"%s"' % str(kind.__struct_config__.tag).encode()
+        rest = b"\n"
         while block := file.read(max(_BLOCK, len(rest))):
             block = rest + block
-            start, end = block.find(head), block.rfind(b"\n")
+            start = block.find(head)
+            end = block.rfind(b"\n")
             while 0 <= start < end:
                 line = content_of(block[start + 1 : block.index(b"\n", start + 1)])
                 if checksum_fault(line, required=self.has_checksums) is not None:
                     return list(self.events_of(kind))  # raises, with the line number
                 try:
                     found.append(msgspec.json.decode(line, type=kind))
-                except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+                except UNREADABLE:
                     return list(self.events_of(kind))
                 start = block.find(head, start + 1)
             rest = block[end:]
@@ -344,7 +350,7 @@ class RunFolder:
         decoder = msgspec.json.Decoder(Sample)
         file = self.open_file("samples.jsonl")
         if file is None:
-            raise BadRun(str(self.path), "samples.jsonl is missing")
+            raise BadRun(self.path, "samples.jsonl is missing")
         number = 0
         try:
             with file:
@@ -357,7 +363,7 @@ class RunFolder:
                         yield sample
         except (LineDamaged, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             at = error.number if isinstance(error, LineDamaged) else number
-            raise BadRun(str(self.path), f"samples.jsonl, line {at}: {error}; restore the file from a copy") from error
+            raise BadRun(self.path, f"samples.jsonl, line {at}: {error}; restore the file from a copy") from error
 
     def studies(self) -> tuple[StudyCopy, ...]:
         """The human studies that the run keeps, each as last run."""
@@ -379,11 +385,11 @@ class RunFolder:
         """The study.yaml that the run keeps of a study. Raises BadRun if it is not the one that was run."""
         name = f"studies/{copy.file}"
         if _STUDY_FILE.fullmatch(copy.file) is None:
-            raise BadRun(str(self.path), f"run.json is damaged: '{copy.file}' is not the file of a study")
+            raise BadRun(self.path, f"run.json is damaged: '{copy.file}' is not the file of a study")
         with self.open_file(name, at_most=_LARGEST_STUDY) or io.BytesIO() as file:
             data = file.read(_LARGEST_STUDY + 1)
         if sha256(data).hexdigest() != copy.sha256:
-            raise BadRun(str(self.path), f"{name} is missing, or has changed since the run began")
+            raise BadRun(self.path, f"{name} is missing, or has changed since the run began")
         return data
 
     def write_samples(self, samples: Iterable[Sample], *, redact: Redactor) -> None:

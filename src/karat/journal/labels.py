@@ -10,15 +10,15 @@ from __future__ import annotations
 import fcntl
 import os
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 
 from karat.errors import BadRun
 from karat.files import sync_folder
-from karat.journal.codec import Codec, checksum_fault, content_of, is_whole
+from karat.journal.codec import UNREADABLE, Codec, LineDamaged, checked_lines, checksum_fault, content_of, is_whole
 from karat.journal.folder import RunFolder
 from karat.journal.lock import open_own
 from karat.journal.writer import complete_lines, write_whole
@@ -62,7 +62,9 @@ class Label(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="
         )
 
 
-class _Head(msgspec.Struct, frozen=True, kw_only=True, tag="head", tag_field="event"):
+class FileHead(msgspec.Struct, frozen=True, kw_only=True, tag="head", tag_field="event"):
+    """The first line of a file that is kept beside the journal."""
+
     format: int
     run: str
 
@@ -84,7 +86,7 @@ class Labels(msgspec.Struct, frozen=True, kw_only=True):
         return self.newest.get(trial, ())
 
 
-_decode = msgspec.json.Decoder(_Head | Label).decode
+_decode = msgspec.json.Decoder(FileHead | Label).decode
 
 
 def labels_path(run: RunFolder) -> Path:
@@ -104,7 +106,8 @@ def read_labels(run: RunFolder) -> Labels:
 
 def _gathered(run: RunFolder, lines: Iterable[bytes]) -> Labels:
     newest: dict[tuple[str, str, int | None], Label] = {}
-    count, damaged = 0, []
+    count = 0
+    damaged = []
     required = False
     for line in lines:
         count += 1
@@ -112,20 +115,20 @@ def _gathered(run: RunFolder, lines: Iterable[bytes]) -> Labels:
             continue
         try:
             entry = _decode(line)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        except UNREADABLE:
             damaged.append(count)
             continue
-        if isinstance(entry, _Head):
+        if isinstance(entry, FileHead):
             where = str(labels_path(run))
             if entry.format > FORMAT_VERSION:
-                raise BadRun(where, f"has format {entry.format}, this karat reads up to {FORMAT_VERSION}: update karat")
+                raise BadRun(where, _newer(entry.format, FORMAT_VERSION))
             if entry.run != run.info.run:
                 raise BadRun(where, f"holds labels of run {entry.run}, this is run {run.info.run}")
             required = entry.format >= _CHECKSUMS_SINCE
         if checksum_fault(line, required=required) is not None:
             damaged.append(count)
             continue
-        if isinstance(entry, _Head):
+        if isinstance(entry, FileHead):
             continue
         key = (entry.trial, entry.who, entry.turn)
         newest.pop(key, None)
@@ -145,10 +148,39 @@ def add_label(run: RunFolder, label: Label) -> None:
     Raises BadRun if it cannot be written.
     """
     read_labels(run)  # never write to anything but this run's labels
-    append_events(run, labels_path(run).name, _Head(format=FORMAT_VERSION, run=run.info.run), [label])
+    append_events(run, labels_path(run).name, FORMAT_VERSION, [label])
 
 
-def append_events(run: RunFolder, name: str, head: object, events: Iterable[object]) -> None:
+def read_events(
+    run: RunFolder, name: str, kinds: Any, *, newest_format: int, holds: str, remedy: str
+) -> Iterator[object]:
+    """Every line of a file that `append_events` wrote, the head too. `kinds`: the types of the others.
+
+    Raises BadRun for a damaged line, and for a file of a newer format, of another run, or larger than 64 MB. `holds`
+    and `remedy` are for its message.
+    """
+    file = run.open_file(name, at_most=_MOST_BYTES)
+    if file is None:
+        return
+    where = str(run.path / name)
+    decode = msgspec.json.Decoder(FileHead | kinds).decode
+    count = 0
+    with file:
+        try:
+            for _, _, line in checked_lines(file, required=True):
+                count += 1
+                event = decode(line)
+                if isinstance(event, FileHead) and event.format > newest_format:
+                    raise BadRun(where, _newer(event.format, newest_format))
+                if isinstance(event, FileHead) and event.run != run.info.run:
+                    raise BadRun(where, f"holds {holds} of run {event.run}, this is run {run.info.run}")
+                yield event
+        except (LineDamaged, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            number = error.number if isinstance(error, LineDamaged) else count
+            raise BadRun(where, f"line {number} is not as karat wrote it; {remedy}") from error
+
+
+def append_events(run: RunFolder, name: str, file_format: int, events: Iterable[object]) -> None:
     """Appends events to a file of the run folder, durably; a new or empty file gets the head first.
 
     Raises BadRun if it cannot be written.
@@ -160,7 +192,7 @@ def append_events(run: RunFolder, name: str, head: object, events: Iterable[obje
         _lock(fd, path)
         codec = Codec()
         end = complete_lines(fd, path)
-        lines = b"" if end else codec.line(head)
+        lines = b"" if end else codec.line(FileHead(format=file_format, run=run.info.run))
         lines += b"".join(map(codec.line, events))
         try:
             write_whole(fd, lines)
@@ -169,11 +201,15 @@ def append_events(run: RunFolder, name: str, head: object, events: Iterable[obje
             raise
         os.fsync(fd)
     except OSError as error:
-        raise BadRun(str(path), f"the disk refused to write ({error.strerror})") from error
+        raise BadRun(path, f"the disk refused to write ({error.strerror})") from error
     finally:
         os.close(fd)
     if new:
         sync_folder(run.path)
+
+
+def _newer(found: int, newest: int) -> str:
+    return f"has format {found}, this karat reads up to {newest}: update karat"
 
 
 def _lock(fd: int, path: Path) -> None:
@@ -183,7 +219,7 @@ def _lock(fd: int, path: Path) -> None:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             if time.monotonic() > give_up:
-                raise BadRun(str(path), "another process keeps writing to it; try again") from error
+                raise BadRun(path, "another process keeps writing to it; try again") from error
             time.sleep(0.01)
         else:
             return

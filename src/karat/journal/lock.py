@@ -52,7 +52,7 @@ class RunLock:
                 os.close(fd)
                 holder = self.holder()
                 pid, host = (holder.pid, holder.host) if holder is not None else (None, None)
-                raise RunBusy(str(self._path.parent), pid=pid, host=host)
+                raise RunBusy(self._path.parent, pid=pid, host=host)
             time.sleep(0.02)
         os.ftruncate(fd, 0)
         os.write(fd, msgspec.json.encode(Holder(pid=os.getpid(), host=socket.gethostname())))
@@ -83,7 +83,7 @@ class RunLock:
         except FileNotFoundError:
             return False
         except OSError as error:
-            raise BadRun(str(self._path), error.strerror or str(error)) from error
+            raise BadRun(self._path, error.strerror or str(error)) from error
 
     def holder(self) -> Holder | None:
         """The last holder of the lock, if it still holds it or was killed."""
@@ -109,10 +109,10 @@ def open_own(path: Path) -> int:
         fd = os.open(path, flags, new_file_mode(path.parent))
     except OSError as error:
         reason = "is a link; a run is written to in its own folder only" if path.is_symlink() else f"{error.strerror}"
-        raise BadRun(str(path), reason) from error
+        raise BadRun(path, reason) from error
     if not stat.S_ISREG(os.fstat(fd).st_mode):
         os.close(fd)
-        raise BadRun(str(path), "is not a regular file")
+        raise BadRun(path, "is not a regular file")
     return fd
 
 

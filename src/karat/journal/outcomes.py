@@ -10,16 +10,12 @@ from collections.abc import Iterable
 
 import msgspec
 
-from karat.errors import BadRun
-from karat.journal.codec import LineDamaged, checked_lines
 from karat.journal.folder import RunFolder
-from karat.journal.labels import append_events
+from karat.journal.labels import append_events, read_events
 
 GATE_FILE = "gate.jsonl"
 FORMAT_VERSION = 1
 """1: 2026-11, the first."""
-
-_MOST_BYTES = 64 * 2**20
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True, tag="outcome", tag_field="event"):
@@ -32,11 +28,6 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True, tag="outcome", tag_fiel
     condition: str | None  # None: for the whole run
     verdict: str  # passed, failed or undecided
     baseline: str | None = None  # the run it was compared with
-
-
-class _Head(msgspec.Struct, frozen=True, kw_only=True, tag="head", tag_field="event"):
-    format: int
-    run: str
 
 
 class Outcomes(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,37 +48,19 @@ class Outcomes(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-_decode = msgspec.json.Decoder(_Head | Outcome).decode
-
-
 def read_outcomes(run: RunFolder) -> Outcomes:
     """Raises BadRun for a damaged line, and for a file of a newer format, of another run, or larger than 64 MB."""
-    file, where = run.open_file(GATE_FILE, at_most=_MOST_BYTES), str(run.path / GATE_FILE)
-    if file is None:
-        return Outcomes()
     newest: dict[tuple[str, str, str | None], Outcome] = {}
     lines = 0
-    with file:
-        try:
-            for _, _, line in checked_lines(file, required=True):
-                lines += 1
-                event = _decode(line)
-                if isinstance(event, Outcome):
-                    newest[event.bound, event.name, event.condition] = event
-                elif event.format > FORMAT_VERSION:
-                    newer = f"has format {event.format}, this karat reads up to {FORMAT_VERSION}: update karat"
-                    raise BadRun(where, newer)
-                elif event.run != run.info.run:
-                    raise BadRun(where, f"holds outcomes of run {event.run}, this is run {run.info.run}")
-        except (LineDamaged, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            number = error.number if isinstance(error, LineDamaged) else lines
-            raise BadRun(
-                where, f"line {number} is not as karat wrote it; delete the file and gate the run again"
-            ) from error
+    remedy = "delete the file and gate the run again"
+    for event in read_events(run, GATE_FILE, Outcome, newest_format=FORMAT_VERSION, holds="outcomes", remedy=remedy):
+        lines += 1
+        if isinstance(event, Outcome):
+            newest[event.bound, event.name, event.condition] = event
     return Outcomes(newest=tuple(newest.values()), lines=lines)
 
 
 def add_outcomes(run: RunFolder, outcomes: Iterable[Outcome]) -> None:
     """Appends outcomes. Raises BadRun as `read_outcomes`, and where the run folder cannot be written."""
     read_outcomes(run)  # never write to a file of another run
-    append_events(run, GATE_FILE, _Head(format=FORMAT_VERSION, run=run.info.run), outcomes)
+    append_events(run, GATE_FILE, FORMAT_VERSION, outcomes)

@@ -15,7 +15,7 @@ import msgspec
 from karat.errors import BadRun
 from karat.formats import plural
 from karat.journal.calibration import CALIBRATION_FILE, read_calibrations
-from karat.journal.codec import LONGEST_LINE, LineDamaged, checked_lines, has_checksum
+from karat.journal.codec import LONGEST_LINE, UNREADABLE, LineDamaged, checked_lines, has_checksum
 from karat.journal.cover import Cover
 from karat.journal.events import FORMAT_VERSION, Event, Head, Resume
 from karat.journal.folder import RunFolder
@@ -120,7 +120,7 @@ class _Found:
         self._studies = {copy.study: copy for copy in run.info.studies}
         for number, event in self._events(run, run.journal.name, Event):
             if isinstance(event, Head) and event.format > FORMAT_VERSION:
-                raise BadRun(str(self.folder), f"its journal has format {event.format}: update karat")
+                raise BadRun(self.folder, f"its journal has format {event.format}: update karat")
             if isinstance(event, Head) and event.run != run.info.run:
                 self._add(run.journal.name, number, f"it is of run {event.run}", _REMEDIES["head"])
             if isinstance(event, Answer) and event.workspace is not None:
@@ -130,7 +130,8 @@ class _Found:
 
     def _workspace(self, run: RunFolder, changes: WorkspaceChanges) -> None:
         """The archive of what a trial changed."""
-        name, reason = f"workspaces/{changes.file}", "it is missing"
+        name = f"workspaces/{changes.file}"
+        reason = "it is missing"
         try:
             file = None if "/" in changes.file else run.open_file(name)
             with file or BytesIO() as opened:
@@ -205,7 +206,7 @@ class _Found:
                     self.unprotected += not has_checksum(line)
                     try:
                         yield number, decode(line)
-                    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+                    except UNREADABLE as error:
                         damaged[number] = str(error)
             except LineDamaged as error:  # too long: nothing after it can be read
                 damaged[error.number] = error.reason
@@ -213,18 +214,19 @@ class _Found:
             self._name(file, name, damaged)
             if name == run.journal.name:
                 cover.end_at(RunLock(run.path).lines_left())
-                self._cover(cover)
-                if not _ends_with_newline(file):
+                for gap in cover.gaps:
+                    self._add("journal.jsonl", None, str(gap), gap.remedy)
+                if cover.older and not cover.states:
+                    self.notes.append(
+                        "journal.jsonl: of an older karat, with no running checksum: missing lines go unnoticed"
+                    )
+                elif cover.uncovered:
+                    last = plural(cover.uncovered, "line at its end is", "lines at its end are")
+                    self.notes.append(f"journal.jsonl: {last} not covered yet; the next resume or scoring covers them")
+                size = file.seek(0, 2)
+                file.seek(max(0, size - 1))
+                if file.read(1) not in (b"", b"\n"):
                     self.notes.append(f"{name}: the last line is incomplete, as a killed run leaves it; {_REMOVED}")
-
-    def _cover(self, cover: Cover) -> None:
-        for gap in cover.gaps:
-            self._add("journal.jsonl", None, str(gap), gap.remedy)
-        if cover.older and not cover.states:
-            self.notes.append("journal.jsonl: of an older karat, with no running checksum: missing lines go unnoticed")
-        elif cover.uncovered:
-            last = plural(cover.uncovered, "line at its end is", "lines at its end are")
-            self.notes.append(f"journal.jsonl: {last} not covered yet; the next resume or scoring covers them")
 
     def _name(self, file: BinaryIO, name: str, damaged: dict[int, str]) -> None:
         if not damaged:
@@ -244,9 +246,3 @@ class _Found:
 
     def _add(self, file: str, line: int | None, reason: str, remedy: str) -> None:
         self.damages.append(Damage(file=file, line=line, reason=reason, remedy=remedy))
-
-
-def _ends_with_newline(file: BinaryIO) -> bool:
-    size = file.seek(0, 2)
-    file.seek(max(0, size - 1))
-    return file.read(1) in (b"", b"\n")

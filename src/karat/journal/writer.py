@@ -50,7 +50,8 @@ class Journal:
         self.redact = Redactor({}) if redact is None else redact
         self._codec = Codec(self.redact)
         self._queue: queue.SimpleQueue[_Item | None] = queue.SimpleQueue()
-        self._sync, self._fd = sync, -1
+        self._sync = sync
+        self._fd = -1
         self._size = 0
         self._broken: BaseException | None = None
 
@@ -135,7 +136,8 @@ class Journal:
                 self._commit(batch)
 
     def _commit(self, batch: list[_Item]) -> None:
-        kept, lines = 0, list[bytes]()
+        kept = 0
+        lines = list[bytes]()
         if self._broken is None:
             kept = len(batch)
             try:
@@ -147,7 +149,8 @@ class Journal:
                 self._sync(self._fd)
             except BaseException as error:  # noqa: BLE001 -- every waiting caller gets it
                 # After a failed sync, the next one may succeed without having written: nothing of the batch counts.
-                self._broken, kept = self._broken or error, 0
+                self._broken = self._broken or error
+                kept = 0
             self._size += sum(map(len, lines[:kept]))
             if self._broken is not None:
                 # The content after the last full sync is unknown: truncate it, and stop writing. If that fails too, the
@@ -164,7 +167,8 @@ class Journal:
 
     def _encoded(self, items: list[bytes | End | Resume]) -> list[bytes]:
         """The lines of each, which the running checksum then covers."""
-        lines, covered = list[bytes](), 0
+        lines = list[bytes]()
+        covered = 0
         for item in items:
             if isinstance(item, bytes):
                 lines.append(item)
@@ -194,7 +198,7 @@ def _cover(path: Path) -> Cover:
             for _ in checked_lines(file, required=False, check=False, cover=cover):
                 pass
     except LineDamaged as error:
-        raise BadRun(str(path), f"line {error.number} is damaged ({error}): {_RESTORE}") from error
+        raise BadRun(path, f"line {error.number} is damaged ({error}): {_RESTORE}") from error
     return cover
 
 
@@ -220,15 +224,16 @@ def write_whole(fd: int, data: bytes) -> None:
 
 def complete_lines(fd: int, path: Path) -> int:
     """Ends the last line, or removes it if it is incomplete; the bytes that the file then has. Raises BadRun."""
-    size, end = os.fstat(fd).st_size, end_of_lines(fd)
+    size = os.fstat(fd).st_size
+    end = end_of_lines(fd)
     if size - end > LONGEST_LINE:
-        raise BadRun(str(path), f"its last line has no end within {LONGEST_LINE // 2**20} MB: {_RESTORE}")
+        raise BadRun(path, f"its last line has no end within {LONGEST_LINE // 2**20} MB: {_RESTORE}")
     rest = os.pread(fd, size - end, end)
     if is_whole(content_of(rest)):
         write_whole(fd, b"\n")
         return size + 1
     if is_unended(rest):
-        raise BadRun(str(path), f"the newline of its last line is damaged: {_RESTORE}")
+        raise BadRun(path, f"the newline of its last line is damaged: {_RESTORE}")
     if rest:
         os.ftruncate(fd, end)
     return end

@@ -30,6 +30,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from os import PathLike
 from typing import ClassVar
 
 __all__ = [
@@ -157,9 +158,9 @@ _SHOWN = 50  # faults; a file with a fault on every line needs no longer list
 class _FaultList(OperatorError):
     """A file with faults, listed all at once."""
 
-    def __init__(self, path: str, faults: Sequence[Fault], *, remedy: str = "") -> None:
+    def __init__(self, path: str | PathLike[str], faults: Sequence[Fault], *, remedy: str = "") -> None:
         """`remedy`: what helps against all of them, in a sentence."""
-        self.path = path
+        self.path = str(path)
         self.faults = tuple(faults)
         count = "1 fault" if len(self.faults) == 1 else f"{len(self.faults)} faults"
         lines = [f"  {fault}" for fault in self.faults[:_SHOWN]]
@@ -261,8 +262,8 @@ class BadRun(OperatorError):
 
     slug: ClassVar[str] = "bad-run"
 
-    def __init__(self, path: str, message: str) -> None:
-        self.path, self.problem = path, message
+    def __init__(self, path: str | PathLike[str], message: str) -> None:
+        self.path, self.problem = str(path), message
         super().__init__(f"{path}: {message}")
 
 
@@ -271,8 +272,8 @@ class RunBusy(OperatorError):
 
     slug: ClassVar[str] = "run-busy"
 
-    def __init__(self, path: str, *, pid: int | None, host: str | None) -> None:
-        self.path, self.pid, self.host = path, pid, host
+    def __init__(self, path: str | PathLike[str], *, pid: int | None, host: str | None) -> None:
+        self.path, self.pid, self.host = str(path), pid, host
         who = f"process {pid} on {host}" if pid is not None else "another process"
         super().__init__(f"{path}: {who} is writing to this run; wait for it, or stop it")
 
@@ -282,8 +283,8 @@ class ResumeRefused(OperatorError):
 
     slug: ClassVar[str] = "resume-refused"
 
-    def __init__(self, path: str, changes: Sequence[str], remedy: str) -> None:
-        self.path, self.changes, self.remedy = path, tuple(changes), remedy
+    def __init__(self, path: str | PathLike[str], changes: Sequence[str], remedy: str) -> None:
+        self.path, self.changes, self.remedy = str(path), tuple(changes), remedy
         lines = [f"{path}: cannot resume, because the experiment has changed since the run got its answers"]
         lines += [f"  {change}" for change in self.changes]
         super().__init__("\n".join([*lines, remedy]))

@@ -24,6 +24,7 @@ _KINDS = {
     stat.S_IFLNK: "a symbolic link",
 }
 _LEFTOVER_SECONDS = 3600  # a new folder is not yet marked as in use
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
 
 
@@ -59,7 +60,7 @@ def make_folder(path: Path) -> None:
 @contextmanager
 def in_use(folder: Path) -> Iterator[None]:
     """Protects a folder from `remove_leftovers` of other processes, until the block or this process ends."""
-    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    fd = os.open(folder, _FOLDER)
     try:
         with suppress(OSError):  # no file locks here; then remove_leftovers cannot lock it either
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -90,9 +91,11 @@ def remove_tree(folder: str | os.PathLike[str]) -> None:
     import secrets
 
     with suppress(OSError):
-        top = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        top = os.open(folder, _FOLDER)
         try:
-            prefix, number, waiting = f".{secrets.token_hex(8)}-", 0, deque(["."])
+            prefix = f".{secrets.token_hex(8)}-"
+            number = 0
+            waiting = deque(["."])
             while waiting:
                 name = waiting.popleft()
                 with suppress(OSError), unlocked(name, dir_fd=top) as fd, os.scandir(fd) as entries:
@@ -162,7 +165,7 @@ def _sweep(parent: Path, purpose: str) -> None:
 
 
 def _remove_if_dead(folder: Path) -> None:
-    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    fd = os.open(folder, _FOLDER)
     try:
         status = os.fstat(fd)
         if status.st_uid == os.getuid() and status.st_mtime < time.time() - _LEFTOVER_SECONDS:

@@ -23,7 +23,7 @@ from karat.errors import BadOption, BadRun
 from karat.formats import excerpt
 from karat.index import plan_of, trusted
 from karat.installation import shown_path
-from karat.records import ScorerSpec
+from karat.records import JsonObject, ScorerSpec
 
 if TYPE_CHECKING:
     from karat.analysis import Summary
@@ -57,15 +57,9 @@ def score_run(name: str, wanted: Scorers, answers: Answers, results: Path, outpu
     redact = Redactor(secrets)
     output.say(*(f"warning: {redact(text)}" for text in _advice(run, specs)))
     with trusted(run):
-        execution, planned = execution_of(run), plan_of(run).trials
-        limits = Limits(
-            max_concurrent=execution.max_concurrent,
-            timeout_seconds=execution.timeout_seconds,
-            judge_timeout_seconds=execution.judge_timeout_seconds,
-            retry=execution.retry,
-            max_failures=execution.most_failures(planned),
-            by_share=execution.failures_by_share,
-        )
+        execution = execution_of(run)
+        planned = plan_of(run).trials
+        limits = Limits.of(execution, planned)
         check_answers(run)
     with following(output, redact) as status, trusted(run):
         rescoring = rescore(
@@ -123,9 +117,9 @@ def _keys_of(specs: Sequence[ScorerSpec]) -> dict[str, str]:
     return {name: os.environ[name] for name in names if name in os.environ}
 
 
-def scorer_keys(wanted: Scorers) -> dict[str, Any]:
+def scorer_keys(wanted: Scorers) -> JsonObject:
     """`judge` and `scorers` as in an experiment file."""
-    keys: dict[str, Any] = {}
+    keys: JsonObject = {}
     if wanted.judge is not None:
         judge = parsed("--judge", wanted.judge)
         keys["judge"] = _judge(judge) if isinstance(judge, str) else judge
@@ -141,7 +135,7 @@ def scorer_keys(wanted: Scorers) -> dict[str, Any]:
     return keys
 
 
-def _judge(name: str) -> dict[str, Any]:
+def _judge(name: str) -> JsonObject:
     """The judge of `overlap`, `module:Class`, or a model: `provider:model` or `provider/model`."""
     module, separator, attribute = name.replace("/", ":", 1).partition(":")
     is_code = (
@@ -191,7 +185,7 @@ def own_scorers(run: RunFolder) -> tuple[ScorerSpec, ...]:
         plugin = plugins.find("scorers", scorer.type, allow_code=False)
         _, faults = plugins.check_options(plugin, scorer.options, place=f"scorer '{scorer.name}'")
         if faults:
-            raise BadRun(str(run.path), f"run.json is damaged: {'; '.join(map(str, faults))}")
+            raise BadRun(run.path, f"run.json is damaged: {'; '.join(map(str, faults))}")
     return tuple(ScorerSpec(type=scorer.type, name=scorer.name, options=scorer.options) for scorer in run.info.scorers)
 
 
@@ -203,7 +197,7 @@ def execution_of(run: RunFolder) -> Execution:
     from karat.documents.nodes import dotted
     from karat.documents.validation import explain
 
-    nested: dict[str, Any] = {}
+    nested: JsonObject = {}
     for key, choice in run.info.experiment.items():
         section, *parts = key.split(".")
         here: Any = nested
@@ -215,7 +209,7 @@ def execution_of(run: RunFolder) -> Execution:
         return Execution.model_validate(nested)
     except ValidationError as error:
         problems = [f"execution.{dotted(fault.place)}: {fault.message}" for fault in explain(error, nested, Execution)]
-        raise BadRun(str(run.path), f"run.json is damaged: {'; '.join(problems)}") from error
+        raise BadRun(run.path, f"run.json is damaged: {'; '.join(problems)}") from error
 
 
 class _Asked(msgspec.Struct):
@@ -232,9 +226,9 @@ def check_answers(run: RunFolder) -> None:
         try:
             name = decode(line).sample
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            raise BadRun(str(run.path), f"line {number} of the journal is damaged: {error}") from error
+            raise BadRun(run.path, f"line {number} of the journal is damaged: {error}") from error
         if name not in known:
-            raise BadRun(str(run.path), f"samples.jsonl lacks '{name}', which line {number} of the journal answers")
+            raise BadRun(run.path, f"samples.jsonl lacks '{name}', which line {number} of the journal answers")
 
 
 def secrets_of(run: RunFolder) -> dict[str, str]:

@@ -46,7 +46,9 @@ class ForeignCode:
         self, status: RunStatus, *, redact: Callable[[str], str], grace_seconds: float = GRACE_SECONDS
     ) -> None:
         self.stopping = False  # whether the run cancels its calls: a CancelledError is not the plug-in's
-        self._status, self._redact, self._grace = status, redact, grace_seconds
+        self._status = status
+        self._redact = redact
+        self._grace = grace_seconds
         self._running: dict[asyncio.Task[None], _Call[object]] = {}
         self._timer: asyncio.TimerHandle | None = None
 

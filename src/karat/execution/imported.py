@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from hashlib import blake2b, sha256
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import Any, BinaryIO
 
 import msgspec
 
@@ -68,7 +68,8 @@ from karat.records import (
     absurd_usage,
 )
 
-_BLOCK, _HEAD = 2**20, 2**16  # bytes
+_BLOCK = 2**20
+_HEAD = 2**16  # bytes
 _IMPORTED = "imported"  # folder in the user's cache
 _MOST_CACHED = 4 * 2**30  # bytes
 _ROUNDED = 1e-3  # files round their means
@@ -143,7 +144,7 @@ def _files(importer: ResultImporter, path: Path, format_name: str) -> list[Path]
         return [path]
     files = [file for file in sorted(path.iterdir()) if file.is_file() and _recognized(importer, file)]
     if not files:
-        raise BadDataset(str(path), [Fault(place="folder", message=f"holds no file of the format {format_name}")])
+        raise BadDataset(path, [Fault(place="folder", message=f"holds no file of the format {format_name}")])
     return files
 
 
@@ -165,7 +166,7 @@ def cached_import(path: Path) -> RunFolder | None:
         return None
     cache = cache_folder()
     if cache is None:
-        raise BadRun(str(path), f"there is no folder for a cache: import it with `karat import {name} {path}`")
+        raise BadRun(path, f"there is no folder for a cache: import it with `karat import {name} {path}`")
     state = path.stat()
     key = _digest([str(path.resolve()), state.st_ino, state.st_size, state.st_mtime_ns, state.st_ctime_ns])
     results = cache / _IMPORTED / key
@@ -173,19 +174,18 @@ def cached_import(path: Path) -> RunFolder | None:
         _evict(cache / _IMPORTED)
     runs = [imported.run for imported in import_results(name, [path], results)]
     if len(runs) != 1:
-        raise BadRun(str(path), f"holds {len(runs)} runs: import them with `karat import {name} {path}`, and name one")
+        raise BadRun(path, f"holds {len(runs)} runs: import them with `karat import {name} {path}`, and name one")
     os.utime(results)
     return runs[0]
 
 
 def format_of(path: Path) -> str | None:
     """The importer that recognizes a file; None: none does."""
-    return next((name for name in plugins.names("importers") if _is_of(name, path)), None)
-
-
-def _is_of(name: str, path: Path) -> bool:
-    plugin: object = plugins.find("importers", name)
-    return hasattr(plugin, "recognizes") and _recognized(cast("ResultImporter", plugin), path)
+    for name in plugins.names("importers"):
+        plugin: Any = plugins.find("importers", name)
+        if hasattr(plugin, "recognizes") and _recognized(plugin, path):
+            return name
+    return None
 
 
 def _evict(folder: Path) -> None:
@@ -209,7 +209,7 @@ def _sha256(paths: Sequence[Path]) -> str:
                     digest.update(block)
         except OSError as error:
             fault = Fault(place="file", message=f"cannot be read: {unreadable(error)}")
-            raise BadDataset(str(path), [fault]) from error
+            raise BadDataset(path, [fault]) from error
         digest.update(b"\0")
     return digest.hexdigest()
 
@@ -273,8 +273,12 @@ class _Writer:
     """What is known about a run so far; trials are streamed, not kept."""
 
     def __init__(self, run: ImportedRun, findings: Findings, cluster: str | None) -> None:
-        self._run, self._findings, self._codec = run, findings, Codec()
-        self._cluster, self._shared, self._clustered = cluster, SharedValues(), 0
+        self._run = run
+        self._findings = findings
+        self._codec = Codec()
+        self._cluster = cluster
+        self._shared = SharedValues()
+        self._clustered = 0
         self._samples: dict[tuple[str, str], Sample] = {}  # id in the file, digest → the sample without its texts
         self._ids: set[str] = set()
         self._conditions: dict[str, Condition] = {}
@@ -346,11 +350,14 @@ class _Writer:
 
     def info(self, name: str, created: str, source: Mapping[str, str]) -> RunInfo:
         """The content of run.json, once every trial is read."""
-        run, conditions = self._run, tuple(self._conditions.values())
+        run = self._run
+        conditions = tuple(self._conditions.values())
         models = {of_condition.model for of_condition in run.conditions.values()}
         for text in self.missing:
             self._findings.note(text)
-        notes = [*self._findings.notes, *_sentences(self._findings)]
+        notes = [*self._findings.notes]
+        for kind, text, count, _ in self._findings:
+            notes.append(f"{kind}: {text} ({count} ×)" if count > 1 else f"{kind}: {text}")
         return RunInfo(
             format=FORMAT_WITHOUT_STOP,
             run=name,
@@ -405,7 +412,8 @@ class _Writer:
         if trial.condition not in self._conditions and len(self._conditions) >= MOST_CONDITIONS:
             self._findings.left_out(f"a result of more than {MOST_CONDITIONS} conditions", trial.sample)
             return
-        sample, condition = self._sample(trial), self._condition(trial.condition)
+        sample = self._sample(trial)
+        condition = self._condition(trial.condition)
         name = trial_id(sample, condition, trial.repetition)
         if name in self._seen:
             self._findings.left_out("a second result of a sample, condition and repetition", trial.sample)
@@ -413,8 +421,10 @@ class _Writer:
         self._seen.add(name)
         self._read[trial.condition] += 1
         self._repetitions = max(self._repetitions, trial.repetition + 1)
-        reply, failure = trial.reply and self._reply(trial.reply, trial), trial.failure
-        at, repetition = condition.name, trial.repetition
+        reply = trial.reply and self._reply(trial.reply, trial)
+        failure = trial.failure
+        at = condition.name
+        repetition = trial.repetition
         if failure is not None and failure.stage == "agent":
             if reply is not None or trial.seconds is not None:
                 yield Attempt(
@@ -439,7 +449,10 @@ class _Writer:
         self.counts["answers"] += 1
         rows = Counter(score.scorer for score in trial.scores)
         for score in trial.scores:
-            self._add(trial.condition, score)
+            for metric, value in score.values.items():
+                if value is not None and math.isfinite(value):
+                    total, number = self._sums.get((trial.condition, score.scorer, metric), (0.0, 0))
+                    self._sums[trial.condition, score.scorer, metric] = total + value, number + 1
             yield self._score(score, name, rows[score.scorer], trial.sample)
             self.counts["scores"] += 1
         if failure is not None:
@@ -449,14 +462,9 @@ class _Writer:
                 sample=sample.id, condition=at, repetition=repetition, scorer=scorer, scoring=self._scoring(scorer),
             )  # fmt: skip
 
-    def _add(self, condition: str, score: ImportedScore) -> None:
-        for metric, value in score.values.items():
-            if value is not None and math.isfinite(value):
-                total, number = self._sums.get((condition, score.scorer, metric), (0.0, 0))
-                self._sums[condition, score.scorer, metric] = total + value, number + 1
-
     def _score(self, score: ImportedScore, trial: str, rows: int, place: str) -> Score:
-        scorer, values = _name(score.scorer), dict[str, float | bool | None]()
+        scorer = _name(score.scorer)
+        values = dict[str, float | bool | None]()
         known = self._ranges.setdefault(scorer, {})
         if not score.offline:
             self._asked_models.add(scorer)
@@ -503,7 +511,8 @@ class _Writer:
         sample = self._samples.get((trial.sample, digest))
         if sample is not None:
             return sample
-        name, number = trial.sample, 1
+        name = trial.sample
+        number = 1
         while name in self._ids:
             number += 1
             name = f"{trial.sample} ({number})"
@@ -532,7 +541,8 @@ class _Writer:
     def _condition(self, name: str, of_condition: ImportedCondition | None = None) -> Condition:
         if name not in self._conditions:
             given = of_condition or self._run.conditions.get(name) or ImportedCondition()
-            shown, number = _name(name), 1
+            shown = _name(name)
+            number = 1
             while any(condition.name == shown for condition in self._conditions.values()):  # the same but for its end
                 number += 1
                 shown = f"{_name(name)} ({number})"
@@ -574,7 +584,9 @@ class _Range:
     """The values of a metric, as far as they show its scale."""
 
     def __init__(self) -> None:
-        self.low, self.high, self.only_0_and_1 = math.inf, -math.inf, True
+        self.low = math.inf
+        self.high = -math.inf
+        self.only_0_and_1 = True
 
     def add(self, value: float | bool | None) -> None:
         if value is not None:
@@ -585,11 +597,6 @@ class _Range:
         low, high = metric.bounds
         fits = (low is None or self.low >= low) and (high is None or self.high <= high)
         return fits and (metric.kind != "share" or self.only_0_and_1)
-
-
-def _sentences(findings: Findings) -> Iterator[str]:
-    for kind, text, count, _ in findings:
-        yield f"{kind}: {text} ({count} ×)" if count > 1 else f"{kind}: {text}"
 
 
 def _digest(parts: object) -> str:

@@ -56,10 +56,13 @@ def main() -> None:
     import termios
     import time
 
-    signals, karat = int(sys.argv[1]), os.getppid()
+    signals = int(sys.argv[1])
+    karat = os.getppid()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
-    received, heard, said = 0, 0.0, False
+    received = 0
+    heard = 0.0
+    said = False
     while True:
         unread = int.from_bytes(fcntl.ioctl(signals, termios.FIONREAD, bytes(4)), sys.byteorder)
         waits = not (received or unread)
@@ -68,7 +71,8 @@ def main() -> None:
             beats = os.read(0, 4096)
             if not beats:
                 return
-            received, heard = beats[-1], time.monotonic()
+            received = beats[-1]
+            heard = time.monotonic()
         elif waits:
             heard = time.monotonic()
         elif time.monotonic() - heard > _PATIENCE_SECONDS:

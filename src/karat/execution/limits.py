@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Literal, Protocol
 
 import msgspec
@@ -15,9 +15,9 @@ from karat.records import Reply, Usage
 from karat.sums import exact_sum
 
 if TYPE_CHECKING:
-    from karat.agents import TrialAgent
-    from karat.config import Experiment
+    from karat.config import Execution, Experiment
     from karat.execution.scoring import ScorerInUse
+    from karat.execution.setup import Agents
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
@@ -29,6 +29,18 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     retry: RetryPolicy
     max_failures: float  # a count; when reached: drain
     by_share: bool = False  # the count is a share of the plan: a few failures, or a few trials, do not stop a run
+
+    @classmethod
+    def of(cls, execution: Execution, planned: int) -> Limits:
+        """Those of an experiment file, for a run of `planned` trials."""
+        return cls(
+            max_concurrent=execution.max_concurrent,
+            timeout_seconds=execution.timeout_seconds,
+            judge_timeout_seconds=execution.judge_timeout_seconds,
+            retry=execution.retry,
+            max_failures=execution.most_failures(planned),
+            by_share=execution.failures_by_share,
+        )
 
 
 class Budget:
@@ -49,8 +61,10 @@ class Budget:
         largest_trial: tuple[float, int] = (0.0, 0),
         largest_score: tuple[float, int] = (0.0, 0),
     ) -> None:
-        self._usd, self._token_limit = usd, tokens
-        self.dollars, self.tokens = dollars_before, tokens_before
+        self._usd = usd
+        self._token_limit = tokens
+        self.dollars = dollars_before
+        self.tokens = tokens_before
         self.unknown = unknown if self.bounded else None  # whether a cost is unknown: a budget then has no effect
         self._largest = {"agent": (0.0, 0), "judge": largest_score}  # of one call
         self._trial = largest_trial  # of one attempt, with all its turns
@@ -97,9 +111,11 @@ class Budget:
         """
         if self.unknown is not None:
             return False
-        (agent_dollars, agent_tokens), (judge_dollars, judge_tokens) = self._trial, self._largest["judge"]
+        (agent_dollars, agent_tokens) = self._trial
+        (judge_dollars, judge_tokens) = self._largest["judge"]
         # The new trial needs both, and so does each one at the agent.
-        at_agent, at_judge = agents + asks, agents + 1 + judges
+        at_agent = agents + asks
+        at_judge = agents + 1 + judges
         if self._usd is not None:
             reserved = agent_dollars * at_agent + judge_dollars * at_judge
             if self.dollars >= self._usd or self.dollars + reserved > self._usd:
@@ -144,7 +160,8 @@ class SameFailures:
         return not self.over and enough is not None and self.count >= enough
 
 
-_ALIKE, _ALIKE_AT_A_GUESS = 3, 5
+_ALIKE = 3
+_ALIKE_AT_A_GUESS = 5
 """So many trials that fail alike stop a run: where the reason cannot pass, and where it hardly can."""
 
 
@@ -162,7 +179,9 @@ class FailureLimit:
     """Stops a run after too many failures, or if the first trials all fail in the same way."""
 
     def __init__(self, limits: Limits, status: RunStatus, *, stop: Callable[[], None]) -> None:
-        self._limits, self._status, self._stop = limits, status, stop
+        self._limits = limits
+        self._status = status
+        self._stop = stop
         self._count = 0
         self._agents = SameFailures()
         self._scorers: dict[str, SameFailures] = {}  # by scoring
@@ -211,7 +230,7 @@ class FailureLimit:
             self._stop()
 
 
-def refuse_unpriced(experiment: Experiment, agents: Mapping[str, TrialAgent], scorers: Sequence[ScorerInUse]) -> None:
+def refuse_unpriced(experiment: Experiment, agents: Agents, scorers: Sequence[ScorerInUse]) -> None:
     """Raises BadOption if there is a budget in dollars and a model without a known price."""
     if experiment.execution.budget.usd is None:
         return

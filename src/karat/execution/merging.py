@@ -10,7 +10,6 @@ from functools import partial, reduce
 from hashlib import blake2b, sha256
 from io import BytesIO
 from pathlib import Path
-from typing import BinaryIO
 
 import msgspec
 
@@ -52,7 +51,8 @@ def merge_runs(runs: Sequence[RunFolder], results: Path) -> MergedRun:
     ids = sorted(part for run in runs for part in _parts(run))
     name = blake2b("\n".join(ids).encode(), digest_size=4).hexdigest()
     final = results / f"{slugged(first.name)}-{first.created[:10].replace('-', '')}-{name}"
-    plan, overlaps = reduce(widened, [run.plan() for run in runs]), None if _disjoint(runs) else _Overlaps(runs)
+    plan = reduce(widened, [run.plan() for run in runs])
+    overlaps = None if _disjoint(runs) else _Overlaps(runs)
     plan = msgspec.structs.replace(plan, samples=len({sample.id for run in runs for sample in run.samples()}))
     missing = _missing(runs, plan, overlaps)
     notes = [*missing, *_notes(runs)]
@@ -62,7 +62,12 @@ def merge_runs(runs: Sequence[RunFolder], results: Path) -> MergedRun:
         raise BadOption("--out", f"{results} cannot be made: {unreadable(error)}") from error
     remove_leftovers(results, r"\.[a-z0-9-]+-\d{8}-[0-9a-f]{8}-\d+\.part")
     building = results / f".{final.name}-{os.getpid()}.part"
-    end = _end(runs, complete=not missing)
+    ends = [end for run in runs for end in run.events_of(End)]
+    end = End(
+        at=max((end.at for end in ends), default=runs[0].info.created),
+        reason="done" if (not missing) else "interrupted",
+        seconds=exact_sum(end.seconds or 0.0 for end in ends if end.command == "run"),
+    )
     building.mkdir(mode=0o700)
     try:
         with in_use(building):
@@ -102,9 +107,10 @@ def _each_once(runs: Sequence[RunFolder]) -> list[RunFolder]:
         elif other.path.resolve() != run.path.resolve():
             shorter, longer = sorted((other, run), key=lambda run: run.journal_size)
             if _digest(shorter) != _digest(longer, shorter.journal_size):
-                raise BadRun(str(run.path), f"is a copy of {other.path}, and both went on: merge one of them")
+                raise BadRun(run.path, f"is a copy of {other.path}, and both went on: merge one of them")
             by_id[run.info.run] = longer
-    kept, holders = list[RunFolder](), dict[str, RunFolder]()
+    kept = list[RunFolder]()
+    holders = dict[str, RunFolder]()
     for run in by_id.values():
         merged = run.info.merged
         if merged is not None and by_id.keys() >= set(merged.runs) and _digest(run) == merged.journal:
@@ -112,7 +118,7 @@ def _each_once(runs: Sequence[RunFolder]) -> list[RunFolder]:
         kept.append(run)
         for part in _parts(run):
             if (other := holders.setdefault(part, run)) is not run:
-                raise BadRun(str(run.path), f"contains run {part}, and so does {other.path}: merge only one of them")
+                raise BadRun(run.path, f"contains run {part}, and so does {other.path}: merge only one of them")
     return sorted(kept, key=lambda run: (run.info.created, run.info.run))
 
 
@@ -122,7 +128,8 @@ def _parts(run: RunFolder) -> tuple[str, ...]:
 
 def _digest(run: RunFolder, size: int | None = None) -> str:
     """The digest of the journal's first `size` bytes; None: of all."""
-    digest, left = sha256(), size if size is not None else 2**63
+    digest = sha256()
+    left = size if size is not None else 2**63
     with run.open_journal() or BytesIO() as file:
         while block := file.read(min(_BLOCK, left)):
             digest.update(block)
@@ -146,27 +153,24 @@ _ALIKE: Mapping[str, Callable[[RunFolder], object]] = {
 
 
 def _refuse_unlike(runs: Sequence[RunFolder]) -> None:
-    first, known = runs[0], dict[str, tuple[str, str]]()
+    first = runs[0]
+    known = dict[str, tuple[str, str]]()
     for run in runs:
         if run.info.imported or run.info.format > FORMAT_WITHOUT_STOP:
             reason = (
                 "is of another tool's results" if run.info.imported else "may stop early, so it is no part of a whole"
             )
-            raise BadRun(str(run.path), f"{reason}: it cannot be merged")
+            raise BadRun(run.path, f"{reason}: it cannot be merged")
         unlike = [part for part, of in _ALIKE.items() if of(run) != of(first)]
         unlike += [f"condition '{name}'" for name, of in run.digests().items() if known.setdefault(name, of) != of]
         if unlike:
-            raise BadRun(
-                str(run.path), f"is not of the same experiment as {first.path}: it differs in {', '.join(unlike)}"
-            )
+            raise BadRun(run.path, f"is not of the same experiment as {first.path}: it differs in {', '.join(unlike)}")
     seen: dict[str, Sample] = {}
     for run in runs:
         for sample in run.samples():
             other = seen.setdefault(sample.id, sample)
             if (other.digest, other.weight) != (sample.digest, sample.weight):
-                raise BadRun(
-                    str(run.path), f"has sample '{sample.id}' with another content or weight than {first.path}"
-                )
+                raise BadRun(run.path, f"has sample '{sample.id}' with another content or weight than {first.path}")
 
 
 def _notes(runs: Sequence[RunFolder]) -> Iterator[str]:
@@ -224,7 +228,7 @@ def _refuse_changed(run: RunFolder) -> None:
     merged = run.info.merged
     if merged is None or _digest(run) != merged.journal or any((run.path / name).exists() for name in _REVIEWS):
         message = "was resumed, scored or reviewed after it was merged: name another --out"
-        raise BadRun(str(run.path), message)
+        raise BadRun(run.path, message)
 
 
 def _info(runs: Sequence[RunFolder], name: str, plan: PlanInfo, merged: Merged) -> RunInfo:
@@ -264,18 +268,11 @@ def _copy_files(building: Path, runs: Sequence[RunFolder], info: RunInfo, overla
     write_durably(building / "run.json", [msgspec.json.format(codec.line(info), indent=2), b"\n"])
 
 
-def _end(runs: Sequence[RunFolder], *, complete: bool) -> End:
-    ends = [end for run in runs for end in run.events_of(End)]
-    return End(
-        at=max((end.at for end in ends), default=runs[0].info.created),
-        reason="done" if complete else "interrupted",
-        seconds=exact_sum(end.seconds or 0.0 for end in ends if end.command == "run"),
-    )
-
-
 def _write_journal(path: Path, runs: Sequence[RunFolder], name: str, overlaps: _Overlaps | None, end: End) -> str:
     """The lines of all runs, between a new head and end; their digest. Raises BadRun if lines of a run are missing."""
-    codec, digest, cover = Codec(), sha256(), Cover()
+    codec = Codec()
+    digest = sha256()
+    cover = Cover()
     resume = msgspec.json.Decoder(Resume).decode
 
     with path.open("xb") as file:
@@ -299,13 +296,9 @@ def _write_journal(path: Path, runs: Sequence[RunFolder], name: str, overlaps: _
                     write(line + b"\n")
             run.refuse_gaps()
         write(codec.line(cover.stated_by(end)))
-        _sync(file)
+        file.flush()
+        os.fsync(file.fileno())
     return digest.hexdigest()
-
-
-def _sync(file: BinaryIO) -> None:
-    file.flush()
-    os.fsync(file.fileno())
 
 
 def _disjoint(runs: Sequence[RunFolder]) -> bool:
@@ -321,7 +314,8 @@ class _Overlaps:
     def __init__(self, runs: Sequence[RunFolder]) -> None:
         self._owner: dict[bytes, int] = {}  # trial → the first run with an answer
         self._answers: list[dict[bytes, bytes]] = [{} for _ in runs]  # per run: trial → digest of its answer's line
-        self._twice, self._scores = 0, 0
+        self._twice = 0
+        self._scores = 0
         self._failed: set[bytes] = set()
         for number, run in enumerate(runs):
             for line in run.lines():
@@ -346,7 +340,8 @@ class _Overlaps:
         if match is None:
             return True
         kind, trial = match.groups()
-        owner, answers = self.owner(trial, number), self._answers[number]
+        owner = self.owner(trial, number)
+        answers = self._answers[number]
         if owner == number or trial not in answers:
             return True
         if answers[trial] == self._answers[owner][trial]:  # a copy: it was paid for once
@@ -359,6 +354,7 @@ class _Overlaps:
         """What was left out."""
         if not self._twice:
             return []
-        twice, scores = plural(self._twice, "trial"), plural(self._scores, "score")
+        twice = plural(self._twice, "trial")
+        scores = plural(self._scores, "score")
         note = f"{twice} had an answer in two runs: that of the earlier run counts, and the other's cost is in the sums"
         return [f"{note}; {scores} of the other are left out with what they cost"]

@@ -97,7 +97,8 @@ class Plan:
     def __getitem__(self, index: int) -> Trial:
         rest, condition = divmod(index, len(self.conditions))
         sample, repetition = divmod(rest, self.repetitions)
-        at, under = self.samples[sample], self.conditions[condition]
+        at = self.samples[sample]
+        under = self.conditions[condition]
         return _trial(trial_id(at, under, repetition), at, under, repetition, index)
 
 

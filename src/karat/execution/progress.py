@@ -103,14 +103,18 @@ class RunStatus:
         self.draining: str | None = None  # the reason, once the run is draining
         self.started = monotonic()
         self.began: float | None = None  # when everything was ready for the first trial
-        self._listener, self._follower, self._on_notice = listener, follower, on_notice or listener
+        self._listener = listener
+        self._follower = follower
+        self._on_notice = on_notice or listener
 
     def expects(self, planned: Mapping[str, int], before: Mapping[str, int]) -> None:
         """How many trials each condition has in this part of the run, and how many of them are answered."""
         for name, count in planned.items():
             progress = self.condition(name)
-            progress.planned, progress.before = count, before.get(name, 0)
-        self.before, self.planned = sum(before.values()), sum(planned.values())
+            progress.planned = count
+            progress.before = before.get(name, 0)
+        self.before = sum(before.values())
+        self.planned = sum(planned.values())
 
     def spares(self, conditions: Iterable[str]) -> None:
         """Stops counting on trials of these conditions that have not started: they are no longer asked."""
@@ -127,7 +131,8 @@ class RunStatus:
 
     def begins(self, most: int) -> None:
         """From now on trials are asked, `most` at a time, or only scored."""
-        self.most, self.began = most, monotonic()
+        self.most = most
+        self.began = monotonic()
 
     def condition(self, condition: str) -> ConditionProgress:
         """The counts of one condition."""

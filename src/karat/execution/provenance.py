@@ -45,7 +45,8 @@ def run_info(
     studies: tuple[StudyCopy, ...],
 ) -> RunInfo:
     """The content of `run.json`. `source`: file and sha256 of answers made elsewhere."""
-    conditions, model = selected.conditions, experiment.agent.options.get("model")
+    conditions = selected.conditions
+    model = experiment.agent.options.get("model")
     written = experiment.resolved.get("dataset.path")
     return RunInfo(
         format=FORMAT_WITHOUT_STOP if experiment.execution.stop is None else FORMAT_VERSION,

@@ -50,7 +50,16 @@ async def ray_workers(
 
     await _answers(settings.address)
     async with _connected(ray, settings):
-        concurrency = _concurrency(settings, _rooms(ray, settings), max_concurrent)
+        # The number of workers that fit on the existing nodes.
+        needed = {"CPU": settings.num_cpus, "GPU": settings.num_gpus, **settings.resources}
+        needed = {name: amount for name, amount in needed.items() if amount > 0}
+        rooms = 0
+        for node in ray.nodes():
+            if node["Alive"]:
+                there = node["Resources"]
+                counts = [int((there.get(name, 0.0) + 1e-9) // amount) for name, amount in needed.items()]
+                rooms += min(counts, default=int(there.get("CPU", 1.0)))
+        concurrency = _concurrency(settings, rooms, max_concurrent)
         where = f"the cluster at {settings.address}" if settings.address else "a cluster of this machine alone"
         workers = RayWorkers(ray, settings, setup, ray.put(dict(archives)), concurrency)
         notice(f"trials run on {plural(len(concurrency), 'worker')} of {where}, {sum(concurrency)} at a time")
@@ -103,19 +112,6 @@ async def _connected(ray: Any, settings: RayModel) -> AsyncGenerator[None]:
             threads.close()
 
 
-def _rooms(ray: Any, settings: RayModel) -> int:
-    """The number of workers that fit on the existing nodes."""
-    needed = {"CPU": settings.num_cpus, "GPU": settings.num_gpus, **settings.resources}
-    needed = {name: amount for name, amount in needed.items() if amount > 0}
-    rooms = 0
-    for node in ray.nodes():
-        if node["Alive"]:
-            there = node["Resources"]
-            counts = [int((there.get(name, 0.0) + 1e-9) // amount) for name, amount in needed.items()]
-            rooms += min(counts, default=int(there.get("CPU", 1.0)))
-    return rooms
-
-
 def _concurrency(settings: RayModel, rooms: int, most: int) -> tuple[int, ...]:
     """Concurrent attempts per worker: `most` in total."""
     workers = min(settings.num_workers or max(rooms, 1), most)
@@ -130,12 +126,15 @@ class RayWorkers:
         self, ray: Any, settings: RayModel, setup: WorkerSetup, archives: Any, concurrency: tuple[int, ...]
     ) -> None:
         """`archives`: a reference to them."""
-        self.concurrency, self.batch_size = concurrency, settings.batch_size
+        self.concurrency = concurrency
+        self.batch_size = settings.batch_size
         self.patience = settings.start_timeout_seconds
         resources = "".join(f", {name} {amount:g}" for name, amount in settings.resources.items())
         gpus = f", num_gpus {settings.num_gpus:g}" if settings.num_gpus else ""
         self.needs = f"num_cpus {settings.num_cpus:g}{gpus}{resources}"
-        self._ray, self._setup, self._archives = ray, setup, archives
+        self._ray = ray
+        self._setup = setup
+        self._archives = archives
         self._actor = ray.remote(Actor).options(
             num_cpus=settings.num_cpus, num_gpus=settings.num_gpus, resources=dict(settings.resources),
             max_restarts=0, max_task_retries=0,
@@ -176,7 +175,9 @@ class RayWorker:
     """An actor, seen from the driver. Implements `karat.execution.remote.Worker`."""
 
     def __init__(self, ray: Any, handle: Any, name: str) -> None:
-        self._ray, self.handle, self.name = ray, handle, name
+        self._ray = ray
+        self.handle = handle
+        self.name = name
 
     async def send(self, request: Request) -> None:
         """As `Worker.send`."""

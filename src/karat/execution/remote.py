@@ -108,7 +108,8 @@ class _Handed:
     """An attempt at a trial, due or under way elsewhere."""
 
     def __init__(self, job: Job, kept: tuple[Reply, ...], agent_done: Callable[[], None]) -> None:
-        self.job, self.kept = job, kept
+        self.job = job
+        self.kept = kept
         self.over: asyncio.Future[Ended | None] = asyncio.get_running_loop().create_future()  # None: look at `answer`
         self.answer: Answer | None = None
         self.replies: list[Reply] = []  # on disk, of a conversation without an answer
@@ -126,7 +127,8 @@ class _Handed:
     def asked(self) -> None:
         """The agent has finished it."""
         if self._agent_done is not None:
-            callback, self._agent_done = self._agent_done, None
+            callback = self._agent_done
+            self._agent_done = None
             callback()
 
     def end(self, ended: Ended | None) -> None:
@@ -157,7 +159,8 @@ class _Link:
     """One place for a worker, and its state."""
 
     def __init__(self, number: int, concurrency: int) -> None:
-        self.number, self.concurrency = number, concurrency
+        self.number = number
+        self.concurrency = concurrency
         self.worker: Worker | None = None
         self.taking = False  # whether a `take` is waiting
         self.handed: dict[str, _Handed] = {}
@@ -177,8 +180,13 @@ class RemoteTrials:
     ) -> None:  # fmt: skip
         """`local`, `scoring`: for work without a worker. `fail`: ends the run, in order if there is no error."""
         assert isinstance(run.journal, Journal)
-        self._workers, self._work, self._run, self._journal = workers, work, run, run.journal
-        self._local, self._scoring, self._fail = local, scoring, fail
+        self._workers = workers
+        self._work = work
+        self._run = run
+        self._journal = run.journal
+        self._local = local
+        self._scoring = scoring
+        self._fail = fail
         self._links = [_Link(number, most) for number, most in enumerate(workers.concurrency)]
         self._queue: deque[_Handed] = deque()
         self._batch_size = 0 if run.budget.bounded else workers.batch_size  # waiting trials cannot be counted yet
@@ -200,7 +208,8 @@ class RemoteTrials:
 
     async def run(self, job: Job, *, asked: Callable[[], None], retry: Callable[[Job, float], None]) -> None:
         """As `TrialRunner.run`."""
-        trial, workspaces = job.trial, self._work.workspaces
+        trial = job.trial
+        workspaces = self._work.workspaces
         stored = workspaces is not None and job.attempt == 1 and await workspaces.stored_answer(trial.id) is not None
         if stored or trial.condition.name in self._work.broken:
             await self._local.run(job, asked=asked, retry=retry)
@@ -287,7 +296,9 @@ class RemoteTrials:
         return link.concurrency + ahead - sum(handed.asking for handed in link.handed.values())
 
     def _request(self, link: _Link) -> Request:
-        jobs, numbers, workspaces = list[Job](), dict[str, int](), self._work.workspaces
+        jobs = list[Job]()
+        numbers = dict[str, int]()
+        workspaces = self._work.workspaces
         for _ in range(min(self._room(link), len(self._queue))):
             handed = self._queue.popleft()
             trial = handed.job.trial
@@ -295,7 +306,8 @@ class RemoteTrials:
             jobs.append(msgspec.structs.replace(handed.job, kept=handed.kept))
             if workspaces is not None:
                 numbers[trial.id] = workspaces.last_number(trial.id)
-        admitted, link.admitted = link.admitted, []
+        admitted = link.admitted
+        link.admitted = []
         return Request(jobs=jobs, workspaces=numbers, admitted=admitted, draining=self._run.draining.is_set())
 
     # Receiving
@@ -436,10 +448,13 @@ class RemoteTrials:
 
     def _lost(self, link: _Link, error: WorkerLost) -> None:
         """Asks again what the worker had not delivered."""
-        name, link.worker, link.taking = _named(link), None, False
+        name = _named(link)
+        link.worker = None
+        link.taking = False
         link.deaths += 1
         self._forget_admissions(link)
-        handed, link.handed = list(link.handed.values()), {}
+        handed = list(link.handed.values())
+        link.handed = {}
         again = [entry for entry in handed if entry.answer is None and not entry.failed]
         for entry in handed:
             if entry.failed:
@@ -453,7 +468,8 @@ class RemoteTrials:
             if entry.replies:
                 self._run.budget.add_replies(entry.replies)
                 self._run.status.agent.answered(entry.replies)
-                entry.kept, entry.replies = (*entry.kept, *entry.replies), []
+                entry.kept = (*entry.kept, *entry.replies)
+                entry.replies = []
             if self._run.draining.is_set():
                 entry.end(Ended(trial=entry.job.trial.id, seconds=0.0))
             elif entry.losses >= _MOST_LOSSES:
@@ -468,7 +484,8 @@ class RemoteTrials:
     async def _drain(self) -> None:
         """When the run drains: trials not yet started are not started any more."""
         await self._run.draining.wait()
-        waiting, self._queue = self._queue, deque()
+        waiting = self._queue
+        self._queue = deque()
         for handed in waiting:
             handed.end(Ended(trial=handed.job.trial.id, seconds=0.0))
         for link in self._links:

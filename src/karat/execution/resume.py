@@ -80,7 +80,8 @@ class JournalState(msgspec.Struct, kw_only=True):
 
     def pending(self, folder: RunFolder, scorers: Sequence[ScorerInUse]) -> Iterator[PendingScore]:
         """The answers on disk that some scorer has not scored, read one by one."""
-        decoder, nothing = msgspec.json.Decoder(Answer), bytes(len(self.offsets))
+        decoder = msgspec.json.Decoder(Answer)
+        nothing = bytes(len(self.offsets))
         for index, offset in enumerate(self.offsets):
             missing = [used for used in scorers if not self.scored.get(used.info.scoring, nothing)[index]]
             if offset and missing:
@@ -94,7 +95,8 @@ class SavedReplies:
     """`saved(trial)`: the replies of an interrupted conversation, read when its trial is due."""
 
     def __init__(self, folder: RunFolder, past: JournalState) -> None:
-        self._folder, self._places = folder, past.interrupted
+        self._folder = folder
+        self._places = past.interrupted
 
     def __call__(self, trial: str) -> tuple[Reply, ...]:
         places = self._places.pop(trial, ())  # it is requested once
@@ -115,8 +117,11 @@ def read_journal(folder: RunFolder, plan: Plan) -> JournalState:
     """The journal's state of the trials of a plan that `refuse_changes` has accepted."""
     with trusted(folder):
         index = read_index(folder)
-    size, names = len(plan), [condition.name for condition in plan.conditions]
-    offsets, faults, numbers = array("q", bytes(8 * size)), bytearray(size), array("q", [-1]) * index.planned
+    size = len(plan)
+    names = [condition.name for condition in plan.conditions]
+    offsets = array("q", bytes(8 * size))
+    faults = bytearray(size)
+    numbers = array("q", [-1]) * index.planned
     faulty = {count.code for group, count in index.groups.items() if (group.cls, group.stage) == ("agent", "agent")}
     number = 0
     for sample in plan.samples:
@@ -193,7 +198,8 @@ def refuse_changes(folder: RunFolder, experiment: Experiment, plan: Plan, scorer
     More repetitions, conditions or samples, and any change under `execution`, are
     allowed; a change to what was asked is not, nor another judge.
     """
-    info, path = folder.info, str(folder.path)
+    info = folder.info
+    path = str(folder.path)
     if info.rehearsed != experiment.rehearsed:
         kind = "a rehearsal, in which scripts played the models" if info.rehearsed else "no rehearsal"
         raise ResumeRefused(path, [f"it is {kind}"], "Start a new run without --resume.")
@@ -265,7 +271,8 @@ def _some(ids: Sequence[str]) -> str:
 
 
 def _changed_scorers(before: Sequence[ScorerInfo], now: Sequence[ScorerInfo]) -> Iterator[str]:
-    old, new = {scorer.name: scorer for scorer in before}, {scorer.name: scorer for scorer in now}
+    old = {scorer.name: scorer for scorer in before}
+    new = {scorer.name: scorer for scorer in now}
     for name in dict.fromkeys([*old, *new]):
         if name not in new:
             yield f"the scorer '{name}' is gone"

@@ -58,7 +58,8 @@ class AttemptError(msgspec.Struct, frozen=True, kw_only=True):
         """The same without the cost already counted in replies: nothing is counted twice."""
         if not replies or (self.usage is None and self.dollars is None):
             return self
-        dollars, usage = self.dollars, self.usage
+        dollars = self.dollars
+        usage = self.usage
         for reply in replies:
             dollars = None if dollars is None else max(0.0, dollars - (reply.dollars or 0.0))
             usage = None if usage is None else less(usage, reply.usage)
@@ -113,8 +114,10 @@ def _declared(error: TrialFault, stage: Literal["agent", "score"], redact: Calla
     cls: LedgerClass = error.ledger_class if error.ledger_class in get_args(LedgerClass) else "agent"  # type: ignore[assignment]  # a ClassVar[str]: errors.py lies below records.py
     if stage == "score" and cls in ("agent", "limit"):
         cls = "judge"
-    kind, message = getattr(error, "kind", None), getattr(error, "message", None)
-    usage, wait = getattr(error, "usage", None), getattr(error, "retry_after", None)
+    kind = getattr(error, "kind", None)
+    message = getattr(error, "message", None)
+    usage = getattr(error, "usage", None)
+    wait = getattr(error, "retry_after", None)
     dollars = getattr(error, "dollars", None)
     return AttemptError(
         cls=cls,
@@ -148,7 +151,8 @@ def timed_out(seconds: float, *, stage: Literal["agent", "score"], paid: Attempt
 
 def bounded(policy: RetryPolicy, error: AttemptError) -> AttemptError:
     """The same error, and no other attempt if `Retry-After` asks for a longer wait than 10 minutes or the policy's."""
-    asked, longest = error.retry_after, max(LONGEST_RETRY_AFTER, policy.max_backoff_seconds)
+    asked = error.retry_after
+    longest = max(LONGEST_RETRY_AFTER, policy.max_backoff_seconds)
     if asked is None or 0 <= asked <= longest:
         return error
     why = f"it asks to wait {asked:g} s, and karat waits at most {longest:g} s (execution.retry.max_backoff_seconds)"

@@ -37,7 +37,9 @@ class Runner:
 
         `workers`: run the trials; None: this process does.
         """
-        self._budget, self._status, self._limits = budget, status, limits
+        self._budget = budget
+        self._status = status
+        self._limits = limits
         self._pending = work.pending
         self._waiting: PendingScore | None = None  # the next of them
         self._calls = 1  # of judges for one of them
@@ -48,12 +50,14 @@ class Runner:
         self._foreign_code = ForeignCode(status, redact=journal.redact)
         self._draining = asyncio.Event()
         failures = FailureLimit(limits, status, stop=partial(self.drain, "max_failures"))
-        self._failures, self._asks_judges = failures, any(not used.info.offline for used in work.scorers)
+        self._failures = failures
+        self._asks_judges = any(not used.info.offline for used in work.scorers)
         run = RunContext(
             journal=journal, limits=limits, budget=budget, foreign_code=self._foreign_code, status=status,
             draining=self._draining, failures=failures,
         )  # fmt: skip
-        self._run, self._scoring = run, Scoring(run)
+        self._run = run
+        self._scoring = Scoring(run)
         self._trials: TrialRunner | RemoteTrials = TrialRunner(work, self._scoring, run)
         self._remote: RemoteTrials | None = None
         self._tasks: set[asyncio.Task[None]] = set()  # one per trial
@@ -123,7 +127,13 @@ class Runner:
             elif not asking and self._queue.exhausted and (pending := self._next_pending()) is not None:
                 self._start(self._scoring.score(pending))
             elif not self._tasks and self._queue.exhausted and self._late is not None and self._waiting is None:
-                self._begin_late()
+                # From now on scorers run that had to wait for every answer, within the budget: each may cost something
+                # before the budget is updated.
+                late = self._late
+                self._late = None
+                self._most_tasks = self._limits.max_concurrent
+                self._calls = 2
+                self._pending = late() if late is not None else iter(())
             else:
                 break
         self._finish_if_idle()
@@ -149,15 +159,9 @@ class Runner:
                 if not self._tasks:
                     self.drain("budget")
                 return None
-        pending, self._waiting = self._waiting, None
+        pending = self._waiting
+        self._waiting = None
         return pending
-
-    def _begin_late(self) -> None:
-        """From now on runs scorers that had to wait for every answer, within the budget."""
-        late, self._late = self._late, None
-        self._most_tasks = self._limits.max_concurrent  # each of them may cost something before the budget is updated
-        self._calls = 2
-        self._pending = late() if late is not None else iter(())
 
     async def _look(self, work: Coroutine[object, object, None] | None = None) -> None:
         """Does the work, if any, and journals the decisions that follow."""
@@ -212,7 +216,9 @@ class TrialQueue:
 
         Otherwise a provider that refuses everything would be asked every question once.
         """
-        self._trials, self._most_waiting, self._on_due = trials, most_waiting, on_due
+        self._trials = trials
+        self._most_waiting = most_waiting
+        self._on_due = on_due
         self._due: deque[Job] = deque()
         self._waiting: list[Job] = []
         self._early = early
@@ -248,7 +254,8 @@ class TrialQueue:
         if self._due:
             return self._due.popleft()
         assert self._next is not None
-        trial, self._next = self._next, next(self._trials, None)
+        trial = self._next
+        self._next = next(self._trials, None)
         return Job(trial)
 
     def again(self, job: Job, seconds: float) -> None:

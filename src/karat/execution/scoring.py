@@ -133,7 +133,8 @@ class Scoring:
     async def score(self, pending: PendingScore, unfinished: Mapping[str, Unfinished] | None = None) -> None:
         """Every scorer's rows in the journal, or why there are none. `unfinished`: the attempts of `score_at_once`."""
         pending = self._masked(pending)
-        answer, missed = pending.answer, False
+        answer = pending.answer
+        missed = False
         for used in pending.scorers:
             tried = unfinished.get(used.info.scoring) if unfinished else None
             scored = await self._score_until_done(used, pending, tried)
@@ -149,12 +150,16 @@ class Scoring:
         self, used: ScorerInUse, pending: PendingScore, tried: Unfinished | None
     ) -> bool | None:
         """Whether one scorer's rows are on disk, after all allowed attempts. None: the run is stopping."""
-        present, scoring, attempt = set(pending.present.get(used.info.scoring, ())), used.info.scoring, 1
+        present = set(pending.present.get(used.info.scoring, ()))
+        scoring = used.info.scoring
+        attempt = 1
         known = len(present)
         while (error := await self._attempt(used, pending, present, tried)) is not None:
-            tried, error = None, bounded(self._run.limits.retry, error)
+            tried = None
+            error = bounded(self._run.limits.retry, error)
             if len(present) > known:  # rows came in between: a later row has its own attempts
-                attempt, known = 1, len(present)
+                attempt = 1
+                known = len(present)
             if not used.info.offline:
                 self._run.budget.add_failure("judge", error.dollars, error.usage)
             wait = delay(self._run.limits.retry, attempt, error, self._random)
@@ -247,16 +252,15 @@ class Scoring:
         rows: int | None = None,
     ) -> list[Score]:
         """Rows of the journal, their cost counted. `rows`: the total number; None: these."""
-        info, rows = used.info, len(verdicts) if rows is None else rows
+        info = used.info
+        rows = len(verdicts) if rows is None else rows
         if not info.offline:
             for verdict in verdicts:
                 self._run.budget.add("judge", verdict.dollars, verdict.usage)
         return [
             Score(
-                trial=pending.answer.trial, scorer=info.name, scoring=info.scoring, offline=info.offline, rows=rows,
-                values=verdict.values, turn=verdict.turn, judge=verdict.judge, repeat=verdict.repeat,
-                labels=verdict.labels, reasons=verdict.reasons, claims=verdict.claims, detail=verdict.detail,
-                usage=verdict.usage, dollars=verdict.dollars, seconds=round(seconds, 6),
+                trial=pending.answer.trial, scorer=info.name, scoring=info.scoring, offline=info.offline,
+                seconds=round(seconds, 6), **msgspec.structs.asdict(verdict) | {"rows": rows},
             )
             for verdict in verdicts
         ]  # fmt: skip
@@ -279,7 +283,9 @@ class ScorerMemory:
 
     def open(self, folder: RunFolder) -> None:
         """Serves the current content of `folder`. The journal is read at the first request for a score."""
-        self._folder, self._stop, self._places = folder, folder.journal_size, None
+        self._folder = folder
+        self._stop = folder.journal_size
+        self._places = None
         self.workspaces.run = folder.path
 
     def close(self) -> None:
@@ -300,7 +306,14 @@ class ScorerMemory:
         if self._folder is None or not self._stop:
             return None
         if self._places is None:
-            self._places = _places_of_keys(self._folder, self._stop)
+            places: dict[str, int] = {}
+            decoder = msgspec.json.Decoder(_Keyed)
+            for _, start, line in self._folder.numbered_lines(stop=self._stop):
+                if line.startswith(b'{"event":"score"') and b'"key":' in line:
+                    row = decoder.decode(line)
+                    if row.detail.key is not None:
+                        places[row.detail.key] = places[f"{row.detail.key} {row.trial}"] = start
+            self._places = places
         place = self._places.get(f"{key} {trial}", self._places.get(key))
         if place is None:
             return None
@@ -314,14 +327,3 @@ class _Detail(msgspec.Struct, frozen=True):
 class _Keyed(msgspec.Struct):
     trial: str
     detail: _Detail = _Detail()
-
-
-def _places_of_keys(folder: RunFolder, stop: int) -> dict[str, int]:
-    places: dict[str, int] = {}
-    decoder = msgspec.json.Decoder(_Keyed)
-    for _, start, line in folder.numbered_lines(stop=stop):
-        if line.startswith(b'{"event":"score"') and b'"key":' in line:
-            row = decoder.decode(line)
-            if row.detail.key is not None:
-                places[row.detail.key] = places[f"{row.detail.key} {row.trial}"] = start
-    return places

@@ -33,9 +33,14 @@ if TYPE_CHECKING:
     from karat.config import Experiment
 
 
+Agents = Mapping[str, TrialAgent]
+"""By condition."""
+
+
 def build_agents(experiment: Experiment, selected: Plan, toolbox: Toolbox) -> dict[str, TrialAgent]:
     """One agent per set of options: conditions with equal options share the agent."""
-    folder, redact = experiment.folder, Redactor(experiment.secrets)
+    folder = experiment.folder
+    redact = Redactor(experiment.secrets)
     setting = AgentSetting(folder=folder, toolbox=toolbox, redact=redact, env=experiment.env, prices=experiment.prices)
     built: list[tuple[AgentSpec, TrialAgent]] = []
     agents: dict[str, TrialAgent] = {}
@@ -59,7 +64,7 @@ def _same(spec: AgentSpec, other: AgentSpec) -> bool:
     )
 
 
-def agent_notes(selected: Plan, agents: Mapping[str, TrialAgent]) -> list[str]:
+def agent_notes(selected: Plan, agents: Agents) -> list[str]:
     """Notes on the agents for all readers of the results: what does not reach them, and what should not."""
     notes: list[str] = []
     for agent in {id(agent): agent for agent in agents.values()}.values():
@@ -126,7 +131,8 @@ def build_scorers(specs: Sequence[ScorerSpec], setting: ScorerSetting) -> tuple[
 
 def experiment_scorers(experiment: Experiment, memory: ScorerMemory | None = None) -> tuple[ScorerInUse, ...]:
     """The scorers of an experiment."""
-    memory, names = memory or ScorerMemory(), [condition.name for condition in experiment.conditions]
+    memory = memory or ScorerMemory()
+    names = [condition.name for condition in experiment.conditions]
     setting = ScorerSetting(
         folder=experiment.folder, name="", recall=memory.recall, answer_of=memory.answer_of, env=experiment.env,
         workspace_of=memory.workspaces.of,
@@ -161,7 +167,8 @@ def refuse_unknown_gates(
     if thresholds is None:
         thresholds = thresholds_of({key: choice.value for key, choice in experiment.resolved.items()})
     metrics = metric_names([(used.info.name, used.info.metrics) for used in scorers])
-    conditions, faults = [condition.name for condition in experiment.conditions], []
+    conditions = [condition.name for condition in experiment.conditions]
+    faults = []
     for threshold in thresholds:
         try:
             resolve(threshold.name, conditions, metrics)
@@ -172,7 +179,7 @@ def refuse_unknown_gates(
         raise BadExperiment(str(experiment.path or "experiment"), faults)
 
 
-async def close_agents(agents: Mapping[str, TrialAgent], notice: Callable[[str], None] | None = None) -> None:
+async def close_agents(agents: Agents, notice: Callable[[str], None] | None = None) -> None:
     """Closes the agents, each once, however many conditions share it. `notice` gets failures."""
     for agent in {id(agent): agent for agent in agents.values()}.values():
         await _closed(agent, notice)
@@ -224,7 +231,8 @@ async def preflight(
             attempt = min(attempt, retry.max_attempts - 1)
         return delay(retry, attempt, error, dice)
 
-    infos, broken = [], dict[str, AttemptError]()
+    infos = []
+    broken = dict[str, AttemptError]()
     digests = {server.name: server.digest for condition in selected.conditions for server in condition.mcp_servers}
     for name, outcome in (await toolbox.preflight(again)).items():
         if isinstance(outcome, ToolList):
@@ -272,7 +280,8 @@ def _scorer_in_use(spec: ScorerSpec, setting: ScorerSetting) -> ScorerInUse:
         compared_with=getattr(scorer, "compared_with", None),
     )
     streams = inspect.isasyncgenfunction(scorer.score)
-    waits, blocking = inspect.iscoroutinefunction(scorer.score), bool(getattr(scorer, "blocking", False))
+    waits = inspect.iscoroutinefunction(scorer.score)
+    blocking = bool(getattr(scorer, "blocking", False))
     return ScorerInUse(
         info=info,
         scorer=scorer,

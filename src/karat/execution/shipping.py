@@ -34,7 +34,9 @@ def pack(experiment: Experiment, *, results: Path) -> dict[str, bytes]:
     parts = [part.path.absolute() for condition in experiment.conditions for part in condition.context.parts]
     cassettes = [experiment.cassettes.folder] if experiment.cassettes is not None else []
     roots = dict.fromkeys(path.absolute() for path in (experiment.folder, *parts, *cassettes))
-    skipped, left, archives = {results.resolve(), experiment.dataset.path.resolve()}, MOST_BYTES, dict[str, bytes]()
+    skipped = {results.resolve(), experiment.dataset.path.resolve()}
+    left = MOST_BYTES
+    archives = dict[str, bytes]()
     for root in roots:
         written = io.BytesIO()
         with gzip.GzipFile(fileobj=written, mode="wb", compresslevel=1, mtime=0) as stream:

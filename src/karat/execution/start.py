@@ -8,12 +8,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 import msgspec
 
 from karat import kinds
-from karat.agents import TrialAgent
 from karat.context import TrialWorkspaces, snapshots, trial_workspaces
 from karat.errors import ResumeRefused
 from karat.execution.limits import Budget, Limits, refuse_unpriced
@@ -33,6 +32,7 @@ from karat.execution.retry import AttemptError
 from karat.execution.runner import EndReason, Runner
 from karat.execution.scoring import ScorerMemory
 from karat.execution.setup import (
+    Agents,
     agent_notes,
     baseline_first,
     build_agents,
@@ -62,7 +62,7 @@ from karat.journal import (
 )
 from karat.mcp import Toolbox
 from karat.models import Price, Rate, limit_rates, limiters
-from karat.records import Sample, ScorerSpec, ServerEvent, Trial
+from karat.records import JsonObject, Sample, ScorerSpec, ServerEvent, Trial
 from karat.redact import Redactor
 from karat.scorers import ScorerSetting
 
@@ -133,7 +133,7 @@ async def run_experiment(
         servers, broken = await preflight(toolbox, part.selected, status, retry=experiment.execution.retry)
         if (may_stop := stops_when(part.horizon)) is not None:
             status.notice(may_stop)
-        limits = _limits(experiment, len(part.selected))
+        limits = Limits.of(experiment.execution, len(part.selected))
         workers = await part.workers(here / results, servers, limits, stack, status)
         if resume is None:
             await part.create(here / results, agents, servers, stack)
@@ -160,7 +160,7 @@ async def run_experiment(
 _NAMED = 8  # keys
 
 
-def _notice_changes(agents: Mapping[str, TrialAgent], status: RunStatus) -> None:
+def _notice_changes(agents: Agents, status: RunStatus) -> None:
     """What of the agents changed during the run."""
     for words in dict.fromkeys(words for agent in agents.values() for words in getattr(agent, "changes", ())):
         status.notice(f"{words}; its answers are not alike")
@@ -181,7 +181,10 @@ async def rescore(
     handle_signals: bool = False,
 ) -> Outcome:
     """Scores every answer of a run that these scorers have not scored; asks no agent."""
-    status, here, memory, given = status or RunStatus(), Path.cwd(), ScorerMemory(), folder
+    status = status or RunStatus()
+    here = Path.cwd()
+    memory = ScorerMemory()
+    given = folder
     folder = RunFolder(here / folder.path, folder.info)
     async with AsyncExitStack() as stack:
         stack.callback(_back_to, here, status)
@@ -231,7 +234,8 @@ class _Part:
             only_samples=selection.samples, only_conditions=selection.conditions, shard=_shard_of(selection, run),
         )  # fmt: skip
         self.whole = plan(experiment, self.dataset)
-        self.redact, self.memory = Redactor(experiment.secrets), ScorerMemory()
+        self.redact = Redactor(experiment.secrets)
+        self.memory = ScorerMemory()
         self.scorers = experiment_scorers(experiment, self.memory)
         refuse_unknown_gates(experiment, self.scorers)
         self.horizon = horizon_of(experiment, self.selected, self.scorers)
@@ -274,15 +278,23 @@ class _Part:
     async def create(
         self,
         results: Path,
-        agents: Mapping[str, TrialAgent],
+        agents: Agents,
         servers: tuple[ServerInfo, ...],
         stack: AsyncExitStack,
     ) -> None:
         """A new run folder, with everything needed to know what was run."""
         copies = kinds.of(self.dataset.kind).keep(self.dataset, redact=self.redact)
+        # The file of the answers, its faults, and warnings for every report.
+        source = _source(agents)
+        for agent in {id(agent): agent for agent in agents.values()}.values():
+            if (source_notes := getattr(agent, "source_notes", None)) is not None:
+                names = [name for name, other in agents.items() if other is agent]
+                source |= source_notes(self.selected.samples, conditions=names, repetitions=self.selected.repetitions)
+        if notes := "; ".join([*self.dataset.warnings, *agent_notes(self.selected, agents)]):
+            source["notes"] = notes
         info = run_info(
             self.experiment, self.dataset, self.selected, self.scorers, servers=servers,
-            source=self._source_of_answers(agents), studies=tuple(copy for copy, _ in copies),
+            source=source, studies=tuple(copy for copy, _ in copies),
         )  # fmt: skip
         info = msgspec.structs.replace(
             info,
@@ -312,16 +324,6 @@ class _Part:
             return None
         return EarlyStop(self.folder, self.horizon, max_concurrent=self.experiment.execution.max_concurrent)
 
-    def _source_of_answers(self, agents: Mapping[str, TrialAgent]) -> dict[str, str]:
-        """The file of the answers, its faults, and warnings for every report."""
-        source = _source(agents)
-        for agent in {id(agent): agent for agent in agents.values()}.values():
-            if (source_notes := getattr(agent, "source_notes", None)) is not None:
-                names = [name for name, other in agents.items() if other is agent]
-                source |= source_notes(self.selected.samples, conditions=names, repetitions=self.selected.repetitions)
-        notes = "; ".join([*self.dataset.warnings, *agent_notes(self.selected, agents)])
-        return {**source, "notes": notes} if notes else source
-
     async def reopen(self, stack: AsyncExitStack) -> JournalState:
         """The state of a run's journal. Raises ResumeRefused if the experiment does not fit it."""
         refuse_changes(self.folder, self.experiment, self.whole, [used.info for used in self.scorers])
@@ -332,17 +334,19 @@ class _Part:
             refuse_another_horizon(self.folder, past.horizon, self.horizon)
         return past
 
-    async def resume(self, agents: Mapping[str, TrialAgent], servers: Sequence[ServerInfo], status: RunStatus) -> None:
+    async def resume(self, agents: Agents, servers: Sequence[ServerInfo], status: RunStatus) -> None:
         """Records in the run folder that the run continues, and with what.
 
         Raises ResumeRefused if recorded answers come from another file than before, or an agent's program has
         another version now.
         """
-        before, source = self.folder.info.source, _source(agents)
+        before = self.folder.info.source
+        source = _source(agents)
         if before and source and before.get("sha256") != source.get("sha256"):
-            file, sha256 = source.get("file"), source.get("sha256", "")[:12]
+            file = source.get("file")
+            sha256 = source.get("sha256", "")[:12]
             changes = [f"the recorded answers are of another file: {file}, sha256 {sha256}"]
-            raise ResumeRefused(str(self.folder.path), changes, "Start a new run without --resume.")
+            raise ResumeRefused(self.folder.path, changes, "Start a new run without --resume.")
         versions = self.folder.info.versions
         changes = [
             f"{name} is now {now}, and was {versions[name]}"
@@ -351,11 +355,12 @@ class _Part:
         ]
         if changes:
             remedy = "Install the version that the run began with, or start a new run without --resume."
-            raise ResumeRefused(str(self.folder.path), changes, remedy)
+            raise ResumeRefused(self.folder.path, changes, remedy)
         if self.journal.empty:
             status.notice("the journal is empty or missing: everything is asked")
             await self._begin()
-        samples, studies = self._widen_samples(), self._widen_studies()
+        samples = self._widen_samples()
+        studies = self._widen_studies()
         known = self.folder.widened_info().servers
         changed = tuple(server_changes(known, servers))
         for _, text in changed:
@@ -368,7 +373,7 @@ class _Part:
         )
 
     def work(
-        self, past: JournalState, agents: Mapping[str, TrialAgent], broken: Mapping[str, AttemptError],
+        self, past: JournalState, agents: Agents, broken: Mapping[str, AttemptError],
         workspaces: TrialWorkspaces | None, *, retry_failed: bool,
     ) -> Work:  # fmt: skip
         """What the run still lacks."""
@@ -416,7 +421,7 @@ def _shard_of(selection: Selection, run: RunFolder | None) -> Shard | None:
     before = Shard.parse(run.info.shard) if run.info.shard is not None else None
     if selection.shard not in (None, before):
         actual = f"shard {before}" if before is not None else "no shard, but the whole experiment"
-        raise ResumeRefused(str(run.path), [f"it is {actual}"], "Leave out --shard: the run knows which it is.")
+        raise ResumeRefused(run.path, [f"it is {actual}"], "Leave out --shard: the run knows which it is.")
     return before
 
 
@@ -434,11 +439,11 @@ def _in_file_order(samples: Sequence[Sample]) -> Sequence[Sample]:
     return samples if ordered else sorted(samples, key=lambda sample: sample.position)
 
 
-def _source(agents: Mapping[str, TrialAgent]) -> dict[str, str]:
+def _source(agents: Agents) -> dict[str, str]:
     return {key: text for agent in agents.values() for key, text in getattr(agent, "source", {}).items()}
 
 
-def _versions(agents: Mapping[str, TrialAgent]) -> dict[str, str]:
+def _versions(agents: Agents) -> dict[str, str]:
     """Program → version, or versions if conditions name several programs."""
     by_program: dict[str, set[str]] = {}
     for agent in agents.values():
@@ -450,17 +455,21 @@ def _versions(agents: Mapping[str, TrialAgent]) -> dict[str, str]:
 async def _run_to_end(
     runner: Runner, journal: Journal, stop: SignalHandler, status: RunStatus, *, command: Command = "run"
 ) -> EndReason:
-    stop.runner, stop.journal = runner, journal
+    stop.runner = runner
+    stop.journal = journal
     reason = await runner.run()
     stop.journal = None
     await journal.append(End(at=now(), reason=reason, seconds=round(status.seconds, 3), command=command))
-    stop.runner, stop.ended = None, True  # not before: a late signal must not discard the outcome
+    stop.runner = None
+    stop.ended = True  # not before: a late signal must not discard the outcome
     return reason
 
 
 def _budget(experiment: Experiment, past: JournalState, shard: Shard | None) -> Budget:
     """`shard`: it may spend its part of the budget."""
-    budget, unknown, of = experiment.execution.budget, None, shard.of if shard is not None else 1
+    budget = experiment.execution.budget
+    unknown = None
+    of = shard.of if shard is not None else 1
     if budget.usd is not None and past.price_unknown:
         unknown = "an earlier answer has no known price"
     elif budget.tokens is not None and past.tokens_unknown:
@@ -472,7 +481,7 @@ def _budget(experiment: Experiment, past: JournalState, shard: Shard | None) -> 
     )  # fmt: skip
 
 
-def _made(trials: Iterable[Trial], agents: Mapping[str, TrialAgent]) -> Iterator[Trial]:
+def _made(trials: Iterable[Trial], agents: Agents) -> Iterator[Trial]:
     """The trials, without those that are none of the answers that were made elsewhere."""
     for trial in trials:
         never_made = getattr(agents[trial.condition.name], "never_made", None)
@@ -480,10 +489,12 @@ def _made(trials: Iterable[Trial], agents: Mapping[str, TrialAgent]) -> Iterator
             yield trial
 
 
-def _show_plan(part: _Part, past: JournalState, agents: Mapping[str, TrialAgent], status: RunStatus) -> None:
+def _show_plan(part: _Part, past: JournalState, agents: Agents, status: RunStatus) -> None:
     """The totals for progress displays."""
-    status.past.dollars, status.past.tokens = past.dollars, past.tokens
-    status.past.dollars_unknown, status.past.tokens_unknown = past.price_unknown, past.tokens_unknown
+    status.past.dollars = past.dollars
+    status.past.tokens = past.tokens
+    status.past.dollars_unknown = past.price_unknown
+    status.past.tokens_unknown = past.tokens_unknown
     status.scores_with((used.info for used in part.scorers if not used.late), part.experiment.kind)
     counts = part.selected.counts()
     if part.folder.info.sparse:
@@ -504,22 +515,10 @@ def _back_to(folder: Path, status: RunStatus) -> None:
 
 def _by_model(resolved: Mapping[str, Choice], wanted: str, type_: type[_PerModel]) -> dict[str, _PerModel]:
     """A section about models of the run's experiment file, such as prices."""
-    given: dict[str, dict[str, Any]] = {}
+    given: dict[str, JsonObject] = {}
     for key, choice in resolved.items():
         section, _, rest = key.partition(".")
         model, _, kind = rest.rpartition(".")
         if section == wanted and model:
             given.setdefault(model, {})[kind] = choice.value
     return {model: msgspec.convert(values, type_) for model, values in given.items()}
-
-
-def _limits(experiment: Experiment, planned: int) -> Limits:
-    execution = experiment.execution
-    return Limits(
-        max_concurrent=execution.max_concurrent,
-        timeout_seconds=execution.timeout_seconds,
-        judge_timeout_seconds=execution.judge_timeout_seconds,
-        retry=execution.retry,
-        max_failures=execution.most_failures(planned),
-        by_share=execution.failures_by_share,
-    )

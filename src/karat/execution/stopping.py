@@ -111,7 +111,7 @@ def refuse_another_horizon(folder: RunFolder, before: Horizon | None, now: Horiz
         "where there is none in 6.7 % of runs instead of 5 %. Undo the change, leave out --limit and --only-…, "
         "or start a new run without --resume."
     )
-    raise ResumeRefused(str(folder.path), changes, remedy)
+    raise ResumeRefused(folder.path, changes, remedy)
 
 
 _WORDS = {

@@ -96,7 +96,9 @@ class TrialRunner:
     """Runs trials independently of each other."""
 
     def __init__(self, work: Work, scoring: Scoring, run: RunContext) -> None:
-        self._work, self._scoring, self._run = work, scoring, run
+        self._work = work
+        self._scoring = scoring
+        self._run = run
         self._random = random.Random()
         self._shown: tuple[Sample, Sample] | None = None  # the last sample that was asked, with and without its golden
 
@@ -106,8 +108,10 @@ class TrialRunner:
         `asked` is called when the agent is done; `retry` if another attempt is due, with the seconds
         until then.
         """
-        trial, clock = job.trial, monotonic()
-        attempt, progress = Attempt(job), self._run.status.condition(trial.condition.name)
+        trial = job.trial
+        clock = monotonic()
+        attempt = Attempt(job)
+        progress = self._run.status.condition(trial.condition.name)
         progress.in_flight += 1
         try:
             if (broken := self._work.broken.get(trial.condition.name)) is not None:
@@ -144,9 +148,11 @@ class TrialRunner:
         self, workspaces: TrialWorkspaces, attempt: Attempt, seconds: float
     ) -> AttemptError | None:
         """The agent's part in a workspace. What it changed there is stored before its answer is journalled."""
-        trial, agent = attempt.job.trial, self._work.agents[attempt.job.trial.condition.name]
+        trial = attempt.job.trial
+        agent = self._work.agents[attempt.job.trial.condition.name]
         if attempt.job.attempt == 1 and (answer := await workspaces.stored_answer(trial.id)) is not None:
-            attempt.answer, attempt.replies = answer, list(answer.replies)
+            attempt.answer = answer
+            attempt.replies = list(answer.replies)
             self._append_answer(attempt)
             return None
         overlay = getattr(agent, "enters_workspace", False) and session_count(trial.sample) == 1
@@ -184,7 +190,9 @@ class TrialRunner:
             await self._ask_all(attempt, scope)
 
     async def _ask_all(self, attempt: Attempt, scope: attempts.Attempt | None) -> None:
-        job, trial, sample = attempt.job, attempt.job.trial, attempt.job.trial.sample
+        job = attempt.job
+        trial = attempt.job.trial
+        sample = attempt.job.trial.sample
         agent = self._work.agents[trial.condition.name]
         if not getattr(agent, "allow_golden", False):
             if self._shown is None or self._shown[0] is not sample:  # a sample's trials are consecutive
@@ -222,7 +230,8 @@ class TrialRunner:
 
     def _answer(self, attempt: Attempt, started: datetime) -> Answer:
         """The answer, if the gate lets it through. Raises AgentFault."""
-        trial, replies = attempt.job.trial, (*attempt.kept, *attempt.replies)
+        trial = attempt.job.trial
+        replies = (*attempt.kept, *attempt.replies)
         gate = trial.condition.gate
         if gate.require_mcp_tool_use or gate.require_mcp_tool_success:
             gates.check(gate, [call for reply in replies for call in reply.tool_calls])
@@ -256,7 +265,8 @@ class TrialRunner:
     async def _failed(
         self, attempt: Attempt, error: AttemptError, seconds: float, retry: Callable[[Job, float], None]
     ) -> None:
-        job, error = attempt.job, bounded(self._run.limits.retry, error)
+        job = attempt.job
+        error = bounded(self._run.limits.retry, error)
         if error.dollars is not None or error.usage is not None or not attempt.replies:
             self._run.budget.add_failure("agent", error.dollars, error.usage)
         wait = delay(self._run.limits.retry, job.attempt, error, self._random)
@@ -306,7 +316,8 @@ class _Stopwatch:
     """Seconds since it was made, without waits that karat imposes: for a rate limit, or after a refusal."""
 
     def __init__(self) -> None:
-        self._meter, self._started = METER.get(), monotonic()
+        self._meter = METER.get()
+        self._started = monotonic()
         self._waited = self._meter.waited if self._meter is not None else 0.0
 
     @property
@@ -369,7 +380,10 @@ class Sessions:
     """
 
     def __init__(self, agent: TrialAgent, trial: Trial, kind: type[Kind], workspace: Workspace | None = None) -> None:
-        self._agent, self._trial, self._sample, self._kind = agent, trial, trial.sample, kind
+        self._agent = agent
+        self._trial = trial
+        self._sample = trial.sample
+        self._kind = kind
         self._workspace = workspace
         self._sessions: dict[int | None, Session] = {}  # by seat
         self._contexts: list[AbstractAsyncContextManager[Session]] = []
@@ -401,7 +415,8 @@ class Sessions:
         """
         if self._sample.apart:
             return kept
-        turns, histories = self._sample.turns, list[tuple[Resumable, list[tuple[Turn, Reply]]]]()
+        turns = self._sample.turns
+        histories = list[tuple[Resumable, list[tuple[Turn, Reply]]]]()
         next_turns = {turns[number].seat: number for number in reversed(range(len(kept), len(turns)))}
         for seat, number in sorted(next_turns.items(), key=lambda item: item[1]):
             padded = [*kept, *[NOT_ASKED] * (number - len(kept))]  # whether a seat is asked depends on its own replies
@@ -431,7 +446,8 @@ class Sessions:
 
     def _trial_of_seat(self, seat: int | None) -> Trial:
         """The trial as one participant sees it: with their own system prompt and seed."""
-        trial, condition = self._trial, self._trial.condition
+        trial = self._trial
+        condition = self._trial.condition
         prompt = self._kind.prompt(condition, self._sample, seat)
         if prompt != condition.system_prompt:
             condition = msgspec.structs.replace(condition, system_prompt=prompt)
@@ -443,7 +459,8 @@ class Sessions:
 
     async def _close(self, error: BaseException | None) -> None:
         """The last one first, each regardless of errors in the others."""
-        contexts, self._contexts = self._contexts, []
+        contexts = self._contexts
+        self._contexts = []
         details = (None, None, None) if error is None else (type(error), error, error.__traceback__)
         if len(contexts) == 1:  # nearly always, and a stack takes longer than all the rest
             await contexts[0].__aexit__(*details)

@@ -72,7 +72,8 @@ class Outbox:
         self._waiting: list[asyncio.Future[None]] = []  # for the next `take`
         self._taken: list[asyncio.Future[None]] = []  # for its confirmation
         self._sent: set[str] = set()  # archives
-        self._numbers, self._requests = count(), dict[int, asyncio.Future[None]]()
+        self._numbers = count()
+        self._requests = dict[int, asyncio.Future[None]]()
 
     def append(self, *events: Event) -> asyncio.Future[None]:
         """Raises what `Codec.line` raises."""
@@ -80,16 +81,13 @@ class Outbox:
         self.content.lines += map(self._codec.line, events)
         for event in events:
             if self.workspaces is not None and isinstance(event, (Answer, Attempt)):
-                self._add_archives(self.workspaces, event.trial)
+                for path in self.workspaces.glob(f"{event.trial}-*.tar.gz"):
+                    if path.name not in self._sent:
+                        self._sent.add(path.name)
+                        self.content.files[path.name] = path.read_bytes()
         self._waiting.append(future)
         self._ready.set()
         return future
-
-    def _add_archives(self, folder: Path, trial: str) -> None:
-        for path in folder.glob(f"{trial}-*.tar.gz"):
-            if path.name not in self._sent:
-                self._sent.add(path.name)
-                self.content.files[path.name] = path.read_bytes()
 
     def wake(self) -> None:
         """`content` is not empty."""
@@ -97,7 +95,8 @@ class Outbox:
 
     def confirm(self) -> None:
         """What was taken is on disk."""
-        taken, self._taken = self._taken, []
+        taken = self._taken
+        self._taken = []
         for future in taken:
             if not future.done():
                 future.set_result(None)
@@ -111,8 +110,10 @@ class Outbox:
 
     def take_now(self) -> Finished:
         """The same without waiting."""
-        content, self.content = self.content, Finished()
-        self._taken, self._waiting = self._taken + self._waiting, []
+        content = self.content
+        self.content = Finished()
+        self._taken = self._taken + self._waiting
+        self._waiting = []
         return content
 
     def admit(self, number: int) -> None:
@@ -123,7 +124,8 @@ class Outbox:
     @asynccontextmanager
     async def request(self, model: str, tokens: float) -> AsyncGenerator[Callable[[Usage | None], None]]:
         """As `RateLimit.admitted`: the driver's limit of the model."""
-        number, usage = next(self._numbers), None
+        number = next(self._numbers)
+        usage = None
         admitted = self._requests[number] = asyncio.get_running_loop().create_future()
         self.content.wanted.append((number, model, tokens))
         self.wake()
@@ -146,7 +148,8 @@ class _DriversRate:
     """A model's rate limit, kept by the driver for all workers."""
 
     def __init__(self, model: str, rate: Rate, outbox: Outbox) -> None:
-        self._model, self._outbox = model, outbox
+        self._model = model
+        self._outbox = outbox
         self._estimates = RateLimit(rate)
 
     def estimate(self, characters: int, max_tokens: int | None) -> float:
@@ -208,7 +211,8 @@ class WorkerSide:
     """
 
     def __init__(self, setup: WorkerSetup, archives: Mapping[str, bytes]) -> None:
-        self._setup, self._archives = setup, archives
+        self._setup = setup
+        self._archives = archives
         self._due: deque[Job] = deque()
         self._saved: dict[str, tuple[Reply, ...]] = {}
         self._asking = 0
@@ -327,7 +331,9 @@ class WorkerSide:
             task.add_done_callback(self._done)
 
     async def _run(self, job: Job) -> None:
-        trial, clock, following = job.trial.id, monotonic(), list[tuple[int, tuple[Reply, ...], float]]()
+        trial = job.trial.id
+        clock = monotonic()
+        following = list[tuple[int, tuple[Reply, ...], float]]()
         seconds = 0.0
 
         def asked() -> None:

@@ -53,7 +53,9 @@ class CacheFile:
     """A cached file about a run in its present state, with a name such as `summary`. Creating this reads nothing."""
 
     def __init__(self, run: RunFolder, name: str, *, at_least: int = LARGE) -> None:
-        self._run, self._name, self._at_least = run, name, at_least
+        self._run = run
+        self._name = name
+        self._at_least = at_least
         self._path = self._find()
 
     @property
@@ -67,7 +69,8 @@ class CacheFile:
             return None
         try:
             with open_regular(self._path, within=self._path.parent, at_most=_LARGEST) as file:
-                digest, data = file.read(32), file.read(_LARGEST)
+                digest = file.read(32)
+                data = file.read(_LARGEST)
         except OSError:
             return None
         return data if hashlib.sha256(data).digest() == digest else None
@@ -97,7 +100,8 @@ class CacheFile:
         try:
             if not is_large(self._run, at_least=self._at_least) or RunLock(self._run.path).held():
                 return None
-            folder, code = cache_folder(), _code(Path(karat.__file__).parent, started=karat.BEGUN)
+            folder = cache_folder()
+            code = _code(Path(karat.__file__).parent, started=karat.BEGUN)
             state = _state(self._run)
         except (OSError, RuntimeError, ValueError):
             return None

@@ -116,8 +116,10 @@ class LineReader:
     """Reads single lines of a run's journal again, by the byte where each starts; fastest in ascending order."""
 
     def __init__(self, run: RunFolder, file: BinaryIO) -> None:
-        self._run, self._file = run, file
-        self._block, self._start = b"", 0
+        self._run = run
+        self._file = file
+        self._block = b""
+        self._start = 0
 
     def line(self, at: int) -> bytes:
         """The line without its newline. Raises BadRun if it is not the line that was read before."""
@@ -126,7 +128,9 @@ class LineReader:
         size = _BLOCK
         while end < 0:
             self._file.seek(at)
-            self._block, self._start, start = self._file.read(size), at, 0
+            self._block = self._file.read(size)
+            self._start = at
+            start = 0
             end = self._block.find(b"\n")
             if end < 0 and (len(self._block) < size or size > LONGEST_LINE):
                 raise self._changed()
@@ -137,4 +141,4 @@ class LineReader:
         return line
 
     def _changed(self) -> BadRun:
-        return BadRun(str(self._run.path), "the journal changed while it was being read; run the command again")
+        return BadRun(self._run.path, "the journal changed while it was being read; run the command again")

@@ -77,14 +77,16 @@ class PartialConversation(Generic[_Reply]):
         self._missed_gate = False
         replaced = self.replies[turn:]
         if turn > len(self.replies):  # the start is lost, which karat itself never causes
-            replaced, self.replies = [*self.replies, reply], []
+            replaced = [*self.replies, reply]
+            self.replies = []
         else:
             self.replies[turn:] = [reply]
         return replaced
 
     def end_attempt(self, kind: str) -> int:
         """Ends a failed attempt; returns how many of its replies had separate lines. They come first."""
-        journalled, self.journalled = self.journalled, 0
+        journalled = self.journalled
+        self.journalled = 0
         self._missed_gate = self._missed_gate or kind.startswith(MISSED_GATE)
         return journalled
 

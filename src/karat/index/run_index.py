@@ -135,7 +135,10 @@ class ScoreRows:
         self.judges.append(-1 if row.judge is None else self.names.setdefault(row.judge, len(self.names)))
         self.repeats.append(row.repeat)
         if row.rows > 1:
-            self._gather(cell, row.rows)
+            # Counts a scoring of several rows once all are there; later rows then replace them one by one.
+            place = self.turns[-1], self.judges[-1], self.repeats[-1]
+            if cell not in self._complete and self.incomplete.completes(cell, place, rows=row.rows):
+                self._complete.add(cell)
         if row.labels:
             for label in row.labels.items():
                 self.labels.setdefault(label, array("q")).append(count)
@@ -158,12 +161,6 @@ class ScoreRows:
         if len(self.values) != len(row.values):
             for column in self.values.values():
                 column.extend([nan] * (count + 1 - len(column)))
-
-    def _gather(self, cell: int, rows: int) -> None:
-        """Counts a scoring of several rows once all are there; later rows then replace them one by one."""
-        place = self.turns[-1], self.judges[-1], self.repeats[-1]
-        if cell not in self._complete and self.incomplete.completes(cell, place, rows=rows):
-            self._complete.add(cell)
 
     def counting(self) -> NDArray[np.int64]:
         """The rows that count, in the order of cell, turn, judge's name and repeat; −1, not named, comes first."""
@@ -234,7 +231,16 @@ class TrialCells:
             return
         self._new[trial] = cell
         if len(self._new) >= max(self._most_new, 0 if self._sorted is None else len(self._sorted[1]) // 4):
-            self._sort()
+            import numpy as np
+
+            names = np.array(list(self._new), dtype=f"S{self._LENGTH}")
+            cells = np.fromiter(self._new.values(), dtype=np.int64)
+            self._new = {}
+            if self._sorted is not None:  # finds the first of equal ids, which is the newest
+                names = np.concatenate((names, self._sorted[0]))
+                cells = np.concatenate((cells, self._sorted[1]))
+            order = np.argsort(names, kind="stable")
+            self._sorted = names[order], cells[order]
 
     def get(self, trial: str, default: int = -1) -> int:
         """The cell set last; `default` if none was."""
@@ -246,17 +252,6 @@ class TrialCells:
             if at < len(names) and names[at] == name:
                 cell = int(cells[at])
         return default if cell is None else cell
-
-    def _sort(self) -> None:
-        import numpy as np
-
-        names = np.array(list(self._new), dtype=f"S{self._LENGTH}")
-        cells = np.fromiter(self._new.values(), dtype=np.int64)
-        self._new = {}
-        if self._sorted is not None:  # finds the first of equal ids, which is the newest
-            names, cells = np.concatenate((names, self._sorted[0])), np.concatenate((cells, self._sorted[1]))
-        order = np.argsort(names, kind="stable")
-        self._sorted = names[order], cells[order]
 
 
 class RunIndex:
@@ -331,15 +326,16 @@ class RunIndex:
             self.clusters = [self.clusters[line] for line in order]
         self.samples = {ids[line]: row for row, line in enumerate(order)}
         if len(self.samples) < len(ids):
-            raise BadRun(str(self.run.path), "samples.jsonl is damaged: a sample appears twice")
+            raise BadRun(self.run.path, "samples.jsonl is damaged: a sample appears twice")
         if len(ids) < (planned := self.run.plan().samples):  # cut off between two lines
             message = f"samples.jsonl holds {len(ids)} of {planned} samples; restore it from a copy"
-            raise BadRun(str(self.run.path), message)
+            raise BadRun(self.run.path, message)
 
     def cell(self, sample: str | None, condition: str | None, repetition: int | None) -> int | None:
         if sample is None or condition is None or repetition is None:
             return None
-        row, column = self.samples.get(sample), self.conditions.get(condition)
+        row = self.samples.get(sample)
+        column = self.conditions.get(condition)
         if row is None or column is None or not 0 <= repetition < self.repetitions:
             return None
         return (row * len(self.conditions) + column) * self.repetitions + repetition
@@ -371,7 +367,8 @@ class RunIndex:
         columns = [self.conditions[name] for name in (self.conditions if self.sparse else self.out)]
         if not columns:
             return None
-        cells, width = bytearray(self.planned), self.repetitions
+        cells = bytearray(self.planned)
+        width = self.repetitions
         for row in range(len(self.samples)):
             for column in columns:
                 start = (row * len(self.conditions) + column) * width
@@ -384,7 +381,8 @@ class RunIndex:
 
     def retried_in(self, condition: int) -> int:
         """How many answered trials of a condition took more than one attempt."""
-        step, start = len(self.conditions), condition
+        step = len(self.conditions)
+        start = condition
         return sum(
             self.retried.count(1, row * self.repetitions, (row + 1) * self.repetitions)
             for row in range(start, len(self.samples) * step, step)
@@ -412,7 +410,8 @@ class RunIndex:
 
     def lacks_other_answer(self, cell: int, scoring: str) -> bool:
         """Whether a scoring compares a cell's answer with another one that is missing."""
-        info, width = self.scorers.get(scoring), self.repetitions * len(self.conditions)
+        info = self.scorers.get(scoring)
+        width = self.repetitions * len(self.conditions)
         if info is None or info.compared_with not in self.conditions:
             return False
         other = cell // width * width + self.conditions[info.compared_with] * self.repetitions + cell % self.repetitions
@@ -486,7 +485,17 @@ class RunIndex:
                 pass
             raise
         self.gaps = self.run.gaps
-        self._settle()
+        # Books costs without an answer; as unassigned if no line names the trial's condition.
+        for pending in self.open_trials.values():
+            pending.end_attempt()
+            pending.lost_replies += (reply for _, reply in pending.conversation.replies)
+            self._book(pending)
+        self._name_all_attempts()
+        for number, trial in enumerate(self._attempt_trials):
+            self.attempts.cells[number] = self._attempted[trial]
+        self._cells = None
+        self._attempted = {}
+        self._attempt_trials = []
 
     def follow(self, *, at_most: int = sys.maxsize) -> bool:
         """Reads about `at_most` bytes of what the journal has gained; returns whether there was anything.
@@ -496,7 +505,8 @@ class RunIndex:
         """
         if not isinstance(self._cells, TrialCells):
             self._cells = TrialCells()
-        start, handlers = self.end, self._handlers()
+        start = self.end
+        handlers = self._handlers()
 
         def pass_over(error: LineDamaged) -> None:
             self.end = max(self.end, error.end)
@@ -549,7 +559,10 @@ class RunIndex:
         if cell is None:
             self.outside_plan += 1
             return
-        tally, trial, replies, called = self.tally(cell), answer.trial, answer.replies, False
+        tally = self.tally(cell)
+        trial = answer.trial
+        replies = answer.replies
+        called = False
         for reply in replies:
             tally.add_reply(reply)
             called = called or bool(reply.tool_calls)
@@ -681,17 +694,6 @@ class RunIndex:
         decided = _decided(line)
         self.decisions.setdefault((decided.a, decided.b), decided)
 
-    def _settle(self) -> None:
-        """Books costs without an answer; as unassigned if no line names the trial's condition."""
-        for pending in self.open_trials.values():
-            pending.end_attempt()
-            pending.lost_replies += (reply for _, reply in pending.conversation.replies)
-            self._book(pending)
-        self._name_all_attempts()
-        for number, trial in enumerate(self._attempt_trials):
-            self.attempts.cells[number] = self._attempted[trial]
-        self._cells, self._attempted, self._attempt_trials = None, {}, []
-
     def _close(self, trial: str, cell: int) -> bool:
         """Adds what a trial used in addition to its answer; returns whether an attempt failed."""
         pending = self.open_trials.pop(trial, None)
@@ -715,7 +717,8 @@ class RunIndex:
         tally.count_calls(pending.lost_replies, answered=False)
         tally.failed_attempts += pending.failed_attempts
         tally.unfinished_attempts += pending.unfinished_attempts
-        pending.calls, pending.lost_replies = [], []
+        pending.calls = []
+        pending.lost_replies = []
         pending.failed_attempts = pending.unfinished_attempts = 0
 
     def _name_attempts(self, trial: str, scorer: str | None) -> None:
@@ -742,11 +745,11 @@ def trusted(run: RunFolder) -> Iterator[None]:
     try:
         yield
     except RecursionError as error:
-        raise BadRun(str(run.path), "holds values nested too deeply to be read") from error
+        raise BadRun(run.path, "holds values nested too deeply to be read") from error
     except (MemoryError, OverflowError) as error:
-        raise BadRun(str(run.path), "holds numbers that are too large to compute with") from error
+        raise BadRun(run.path, "holds numbers that are too large to compute with") from error
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise BadRun(str(run.path), f"the journal is damaged: {error}") from error
+        raise BadRun(run.path, f"the journal is damaged: {error}") from error
 
 
 def plan_of(run: RunFolder) -> PlanInfo:
@@ -761,5 +764,5 @@ def plan_of(run: RunFolder) -> PlanInfo:
     elif len(set(plan.conditions)) < len(plan.conditions):
         fault = "it names a condition twice"
     if fault is not None:
-        raise BadRun(str(run.path), f"the plan is damaged: {fault}")
+        raise BadRun(run.path, f"the plan is damaged: {fault}")
     return plan

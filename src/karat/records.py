@@ -8,7 +8,7 @@ it never means zero.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal, TypeVar
@@ -281,6 +281,10 @@ class WorkspaceChanges(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=
     removed_lines: int | None = None
     complete: bool = True  # False: something is missing from the archive
     left_out: tuple[str, ...] = ()  # what is missing, and why: the first few
+
+
+History = Sequence[tuple[Turn, Reply]]
+"""The questions that a session was asked before, with their answers."""
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="answer", tag_field="event"):

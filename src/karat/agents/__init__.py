@@ -43,7 +43,7 @@ from karat.errors import BadPlugin
 from karat.kinds import Kind
 from karat.mcp import Toolbox
 from karat.models import Price
-from karat.records import Condition, Reply, Sample, Trial, Turn
+from karat.records import Condition, History, Reply, Sample, Trial, Turn
 
 __all__ = [
     "Agent",
@@ -68,7 +68,7 @@ class Session(Protocol):
 class Resumable(Protocol):
     """A session that can resume a conversation."""
 
-    def restore(self, history: Sequence[tuple[Turn, Reply]]) -> Awaitable[None] | None: ...
+    def restore(self, history: History) -> Awaitable[None] | None: ...
 
 
 @runtime_checkable
@@ -82,9 +82,7 @@ class Agent(Protocol):
 class SimpleAgent(Protocol):
     """Anything that answers one turn, given the turns and replies before it."""
 
-    async def ask(
-        self, condition: Condition, sample: Sample, turn: Turn, history: Sequence[tuple[Turn, Reply]]
-    ) -> Reply: ...
+    async def ask(self, condition: Condition, sample: Sample, turn: Turn, history: History) -> Reply: ...
 
 
 class TrialAgent(Protocol):
@@ -219,7 +217,10 @@ class _History:
     """A session as a context manager: there is nothing to close."""
 
     def __init__(self, ask: Any, trial: Trial, first: int, workspace: Workspace | None, extra: Sequence[str]) -> None:
-        self._ask, self._trial, self._workspace, self._extra = ask, trial, workspace, extra
+        self._ask = ask
+        self._trial = trial
+        self._workspace = workspace
+        self._extra = extra
         self._places = turns_from(trial.sample, first)
         self._so_far: list[tuple[Turn, Reply]] = []
 
@@ -229,7 +230,7 @@ class _History:
     async def __aexit__(self, *_: object) -> None:
         return None
 
-    def restore(self, history: Sequence[tuple[Turn, Reply]]) -> None:
+    def restore(self, history: History) -> None:
         self._so_far.extend(history)
 
     async def ask(self, turn: Turn) -> Reply:

@@ -62,7 +62,8 @@ class Lines:
     """Messages of the protocol, one per line; anything else is ignored. A transport of the SDK."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._reader, self._writer = reader, writer
+        self._reader = reader
+        self._writer = writer
         self.received = 0  # bytes since the turn began
         self.too_long = False
         self.noise = ""  # the first line that was no message
@@ -100,7 +101,8 @@ class Files:
 
     def __init__(self, shown: Path, root: Path) -> None:
         """`shown`: the folder's path for the agent; `root`: its path for this process."""
-        self._shown, self._root = shown, root
+        self._shown = shown
+        self._root = root
 
     def read(self, path: str, line: int | None, limit: int | None) -> str:
         """The text, from `line` on (from 1) and at most `limit` lines. Raises OSError, ValueError."""
@@ -185,7 +187,10 @@ class TurnUpdates:
     ) -> None:
         """`tools`: the allowed tools of the agent itself, by name or kind. `outside`: as `Files.outside`."""
         self._outside = outside
-        self._agent, self._observed, self._tools, self._redact = agent, observed, tools, redact
+        self._agent = agent
+        self._observed = observed
+        self._tools = tools
+        self._redact = redact
         self._started = perf_counter()
         self._texts: list[str] = []  # all texts of the model
         self._last: list[str] = []  # its texts since the last tool call
@@ -275,23 +280,21 @@ class TurnUpdates:
     def used_tools(self) -> bool:
         return bool(self._calls)
 
-    def _call(self, key: str) -> _Call:
+    def _reported(self, key: str, report: JsonObject) -> _Call:
+        """The call that a report is about."""
         if key not in self._calls:
             self._calls[key] = _Call()
             if self._last:
                 self._trace.append("".join(self._last) + "\n\n")
                 self._last = []
-        return self._calls[key]
-
-    def _reported(self, key: str, report: JsonObject) -> _Call:
-        """The call that a report is about."""
-        call = self._call(key)
+        call = self._calls[key]
         call.outside = call.outside or next(filter(self._outside, _paths_of(report)), "")
         return call
 
     def _name(self, call: _Call) -> str:
         """The tool's name where the agent gives one, else the kind of tool: titles are written by the model."""
-        key, report = str(call.reported.get("toolCallId")), call.reported
+        key = str(call.reported.get("toolCallId"))
+        report = call.reported
         if self._agent.id_has_name and "__" in key:
             return key.rpartition("__")[0]
         if self._agent.title_is_name and call.first_title:
@@ -300,7 +303,8 @@ class TurnUpdates:
 
     def _mcp(self, call: _Call) -> tuple[str, str] | None:
         """The server and the tool, if it is one of the condition's."""
-        report, name = call.reported, self._name(call)
+        report = call.reported
+        name = self._name(call)
         names = {_plain(title) for title in ((name,) if report.get("kind") in _RISKY else (name, call.first_title))}
         for server in self._observed:
             for tool in server.tools:
@@ -320,7 +324,8 @@ class TurnUpdates:
         seen = [call for server, n in zip(self._observed, self._on_the_way, strict=True) for call in server.calls[n:]]
         listed = []
         for call in self._calls.values():
-            mcp, given = self._mcp(call), call.reported.get("rawInput")
+            mcp = self._mcp(call)
+            given = call.reported.get("rawInput")
             given = given if isinstance(given, dict) else {}
             same = (record for record in seen if mcp == (record.server, record.tool) and given in ({}, record.input))
             alike = (record for record in seen if mcp is None and given and given == record.input)
@@ -333,7 +338,9 @@ class TurnUpdates:
 
     def _as_record(self, call: _Call, mcp: tuple[str, str] | None, given: JsonObject) -> ToolCall:
         server, tool = mcp if mcp is not None else (None, self._name(call))
-        text, status, error = _text(call.reported), call.reported.get("status"), None
+        text = _text(call.reported)
+        status = call.reported.get("status")
+        error = None
         if call.rejected:
             error = self._redact(f"rejected: {call.rejected}")
         elif status == "failed":
@@ -409,7 +416,8 @@ def reported_usage(reported: object) -> Usage | None:
     given, spoken, total, read, written, thoughts = counts
     if given is None or spoken is None or not given + spoken:
         return None
-    cached, thought = (read or 0) + (written or 0), thoughts or 0
+    cached = (read or 0) + (written or 0)
+    thought = thoughts or 0
     # Only the sum shows whether input tokens include cached ones, and output tokens include reasoning.
     for more_in, more_out in ((cached, thought), (cached, 0), (0, thought), (0, 0)):
         if given + more_in + spoken + more_out == total:

@@ -96,7 +96,8 @@ def _written(value: object) -> str | None:
 MOST_ITEMS = 100_000
 """Messages, parts or run items in one result."""
 
-_MODEL, _TOOL = "model", "tool"
+_MODEL = "model"
+_TOOL = "tool"
 _ROLES = {
     **dict.fromkeys(("ai", "AIMessageChunk", "assistant"), _MODEL),
     **dict.fromkeys(("tool", "ToolMessageChunk"), _TOOL),
@@ -156,7 +157,8 @@ def _reply(result: object) -> Reply | None:
 def _from_pydantic_ai(result: Any) -> Reply:
     if type(result.output).__name__ == "DeferredToolRequests":
         raise AgentFault("bad_reply", "the run did not finish: it waits for the results of deferred tool calls")
-    calls, output_tool = _Calls(), _get(result, "_output_tool_name")
+    calls = _Calls()
+    output_tool = _get(result, "_output_tool_name")
     for part in (part for message in _items(result.new_messages()) for part in _items(_get(message, "parts"))):
         kind, name, call_id = (_get(part, key) for key in ("part_kind", "tool_name", "tool_call_id"))
         if name is None or name == output_tool:  # the output tool carries the answer
@@ -174,8 +176,11 @@ def _from_pydantic_ai(result: Any) -> Reply:
 def _from_openai(result: Any) -> Reply:
     calls = _Calls()
     for item in _items(result.new_items):
-        kind, raw = _get(item, "type"), _get(item, "raw_item")
-        call_id, output, error = _get(raw, "call_id") or _get(raw, "id"), _get(raw, "output"), _get(raw, "error")
+        kind = _get(item, "type")
+        raw = _get(item, "raw_item")
+        call_id = _get(raw, "call_id") or _get(raw, "id")
+        output = _get(raw, "output")
+        error = _get(raw, "error")
         if kind == "tool_call_item":
             server = _get(raw, "server_label") or _get(_get(item, "tool_origin"), "mcp_server_name")
             name = _get(raw, "name") or _get(raw, "type")  # a hosted tool has only a type

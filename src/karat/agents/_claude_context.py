@@ -57,7 +57,9 @@ class Given(msgspec.Struct, frozen=True, kw_only=True):
 
     def put(self, home: Path) -> tuple[list[Path], list[Path], dict[str, str]]:
         """Copies everything below `home`: folders of plug-ins, further working directories, variables."""
-        plugins, folders, env = list[Path](), list[Path](), dict[str, str]()
+        plugins = list[Path]()
+        folders = list[Path]()
+        env = dict[str, str]()
         if self.skills:
             plugins.append(home / _PLUGIN)
             folders.append(home / _PLUGIN / "skills")  # a skill's files are there to be read
@@ -84,14 +86,23 @@ def check_context(key: str, value: ContextPart | str) -> None:
         if key == "plugins":
             _read_plugin(value)
         if key == "skills":
-            _check_skill(value)
+            if not _NAME.fullmatch(value.name):
+                raise ValueError(
+                    f"Claude Code loads no skill called '{value.name}': rename its folder (letters, digits, - _ .)"
+                )
+            if _has_hooks(_text(value.path, "SKILL.md")):
+                raise ValueError(
+                    f"the SKILL.md of '{value.name}' has hooks, which run commands on this machine once it is loaded: "
+                    "remove them, or give it as a plug-in (plugins)"
+                )
     except OSError as error:
         raise ValueError(f"'{value.name}' cannot be read: {unreadable(error)}") from error
 
 
 def given(condition: Condition) -> Given:
     """The condition's context, read and checked. Raises BadExperiment with every fault."""
-    context, faults = condition.context, list[Fault]()
+    context = condition.context
+    faults = list[Fault]()
     for key, values in (("skills", context.skills), ("plugins", context.plugins), ("tools", context.tools)):
         for value in values:
             try:
@@ -115,16 +126,6 @@ def given(condition: Condition) -> Given:
         servers=tuple(servers),
         tools=tuple(tools),
     )
-
-
-def _check_skill(part: ContextPart) -> None:
-    if not _NAME.fullmatch(part.name):
-        raise ValueError(f"Claude Code loads no skill called '{part.name}': rename its folder (letters, digits, - _ .)")
-    if _has_hooks(_text(part.path, "SKILL.md")):
-        raise ValueError(
-            f"the SKILL.md of '{part.name}' has hooks, which run commands on this machine once it is loaded: "
-            "remove them, or give it as a plug-in (plugins)"
-        )
 
 
 def _has_hooks(text: str) -> bool:

@@ -117,7 +117,8 @@ class ToolNames:
 _SYNTHETIC = "<synthetic>"  # the model of messages that Claude Code makes up to report an error
 
 # What Claude Code reports to the model when a server has died, and when a tool takes too long.
-_CLOSED, _CLOSED_CODE = "Connection closed", "MCP error -32000: "
+_CLOSED = "Connection closed"
+_CLOSED_CODE = "MCP error -32000: "
 _LATE = re.compile(r'MCP server ".*" tool ".*" timed out after ')
 
 # Claude Code's names for request errors without an HTTP status.
@@ -142,7 +143,10 @@ class TurnMessages:
         price: Price | None = None,
     ) -> None:
         """`before`: the session's last result, whose sums Claude Code includes. `price`: the user's own."""
-        self._names, self._redact, self._before, self._price = names, redact, before, price
+        self._names = names
+        self._redact = redact
+        self._before = before
+        self._price = price
         self._started = perf_counter()
         self._texts: list[str] = []  # all texts of the model
         self._last: list[str] = []  # its texts since the last tool call
@@ -185,7 +189,8 @@ class TurnMessages:
     @property
     def dollars(self) -> float | None:
         """Of this turn, as Claude Code reports them; None if it only guesses, because it does not know the model."""
-        result, usage = self.result, self.usage
+        result = self.result
+        usage = self.usage
         if self._price is not None:
             models = self._models(result)
             return self._price.dollars(usage) if usage is not None and len(models) < 2 else None
@@ -302,7 +307,8 @@ class TurnMessages:
         if message.parent_tool_use_id is not None:
             self._subagents = True
         else:
-            self._model, self._error = message.model, message.error
+            self._model = message.model
+            self._error = message.error
         if message.usage is not None:
             self._usages[message.message_id or ""] = message.usage
         for block in message.content:
@@ -331,13 +337,15 @@ class TurnMessages:
     def _call(self, use: ToolUseBlock, *, result: str | None = None, error: str | None = None) -> ToolCall:
         server, tool = self._names.split(use.name)
         if tool not in self._names.offered(server):
-            server, tool = None, use.name  # it never reached the server
+            server = None
+            tool = use.name  # it never reached the server
         return ToolCall(tool=tool, server=server, input=use.input, result=result, error=error)
 
 
 def _usage(counted: JsonObject) -> Usage:
     """Input tokens include cached ones, as everywhere in karat."""
-    read, written = counted.get("cache_read_input_tokens") or 0, counted.get("cache_creation_input_tokens") or 0
+    read = counted.get("cache_read_input_tokens") or 0
+    written = counted.get("cache_creation_input_tokens") or 0
     return Usage(
         input_tokens=(counted.get("input_tokens") or 0) + read + written,
         output_tokens=counted.get("output_tokens"),
@@ -386,9 +394,13 @@ class Conversation:
         timed: Any = [HookMatcher(hooks=[self._timed])]
         options.hooks = {"PostToolUse": timed, "PostToolUseFailure": timed}
         self._client = ClaudeSDKClient(options)
-        self._names, self._materials, self._version = names, materials, terms.version
+        self._names = names
+        self._materials = materials
+        self._version = terms.version
         self._limiter = limiter(terms.provider, terms.base_url)
-        self._price, self._redact, self._stderr_lines = terms.price, terms.redact, stderr_lines
+        self._price = terms.price
+        self._redact = terms.redact
+        self._stderr_lines = stderr_lines
         self._messages: TurnMessages | None = None
         self._before: ResultMessage | None = None  # counts the session up to it
 
@@ -408,7 +420,8 @@ class Conversation:
         """The answer to one question. Raises TrialFault, with the reply so far, and ForeignTools."""
         question = turn.question
         if self._materials is not None:
-            question, self._materials = f"{self._materials}\n\n{question}", None
+            question = f"{self._materials}\n\n{question}"
+            self._materials = None
         heard = TurnMessages(self._names, redact=self._redact, before=self._before, price=self._price)
         self._messages = messages = heard
         try:

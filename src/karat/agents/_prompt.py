@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
 from karat.mcp import Toolbox, launch_command
-from karat.records import Condition, JsonObject, Reply, Sample, Trial, Turn
+from karat.records import Condition, History, JsonObject, Sample, Trial, Turn
 
 
 def prompt(sample: Sample, turn: Turn, *, first: bool) -> str:
@@ -15,7 +14,7 @@ def prompt(sample: Sample, turn: Turn, *, first: bool) -> str:
 
 
 def prompt_and_history(
-    sample: Sample, turn: Turn, history: Sequence[tuple[Turn, Reply]], *, remembers: bool = True, bare: bool = False
+    sample: Sample, turn: Turn, history: History, *, remembers: bool = True, bare: bool = False
 ) -> tuple[str, list[dict[str, str]]]:
     """The prompt, and the earlier questions with their answers; the materials precede the first question.
 

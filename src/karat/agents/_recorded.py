@@ -22,7 +22,9 @@ from karat.errors import AgentFault, BadDataset, Fault
 from karat.files import open_regular
 from karat.formats import some_of
 from karat.journal import RunFolder, checksum_fault
+from karat.records import JsonObject
 
+AnswerRow = Mapping[str, Any]  # of the file, by column
 Key = tuple[str, str | None, int]
 """Sample id; condition, or None for any; repetition from 0."""
 
@@ -55,14 +57,14 @@ class _Keys:
         if len(columns.answers) > 1:
             self.conditions = dict.fromkeys(columns.answers)
 
-    def add(self, row: Mapping[str, Any], number: int) -> None:
+    def add(self, row: AnswerRow, number: int) -> None:
         """Takes note of the row's repetition. `number`: of the row, from 0."""
         sample = self._sample(row, number)
         with suppress(ValueError):  # `of` raises it again
             value = repetition_value(row.get(self._columns.repetition), self._columns.repetition)
             self._numbers.add(sample, condition_of(row, self._columns.condition), value)
 
-    def of(self, row: Mapping[str, Any], number: int, place: int) -> Key | None:
+    def of(self, row: AnswerRow, number: int, place: int) -> Key | None:
         """None: the row is identical to an earlier one. Raises ValueError that names the fault of the row.
 
         `place`: the row's number in messages.
@@ -76,7 +78,8 @@ class _Keys:
                 raise ValueError(
                     f"has no '{name}' (set id_key to one of: {some_of([*row], most=12)}; or null to count rows)"
                 )
-        sample, condition = self._sample(row, number), condition_of(row, columns.condition)
+        sample = self._sample(row, number)
+        condition = condition_of(row, columns.condition)
         value = repetition_value(row.get(columns.repetition), columns.repetition)
         if columns.of_karat and isinstance(value, int):
             repetition = value
@@ -97,7 +100,7 @@ class _Keys:
         """Whether rows without a repetition are more for one sample than for another."""
         return len(set(self._met.values())) > 1
 
-    def _sample(self, row: Mapping[str, Any], number: int) -> str:
+    def _sample(self, row: AnswerRow, number: int) -> str:
         columns = self._columns.id
         if not columns:
             return str(number)
@@ -106,8 +109,8 @@ class _Keys:
         return str(self._samples.setdefault(key_of(row, columns), len(self._samples)))
 
     def index(
-        self, rows: Callable[[], Iterable[tuple[int, At, Mapping[str, Any]]]],
-        put: Callable[[Key, At], Mapping[str, Any] | None],
+        self, rows: Callable[[], Iterable[tuple[int, At, AnswerRow]]],
+        put: Callable[[Key, At], AnswerRow | None],
     ) -> list[Fault]:  # fmt: skip
         """Gives each row's place in the file to `put`, which returns the row that already has the key.
 
@@ -122,16 +125,14 @@ class _Keys:
                 key = self.of(row, number, line)
                 earlier = None if key is None else put(key, at)
                 if earlier is not None and not self.copies.is_same(line, row, earlier):
-                    raise ValueError(_second(key))
+                    assert key is not None
+                    sample, condition, repetition = key
+                    raise ValueError(
+                        f"a second answer for sample '{sample}', condition {condition!r}, repetition {repetition}"
+                    )
             except ValueError as error:
                 faults.append(Fault(place=f"{self.unit} {line}", message=str(error)))
         return faults
-
-
-def _second(key: Key | None) -> str:
-    assert key is not None
-    sample, condition, repetition = key
-    return f"a second answer for sample '{sample}', condition {condition!r}, repetition {repetition}"
 
 
 class OffsetRows:
@@ -148,7 +149,7 @@ class OffsetRows:
         try:
             self._file = self.open()
         except OSError as error:
-            raise BadDataset(str(path), [Fault(place="file", message=f"cannot be read: {error.strerror}")]) from error
+            raise BadDataset(path, [Fault(place="file", message=f"cannot be read: {error.strerror}")]) from error
         weakref.finalize(self, self._file.close)
         lines = sum(1 for _ in self._lines()) + 1
         # At most 4/5 full, so that a search ends soon.
@@ -164,7 +165,7 @@ class OffsetRows:
         """The file; for a run, the lines of its journal."""
         return open_regular(self.path) if self._run is None else self._run.open_journal() or BytesIO()
 
-    def get(self, key: Key) -> Mapping[str, Any] | None:
+    def get(self, key: Key) -> AnswerRow | None:
         """The row, read from the file; None if there is none."""
         code = hash(key)
         at = code & self._mask
@@ -173,20 +174,20 @@ class OffsetRows:
                 line = self._line(offset - 1)
                 if self._run and (fault := checksum_fault(line, required=self._run.has_checksums)) is not None:
                     raise AgentFault("bad_record", f"{self.path} was damaged at byte {offset - 1}: {fault}")
-                row: dict[str, Any] = self._decode(line)
+                row: JsonObject = self._decode(line)
                 return row
             at = (at + 1) & self._mask
         return None
 
-    def __iter__(self) -> Iterator[Mapping[str, Any]]:
+    def __iter__(self) -> Iterator[AnswerRow]:
         return (row for _, _, row in self._rows())
 
-    def _rows(self) -> Iterator[tuple[int, int, Mapping[str, Any]]]:
+    def _rows(self) -> Iterator[tuple[int, int, AnswerRow]]:
         for number, start, row, wrong in self._read():
             if wrong is None:
                 yield number, start, row
 
-    def _read(self) -> Iterator[tuple[int, int, Mapping[str, Any], str | None]]:
+    def _read(self) -> Iterator[tuple[int, int, AnswerRow, str | None]]:
         """Number, offset and object of each line, or what is wrong with it."""
         only = b"" if self._run is None else b'{"event":"answer"'
         for number, (start, line) in enumerate(self._lines(), start=1):
@@ -199,14 +200,15 @@ class OffsetRows:
             else:
                 yield number, start, row, None
 
-    def _put(self, key: Key, start: int) -> Mapping[str, Any] | None:
+    def _put(self, key: Key, start: int) -> AnswerRow | None:
         code = hash(key)
         at = code & self._mask
         while self._offsets[at]:
             if self._hashes[at] == code:
                 return self.get(key) if self._run is None else None  # in a journal, the first answer counts
             at = (at + 1) & self._mask
-        self._offsets[at], self._hashes[at] = start + 1, code
+        self._offsets[at] = start + 1
+        self._hashes[at] = code
         return None
 
     def _lines(self) -> Iterator[tuple[int, bytes]]:
@@ -236,19 +238,19 @@ class TableRows:
     def __init__(self, path: Path, columns: Columns, *, skip: bool = False) -> None:
         """`skip`: leave unreadable rows out. Raises BadDataset with all faults."""
         self.path = path
-        self._rows: dict[Key, Mapping[str, Any]] = {}
+        self._rows: dict[Key, AnswerRow] = {}
         table = read_rows(path)
         self.keys = _Keys(columns, table.unit)
         faults = self.keys.index(lambda: ((line, row, row) for line, row in table.rows), self._put)
         self.left_out = left_out(path, [*table.faults, *faults], skip=skip, unit=table.unit, setting="agent.skip")
 
-    def __iter__(self) -> Iterator[Mapping[str, Any]]:
+    def __iter__(self) -> Iterator[AnswerRow]:
         return iter(self._rows.values())
 
-    def get(self, key: Key) -> Mapping[str, Any] | None:
+    def get(self, key: Key) -> AnswerRow | None:
         """The row; None if there is none."""
         return self._rows.get(key)
 
-    def _put(self, key: Key, row: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    def _put(self, key: Key, row: AnswerRow) -> AnswerRow | None:
         earlier = self._rows.setdefault(key, row)
         return None if earlier is row else earlier

@@ -11,7 +11,7 @@ from decimal import Decimal
 from numbers import Real
 from typing import Any
 
-from karat.records import MOST_TOKENS, Usage
+from karat.records import MOST_TOKENS, JsonObject, Usage
 
 _COUNTS = {
     "input_tokens": (
@@ -76,9 +76,9 @@ def usage_from(reported: object) -> Usage | None:
     return Usage(**counts)
 
 
-def counts_of(reported: object) -> dict[str, Any]:
+def counts_of(reported: object) -> JsonObject:
     """Every count by its name in snake case, with those of the details."""
-    found: dict[str, Any] = {}
+    found: JsonObject = {}
     for name, value in _items(reported):
         if name in _DETAILS:
             found.update((inner, count) for inner, count in _items(value) if count is not None)
@@ -118,16 +118,12 @@ def whole(value: object) -> int | None:
 def _items(reported: object) -> Iterator[tuple[str, Any]]:
     if isinstance(reported, Mapping):
         for key, value in reported.items():
-            yield _snake_case(str(key)), value
+            yield "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in str(key)), value
         return
     for name in (*(name for names in _COUNTS.values() for name in names), *_DETAILS, _TOOL_INPUT):
         value = getattr(reported, name, None)
         if not callable(value):
             yield name, value
-
-
-def _snake_case(name: str) -> str:
-    return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name)
 
 
 def _first(found: Mapping[str, Any], names: tuple[str, ...]) -> int | None:

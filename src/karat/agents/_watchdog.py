@@ -13,7 +13,8 @@ import subprocess
 import sys
 import weakref
 
-_WATCH, _RELEASE = b"+", b"-"
+_WATCH = b"+"
+_RELEASE = b"-"
 _PID_BYTES = 4
 _PATIENCE_SECONDS = 2.0
 

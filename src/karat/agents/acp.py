@@ -49,7 +49,9 @@ _GONE_SECONDS = 5.0  # longer than the launcher may take to end everything
 _STDERR_SHOWN = 3000  # characters of its end
 _STDERR_KEPT = 64_000  # bytes: enough that a secret cut in half at the start is not shown
 _EXIT_SECONDS = 1.0  # for an agent that has closed its output to end
-_WANTS_LOGIN, _NOT_FOUND, _REFUSED = -32000, -32002, -32602  # of JSON-RPC and ACP
+_WANTS_LOGIN = -32000
+_NOT_FOUND = -32002
+_REFUSED = -32602  # of JSON-RPC and ACP
 
 
 class Acp:
@@ -87,7 +89,8 @@ class Acp:
         except ImportError as error:
             raise MissingExtra("acp", "the agent 'acp'") from error
         refuse_instructions_above(Path(tempfile.gettempdir()))
-        self._options, self._setting = options, setting
+        self._options = options
+        self._setting = setting
         program, *self._arguments = options.command
         named = str(setting.folder / Path(program).expanduser()) if "/" in program else program
         path = shutil.which(named, path=options.env.get("PATH"))
@@ -148,7 +151,8 @@ class _Program:
     def __init__(self, process: Process, redact: Callable[[str], str]) -> None:
         assert process.stdin is not None
         assert process.stdout is not None
-        self.process, self._redact = process, redact
+        self.process = process
+        self._redact = redact
         self.lines = Lines(process.stdout, process.stdin)
         self._stderr = bytearray()
         self._reading = asyncio.create_task(self._read_stderr())
@@ -201,13 +205,19 @@ class _Conversation:
     def __init__(
         self, setting: AgentSetting, condition: Condition, sample: Sample, program: _Program, files: Files
     ) -> None:
-        self._setting, self._condition, self._sample = setting, condition, sample
-        self._program, self._files = program, files
+        self._setting = setting
+        self._condition = condition
+        self._sample = sample
+        self._program = program
+        self._files = files
         self._observed = [Observed(server.name, setting.redact) for server in condition.mcp_servers]
-        self._known, self.agent = known_agent(""), ""
-        self._id, self._model = "", ""
+        self._known = known_agent("")
+        self.agent = ""
+        self._id = ""
+        self._model = ""
         self._turn: TurnUpdates | None = None
-        self._first, self._spent = True, 0.0
+        self._first = True
+        self._spent = 0.0
         self._commands: set[str] = set()  # of the agent's own, such as /help
 
     @asynccontextmanager
@@ -219,8 +229,15 @@ class _Conversation:
         try:
             await self._introduce()
             start = asyncio.get_running_loop().time()
-            session = await self._request("session/new", {"cwd": str(work), "mcpServers": self._servers()})
-            self._id, self._model = str(session.get("sessionId")), _model(session)
+            # Every server through karat's proxy: any agent can use it, and karat sees when it has the tools.
+            servers = []
+            for server, observed in zip(self._condition.mcp_servers, self._observed, strict=True):
+                command, env = self._setting.toolbox.observed_command(server, observed)
+                variables = [{"name": name, "value": value} for name, value in env.items()]
+                servers.append({"name": server.name, "command": command[0], "args": command[1:], "env": variables})
+            session = await self._request("session/new", {"cwd": str(work), "mcpServers": servers})
+            self._id = str(session.get("sessionId"))
+            self._model = _model(session)
             await self._wait_for_tools(start)
             yield
         finally:
@@ -238,11 +255,14 @@ class _Conversation:
             self._known, self._observed, tools=self._condition.context.tools, outside=self._files.outside,
             redact=self._setting.redact,
         )  # fmt: skip
-        usage, dollars, stop = None, None, None
+        usage = None
+        dollars = None
+        stop = None
         try:
             result, fault = await self._prompt(text)
             if result is not None:
-                stop, usage = result.get("stopReason"), reported_usage(result.get("usage"))
+                stop = result.get("stopReason")
+                usage = reported_usage(result.get("usage"))
                 if updates.used_tools and not self._known.whole_usage:
                     usage = None
                 fault = updates.fault(stop)
@@ -276,7 +296,8 @@ class _Conversation:
 
     def _dollars(self, usage: Usage | None, cost: float | None) -> float | None:
         """By the user's own price, else the increase in the session cost that the agent reports."""
-        before, self._spent = self._spent, self._spent if cost is None else cost
+        before = self._spent
+        self._spent = self._spent if cost is None else cost
         price = own_price(self._model, self._setting.prices) if self._model else None
         if price is not None:
             return price.dollars(usage) if usage is not None else None
@@ -320,22 +341,14 @@ class _Conversation:
         info = reply.get("agentInfo")
         info = info if isinstance(info, dict) else {}
         name = str(info.get("name") or "unnamed")
-        self._known, self.agent = known_agent(name), f"{name} {info.get('version') or '(no version)'}"[:_STDERR_SHOWN]
+        self._known = known_agent(name)
+        self.agent = f"{name} {info.get('version') or '(no version)'}"[:_STDERR_SHOWN]
         if self._known.decides_itself and self._condition.context.tools:
             place = f"conditions.{self._condition.name}.tools"
             message = (
                 f"{name} lets a model of its own answer permission requests, so an allow-list would have no effect"
             )
             raise BadExperiment("experiment", [Fault(place=place, message=message)])
-
-    def _servers(self) -> list[JsonObject]:
-        """Every server through karat's proxy: any agent can use it, and karat sees when it has the tools."""
-        servers = []
-        for server, observed in zip(self._condition.mcp_servers, self._observed, strict=True):
-            command, env = self._setting.toolbox.observed_command(server, observed)
-            variables = [{"name": name, "value": value} for name, value in env.items()]
-            servers.append({"name": server.name, "command": command[0], "args": command[1:], "env": variables})
-        return servers
 
     async def _wait_for_tools(self, start: float) -> None:
         """Waits until the agent has listed the tools of every server: it would start without late ones."""
@@ -385,7 +398,8 @@ class _Conversation:
             self._turn.add(update)
 
     def _permission(self, params: JsonObject) -> JsonObject:
-        call, options = params.get("toolCall"), params.get("options")
+        call = params.get("toolCall")
+        options = params.get("options")
         permitted = self._turn is not None and isinstance(call, dict) and self._turn.permits(call)
         for kind in ("allow_once", "allow_always") if permitted else ("reject_once", "reject_always"):
             for option in options if isinstance(options, list) else ():

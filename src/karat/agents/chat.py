@@ -21,7 +21,7 @@ from karat.errors import BadOption, LimitReached, TrialFault
 from karat.mcp import Tool, Tools
 from karat.mcp.results import images_of
 from karat.models import Meter, close_model, fault_of, metered, open_model, parse_model, price, settings_of
-from karat.records import Condition, Reply, Sample, ToolCall, Turn, Usage
+from karat.records import Condition, History, Reply, Sample, ToolCall, Turn, Usage
 from karat.thoughts import spoken
 
 if TYPE_CHECKING:
@@ -74,7 +74,8 @@ class Chat:
     reports_tool_calls = True
 
     def __init__(self, options: Options, setting: AgentSetting) -> None:
-        self._max_turns, self._toolbox = options.max_turns, setting.toolbox
+        self._max_turns = options.max_turns
+        self._toolbox = setting.toolbox
         self._images = options.images
         self._model = open_model(
             options.model,
@@ -133,14 +134,18 @@ class _Conversation:
         max_turns: int | None,
         images: bool,
     ) -> None:
-        self._model, self._settings, self._tools = model, settings, tools
+        self._model = model
+        self._settings = settings
+        self._tools = tools
+        self._system_prompt = system_prompt
+        self._sample = sample
+        self._max_turns = max_turns
         self._images = images
-        self._system_prompt, self._sample, self._max_turns = system_prompt, sample, max_turns
         self._named = named_tools(tools.tools)
         self._parameters = _parameters(self._named)
         self._messages: list[ModelMessage] = []
 
-    def restore(self, history: Sequence[tuple[Turn, Reply]]) -> None:
+    def restore(self, history: History) -> None:
         """Resume after these replies of an earlier attempt."""
         calls = 0
         for turn, reply in history:
@@ -192,7 +197,8 @@ class _Conversation:
     def _question(self, turn: Turn) -> ModelMessage:
         from pydantic_ai.messages import ModelRequest, SystemPromptPart, UserPromptPart
 
-        first, system = not self._messages, self._system_prompt
+        first = not self._messages
+        system = self._system_prompt
         before = [SystemPromptPart(content=system)] if system and first else []
         return ModelRequest(parts=[*before, UserPromptPart(content=prompt(self._sample, turn, first=first))])
 

@@ -209,7 +209,8 @@ class Claude:
     reports_tool_calls = True
 
     def __init__(self, options: Options, setting: AgentSetting) -> None:
-        self._options, self._setting = options, setting
+        self._options = options
+        self._setting = setting
         self._program = _program(options.program, setting.folder)
         self.versions = _versions(self._program)  # in run.json
         env = setting.env if setting.env is not None else os.environ
@@ -381,11 +382,15 @@ class Folder:
     """The files of one trial. Readable by their owner only: they contain keys."""
 
     def __init__(self, home: Path, workspace: Workspace | None) -> None:
-        self.home, self._workspace = home, workspace
+        self.home = home
+        self._workspace = workspace
         self._launcher: int | None = None
         self._over = False
-        self.work, self.temporary = home / "work" if workspace is None else workspace.path, home / "tmp"
-        self.wrapper, self.prompt, self.servers = home / "claude", home / "prompt.txt", home / "servers.json"
+        self.work = home / "work" if workspace is None else workspace.path
+        self.temporary = home / "tmp"
+        self.wrapper = home / "claude"
+        self.prompt = home / "prompt.txt"
+        self.servers = home / "servers.json"
 
     def fill(self, *, program: Path, env: Mapping[str, str], prompt: str, servers: Mapping[str, object]) -> None:
         """What Claude Code needs, as files: on a command line, `ps` would show prompts and keys to everyone."""

@@ -9,7 +9,6 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
 from contextlib import suppress
 from typing import cast
 
@@ -22,7 +21,7 @@ from karat.agents._prompt import prompt_and_history, trial_values
 from karat.agents._watchdog import Watchdog
 from karat.context import Workspace
 from karat.errors import AgentFault, LimitReached
-from karat.records import Condition, Reply, Sample, Trial, Turn
+from karat.records import Condition, History, Reply, Sample, Trial, Turn
 
 __all__ = ["Command"]
 
@@ -68,7 +67,9 @@ class Command:
         if program in ("python", "python3"):
             program = sys.executable
         self._command = [program, *arguments]
-        self._folder, self._redact, self._toolbox = setting.folder, setting.redact, setting.toolbox
+        self._folder = setting.folder
+        self._redact = setting.redact
+        self._toolbox = setting.toolbox
         self._limit = options.max_output_bytes
         kept = {name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ}
         self._env = {**kept, **options.env}
@@ -84,7 +85,7 @@ class Command:
         condition: Condition,
         sample: Sample,
         turn: Turn,
-        history: Sequence[tuple[Turn, Reply]],
+        history: History,
         trial: Trial,
         number: int,
         workspace: Workspace | None,
@@ -107,7 +108,8 @@ class Command:
         return Reply(text=output)
 
     async def _run(self, task: bytes, workspace: Workspace | None) -> str:
-        done, command = asyncio.Event(), self._command
+        done = asyncio.Event()
+        command = self._command
         if workspace is not None:
             named = [str(self._folder / part) if (self._folder / part).is_file() else part for part in command[:2]]
             command = workspace.command([*named, *command[2:]])
@@ -161,11 +163,14 @@ class _ProcessOutput(asyncio.SubprocessProtocol):
     """The output of a program, until it ends or exceeds the limit."""
 
     def __init__(self, limit: int, done: asyncio.Event) -> None:
-        self.out, self.err = bytearray(), bytearray()
+        self.out = bytearray()
+        self.err = bytearray()
         self.too_long = False
-        self._limit, self._done = limit, done
+        self._limit = limit
+        self._done = done
         self._open = {1, 2}
-        self.exited, self.closed = asyncio.Event(), asyncio.Event()
+        self.exited = asyncio.Event()
+        self.closed = asyncio.Event()
 
     def pipe_data_received(self, fd: int, data: bytes) -> None:
         if fd == 2:

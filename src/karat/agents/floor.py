@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict
 from karat.agents import AgentSetting, turns_from
 from karat.kinds import of_sample
 from karat.mcp import Tool, Tools
-from karat.records import Condition, JsonObject, Reply, Sample, Trial, Turn
+from karat.records import Condition, History, JsonObject, Reply, Sample, Trial, Turn
 
 __all__ = ["Floor"]
 
@@ -61,7 +61,8 @@ class Floor:
     reports_tool_calls = True
 
     def __init__(self, options: Options, setting: AgentSetting) -> None:
-        self._options, self._toolbox = options, setting.toolbox
+        self._options = options
+        self._toolbox = setting.toolbox
 
     @staticmethod
     def tool_advice(tools: Sequence[Tool]) -> str | None:
@@ -86,11 +87,12 @@ class _RandomAnswers:
     """A participant of a study, who sees only which fields there are."""
 
     def __init__(self, sample: Sample, first: int, *, seed: int) -> None:
-        self._sample, self._seed = sample, seed
+        self._sample = sample
+        self._seed = seed
         self._turns = turns_from(sample, first)
         self._asked = 0
 
-    def restore(self, history: Sequence[tuple[Turn, Reply]]) -> None:
+    def restore(self, history: History) -> None:
         """Notes the progress so far."""
         self._asked += len(history)
 
@@ -103,9 +105,11 @@ class _RandomAnswers:
 
 class _Session:
     def __init__(self, tools: Tools, sample: Sample, length: str) -> None:
-        self._tools, self._sample, self._length = tools, sample, length
+        self._tools = tools
+        self._sample = sample
+        self._length = length
 
-    def restore(self, history: Sequence[tuple[Turn, Reply]]) -> None:
+    def restore(self, history: History) -> None:
         """Nothing to restore: it takes earlier questions from the sample."""
 
     async def ask(self, turn: Turn) -> Reply:
@@ -115,7 +119,8 @@ class _Session:
 
     async def _search(self, turn: Turn) -> str:
         """The first result of the first search tool; without one, a number from the sample's own report."""
-        question, search = turn.question, _search_tool(self._tools.tools)
+        question = turn.question
+        search = _search_tool(self._tools.tools)
         if search is None:
             earlier = takewhile(lambda asked: asked is not turn, self._sample.turns)
             number = look_up_number(question, [asked.question for asked in earlier], self._sample.detail)
@@ -228,7 +233,8 @@ def look_up_number(question: str, earlier: Sequence[str], document: Mapping[str,
     The cell of the table whose row and column share most words with the question; where several
     do, with the earlier questions too; then the first. Without such a cell, the document's last number.
     """
-    asked, before = _terms(question), _terms(" ".join(earlier))
+    asked = _terms(question)
+    before = _terms(" ".join(earlier))
     best: tuple[tuple[int, int], str] | None = None
     for label, value in _cells(document.get("table")):
         words = _terms(label)

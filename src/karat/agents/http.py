@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -17,7 +17,7 @@ from karat.agents._usage import unread_counts, usage_from
 from karat.config.model import Address, Count, Name, Number, Seconds, Strictly, Text
 from karat.errors import AgentFault, InfrastructureFault, LimitReached, MissingExtra, did_you_mean
 from karat.models import from_status, limiter, retry_after
-from karat.records import Condition, JsonObject, Reply, Sample, ToolCall, Trial, Turn
+from karat.records import Condition, History, JsonObject, Reply, Sample, ToolCall, Trial, Turn
 from karat.templates import fill, fill_body, names
 
 if TYPE_CHECKING:
@@ -89,7 +89,9 @@ class Http:
 
     def __init__(self, options: Options, setting: AgentSetting) -> None:
         self.unread: set[str] = set()
-        self._options, self._folder, self._toolbox = options, setting.folder, setting.toolbox
+        self._options = options
+        self._folder = setting.folder
+        self._toolbox = setting.toolbox
         self._redact = setting.redact
         try:
             self._find = {name: _compiled(getattr(options, name)) for name in _EXPRESSIONS}
@@ -97,8 +99,10 @@ class Http:
             raise MissingExtra("chat", "a JMESPath expression of the http agent") from error
         self._body = options.body if options.body is not None or options.method == "GET" else _BODY
         sent = {name.partition(".")[0] for name in (*_names(self._body), *_names(options.query))}
-        self._remembers, self._bare = "history" in sent, "materials" in sent
-        self.takes, self.shown = frozenset(sent), f"http {options.url}"
+        self._remembers = "history" in sent
+        self._bare = "materials" in sent
+        self.takes = frozenset(sent)
+        self.shown = f"http {options.url}"
         self.unpriced = (options.url,) if options.dollars is None else ()
         self._client: httpx2.AsyncClient | None = None
 
@@ -112,7 +116,7 @@ class Http:
         condition: Condition,
         sample: Sample,
         turn: Turn,
-        history: Sequence[tuple[Turn, Reply]],
+        history: History,
         trial: Trial,
         number: int,
     ) -> Reply:
@@ -156,7 +160,8 @@ class Http:
             raise InfrastructureFault("network", f"{type(error).__name__}: {error}", retriable=True) from error
 
     async def _received(self, response: httpx2.Response) -> str:
-        parts, size = [], 0
+        parts = []
+        size = 0
         async for part in response.aiter_bytes():
             parts.append(part)
             size += len(part)
@@ -231,7 +236,9 @@ def _tool_calls(reported: object) -> tuple[ToolCall, ...] | None:
     calls = []
     for call in reported:
         if isinstance(call, Mapping):
-            given, server, took = call.get("input", call.get("arguments")), call.get("server"), call.get("milliseconds")
+            given = call.get("input", call.get("arguments"))
+            server = call.get("server")
+            took = call.get("milliseconds")
             arguments = dict(given) if isinstance(given, Mapping) else {} if given is None else {"value": given}
             calls.append(
                 ToolCall(

@@ -43,7 +43,8 @@ class Mcp:
     takes = frozenset({"mcp_servers"})
 
     def __init__(self, options: Options, setting: AgentSetting) -> None:
-        self._options, self._toolbox = options, setting.toolbox
+        self._options = options
+        self._toolbox = setting.toolbox
 
     @asynccontextmanager
     async def session(self, condition: Condition, sample: Sample) -> AsyncIterator[_Session]:
@@ -64,7 +65,10 @@ class Mcp:
 
 class _Session:
     def __init__(self, tools: Tools, server: str, method: str, parameters: JsonObject) -> None:
-        self._tools, self._server, self._method, self._parameters = tools, server, method, parameters
+        self._tools = tools
+        self._server = server
+        self._method = method
+        self._parameters = parameters
 
     async def ask(self, turn: Turn) -> Reply:
         try:
@@ -87,7 +91,8 @@ class _Session:
     async def _called(self) -> tuple[ToolCall, BaseModel | None]:
         if self._method != "tools/call":
             return await self._tools.read(self._server, self._method, self._parameters)
-        tool, arguments = self._parameters["name"], self._parameters["arguments"]
+        tool = self._parameters["name"]
+        arguments = self._parameters["arguments"]
         return await self._tools.call_in_full(self._server, tool, arguments)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
@@ -15,7 +15,7 @@ from karat.agents._answers import framework_reply, reply_from
 from karat.agents._prompt import prompt_and_history, trial_values
 from karat.context import Workspace
 from karat.errors import AgentFault, BadPlugin, TrialFault, described, did_you_mean
-from karat.records import Condition, JsonObject, Reply, Sample, Trial, Turn
+from karat.records import Condition, History, JsonObject, Reply, Sample, Trial, Turn
 from karat.threads import Threads
 
 __all__ = ["Python"]
@@ -86,12 +86,15 @@ class Python:
 
 class _Function:
     def __init__(self, function: Callable[..., Any], setting: AgentSetting) -> None:
-        self._function, self._folder, self._toolbox = function, setting.folder, setting.toolbox
+        self._function = function
+        self._folder = setting.folder
+        self._toolbox = setting.toolbox
         self.unread: set[str] = set()
         self._threads = Threads()
         self._binding = _bind(function)
         chat = {"system_prompt"} if "messages" in self._binding.takes else set()
-        self.shown, self.takes = _written(function), self._binding.takes | chat
+        self.shown = _written(function)
+        self.takes = self._binding.takes | chat
         call = getattr(function, "__call__", None)  # noqa: B004 -- only an object's __call__ may be async
         self._waits = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(call)
         self._shared_clients = _SharedClients(waits=self._waits)
@@ -106,7 +109,7 @@ class _Function:
         condition: Condition,
         sample: Sample,
         turn: Turn,
-        history: Sequence[tuple[Turn, Reply]],
+        history: History,
         trial: Trial,
         number: int,
         workspace: Workspace | None,
@@ -114,7 +117,19 @@ class _Function:
         if self._binding.takes <= _PLAIN and sample.materials is None:
             known: JsonObject = {"question": turn.question, "system_prompt": condition.system_prompt}
         else:
-            known = self._known(condition, sample, turn, history, trial, number)
+            # Every value that a function may ask for, by its documented name.
+            takes = self._binding.takes
+            remembers = bool(takes & {"history", "chat_history", "messages"})
+            question, past = prompt_and_history(sample, turn, history, remembers=remembers, bare="materials" in takes)
+            chat: list[dict[str, str]] = []
+            for earlier in past:
+                chat += [_message("user", earlier["question"]), _message("assistant", earlier["answer"])]
+            opening = condition.system_prompt if "system_prompt" not in takes else None
+            messages = [*([_message("system", opening)] if opening else []), *chat]
+            messages += [_message("user", question)] if "question" not in takes else []
+            known = trial_values(condition, sample, trial, number, folder=self._folder, toolbox=self._toolbox)
+            known |= {"question": question, "history": past, "chat_history": chat, "messages": messages}
+            known |= {"sample": sample, "sample_id": sample.id}
             known["workspace"] = None if workspace is None else workspace.path
         positional, keywords = self._binding.arguments(known)
         with self._shared_clients:
@@ -128,29 +143,6 @@ class _Function:
             return Reply(text=result)
         reply = framework_reply(result)
         return reply_from(result, self.unread) if reply is None else reply
-
-    def _known(
-        self,
-        condition: Condition,
-        sample: Sample,
-        turn: Turn,
-        history: Sequence[tuple[Turn, Reply]],
-        trial: Trial,
-        number: int,
-    ) -> JsonObject:
-        """Every value that a function may ask for, by its documented name."""
-        takes = self._binding.takes
-        remembers = bool(takes & {"history", "chat_history", "messages"})
-        question, past = prompt_and_history(sample, turn, history, remembers=remembers, bare="materials" in takes)
-        chat: list[dict[str, str]] = []
-        for earlier in past:
-            chat += [_message("user", earlier["question"]), _message("assistant", earlier["answer"])]
-        opening = condition.system_prompt if "system_prompt" not in takes else None
-        messages = [*([_message("system", opening)] if opening else []), *chat]
-        messages += [_message("user", question)] if "question" not in takes else []
-        known = trial_values(condition, sample, trial, number, folder=self._folder, toolbox=self._toolbox)
-        asked = {"question": question, "history": past, "chat_history": chat, "messages": messages}
-        return known | asked | {"sample": sample, "sample_id": sample.id}
 
 
 _PLAIN = frozenset(("question", "system_prompt"))

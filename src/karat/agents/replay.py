@@ -14,13 +14,13 @@ import msgspec
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from karat.agents import AgentSetting
-from karat.agents._recorded import Columns, OffsetRows, TableRows
+from karat.agents._recorded import AnswerRow, Columns, OffsetRows, TableRows
 from karat.documents.answers import condition_columns, key_of, stop_reason
 from karat.errors import AgentFault, BadDataset, Fault
 from karat.files import open_regular
 from karat.journal import RunFolder
 from karat.kinds import RecordedAnswers, RecordedFaults, installed
-from karat.records import Condition, Reply, Sample, Trial, Turn
+from karat.records import Condition, History, Reply, Sample, Trial, Turn
 
 __all__ = ["Replay"]
 
@@ -162,7 +162,7 @@ class Replay:
         condition: Condition,
         sample: Sample,
         turn: Turn,
-        history: Sequence[tuple[Turn, Reply]],
+        history: History,
         trial: Trial,
         number: int,
     ) -> Reply:
@@ -177,11 +177,11 @@ class Replay:
         place = f"sample '{sample.id}', condition '{condition.name}', repetition {repetition}"
         raise AgentFault("not_recorded", f"{self._rows.path.name} holds no answer for {place}")
 
-    def _row(self, trial: Trial, repetition: int) -> Mapping[str, Any] | None:
+    def _row(self, trial: Trial, repetition: int) -> AnswerRow | None:
         own = self._rows.get((trial.sample.id, trial.condition.name, repetition))
         return own if own is not None else self._rows.get((trial.sample.id, None, repetition))
 
-    def _reply(self, row: Mapping[str, Any], turn: int, condition: str) -> Reply:
+    def _reply(self, row: AnswerRow, turn: int, condition: str) -> Reply:
         if "replies" in row:
             replies: list[Any] = row["replies"]
             if turn >= len(replies):
@@ -207,7 +207,7 @@ _LATENCIES = {"latency_seconds": 1000.0, "seconds": 1000.0, "latency_ms": 1.0, "
 _COSTS = {"dollars": 1.0, "cost_usd": 1.0, "cost": 1.0}
 
 
-def _recorded(row: Mapping[str, Any], columns: Mapping[str, float]) -> float | None:
+def _recorded(row: AnswerRow, columns: Mapping[str, float]) -> float | None:
     """The first of these columns that holds a number of at least 0, times its unit; None if none does."""
     for name, unit in columns.items():
         try:
@@ -246,4 +246,4 @@ def _refuse_unnamed_conditions(rows: OffsetRows | TableRows, options: _Options) 
         f"rows differ in '{named}': set `agent.condition_key: {named if len(columns) == 1 else f'[{named}]'}` and name "
         "the conditions after its values, or set `agent.condition_key: null` if the rows are repetitions"
     )
-    raise BadDataset(str(rows.path), [Fault(place="agent.condition_key", message=message)])
+    raise BadDataset(rows.path, [Fault(place="agent.condition_key", message=message)])

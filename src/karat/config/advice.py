@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from karat.config.model import ConditionModel, ExperimentFile, PromptFile
+from karat.config.model import ExperimentFile, PromptFile
 from karat.config.prompts import prompt_advice, prompt_problems
 from karat.config.reading import Plugged, Reading
 from karat.documents.nodes import Place
@@ -30,7 +30,16 @@ def advise(
 ) -> None:
     """Adds the warnings of a valid experiment."""
     for name, condition in file.conditions.items():
-        _advise_on_prompt(reading, name, condition)
+        place: Place = ("conditions", name)
+        if condition.preset is not None:
+            _, warnings = prompt_problems(reading, str(condition.prompt or ""), condition.preset)
+            for warning in warnings:
+                reading.warn((*place, "preset"), warning)
+        elif warning := prompt_advice(reading.folder, condition.prompt):
+            in_file = (
+                ("system_prompt", "file") if isinstance(condition.system_prompt, PromptFile) else ("system_prompt",)
+            )
+            reading.warn((*place, *(in_file if condition.prompt_file is None else ("prompt_file",))), warning)
     used = {server.name: server for condition in conditions for server in condition.mcp_servers}
     for name in file.mcp_servers:
         if name not in used:
@@ -59,17 +68,6 @@ def _advise_on_limits(reading: Reading, file: ExperimentFile, asked: Iterable[st
     for name in file.limits:
         if parse_model(name).limited_as not in known:
             reading.warn(("limits", name), "no agent `chat` and no judge here asks this model, so it limits nothing")
-
-
-def _advise_on_prompt(reading: Reading, name: str, condition: ConditionModel) -> None:
-    place: Place = ("conditions", name)
-    if condition.preset is not None:
-        _, warnings = prompt_problems(reading, str(condition.prompt or ""), condition.preset)
-        for warning in warnings:
-            reading.warn((*place, "preset"), warning)
-    elif warning := prompt_advice(reading.folder, condition.prompt):
-        in_file = ("system_prompt", "file") if isinstance(condition.system_prompt, PromptFile) else ("system_prompt",)
-        reading.warn((*place, *(in_file if condition.prompt_file is None else ("prompt_file",))), warning)
 
 
 def _advise_on_proxies(
@@ -120,7 +118,8 @@ def judge_advice(options: Mapping[str, Any], agents: Collection[str]) -> list[tu
     advice = []
     if options.get("temperature"):
         advice.append(("temperature", "above 0 the judge scores one answer differently from call to call"))
-    own, families = {_bare(model) for model in agents}, {family(model) for model in agents}
+    own = {_bare(model) for model in agents}
+    families = {family(model) for model in agents}
     for model in models_of(options):
         key = "model" if options.get("model") == model else "judges"
         whose = "is" if key == "model" else f"'{model}' is"

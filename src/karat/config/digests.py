@@ -14,7 +14,7 @@ import msgspec
 
 from karat import plugins
 from karat.documents.nodes import printable
-from karat.records import Context, Elicit, Gate
+from karat.records import Context, Elicit, Gate, JsonObject
 
 # Timeouts of servers do not change answers.
 _PATIENCE = {"init_timeout_seconds", "call_timeout_seconds"}
@@ -58,7 +58,7 @@ def condition_digest(
     return _digest(parts)
 
 
-def _defaults(plugin: type[Any]) -> dict[str, Any]:
+def _defaults(plugin: type[Any]) -> JsonObject:
     model = plugins.options_model(plugin)
     if model is None:
         return {}

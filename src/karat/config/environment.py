@@ -47,7 +47,8 @@ def expand(root: Node, env: Mapping[str, str]) -> list[Fault]:
                 shown = f"${{{name}}}"
                 message = "is not an environment variable (letters, digits and _); for the text itself write"
                 faults.append(fault_at(root, place, f"{shown} {message} ${shown}"))
-        node.template, node.variables = node.value, tuple(variables)
+        node.template = node.value
+        node.variables = tuple(variables)
         if variables and node.source == "file":
             node.source = "environment"
         node.value = fill(node.value, lambda name: env.get(name, f"${{{name}}}"))

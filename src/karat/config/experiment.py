@@ -31,7 +31,18 @@ from karat.files import open_regular
 from karat.journal.events import Choice
 from karat.journal.folder import slugged
 from karat.models import Price, Rate
-from karat.records import AgentSpec, Cassettes, Condition, Context, ContextPart, Gate, McpServer, ScorerSpec, ServerAuth
+from karat.records import (
+    AgentSpec,
+    Cassettes,
+    Condition,
+    Context,
+    ContextPart,
+    Gate,
+    JsonObject,
+    McpServer,
+    ScorerSpec,
+    ServerAuth,
+)
 from karat.redact import Redactor
 
 if TYPE_CHECKING:
@@ -43,7 +54,7 @@ class DatasetSpec(msgspec.Struct, frozen=True, kw_only=True):
 
     kind: str
     path: Path
-    options: dict[str, Any]
+    options: JsonObject
 
 
 class Experiment:
@@ -111,7 +122,8 @@ class Experiment:
         def part(original: ContextPart) -> ContextPart:
             return msgspec.structs.replace(original, path=places.get(original.path) or place(original.path))
 
-        moved, conditions = copy.copy(self), []
+        moved = copy.copy(self)
+        conditions = []
         for condition in self.conditions:
             context = msgspec.structs.replace(
                 condition.context,
@@ -153,7 +165,8 @@ class Experiment:
         wanted = kinds.of(self.kind).own_scorer(dataset)
         if wanted is None or self.resolved["scorers"].source != "default":
             return self, dataset
-        options, filled = _default_scorer(wanted, self.folder).options, copy.copy(self)
+        options = _default_scorer(wanted, self.folder).options
+        filled = copy.copy(self)
         choice = Choice(value=[{"type": wanted, "name": wanted, **options}], source="default")
         spec = ScorerSpec(type=wanted, name=wanted, options=options)
         object.__setattr__(filled, "scorers", (spec, *self.scorers[1:]))
@@ -186,7 +199,7 @@ def load(
     root = parsed.root
     if root is None or not isinstance(root.value, dict):
         faults += [_shapeless(root)] if not faults else []
-        raise BadExperiment(str(path), faults)
+        raise BadExperiment(path, faults)
     faults += apply(root, settings)
     experiment = object.__new__(Experiment)
     source = _Source(path=path, folder=path.absolute().parent, text=data.decode("utf-8-sig"))
@@ -299,11 +312,15 @@ class _Builder:
     """The specs of an experiment from its checked file."""
 
     def __init__(self, reading: Reading, file: ExperimentFile) -> None:
-        self._reading, self._file, self._root = reading, file, reading.root
-        self._shown: dict[str, dict[str, Any]] = {"mcp_servers": {}, "conditions": {}}
+        self._reading = reading
+        self._file = file
+        self._root = reading.root
+        self._shown: dict[str, JsonObject] = {"mcp_servers": {}, "conditions": {}}
 
-    def values(self, default_name: str) -> dict[str, Any]:
-        file, reading, kind = self._file, self._reading, self._file.dataset.kind
+    def values(self, default_name: str) -> JsonObject:
+        file = self._file
+        reading = self._reading
+        kind = self._file.dataset.kind
         shown = reading.shown(file.agent.options, self._root.get("agent"))
         agent = self._agent(file.agent, shown)
         servers = {name: self._server(name, server) for name, server in file.mcp_servers.items()}
@@ -336,7 +353,7 @@ class _Builder:
             "resolved": self._resolved(name, shown, scorers),
         }
 
-    def _agent(self, part: Plugged, shown: dict[str, Any]) -> AgentSpec:
+    def _agent(self, part: Plugged, shown: JsonObject) -> AgentSpec:
         return AgentSpec(
             type=part.type, options=part.options, digest=digests.agent_digest(part.type, part.plugin, shown)
         )
@@ -364,12 +381,13 @@ class _Builder:
         return McpServer(name=name, digest=digest, **settings)
 
     def _condition(
-        self, position: int, name: str, agent: AgentSpec, agent_shown: dict[str, Any], servers: dict[str, McpServer]
+        self, position: int, name: str, agent: AgentSpec, agent_shown: JsonObject, servers: dict[str, McpServer]
     ) -> Condition:
-        model, node = self._file.conditions[name], self._root.get("conditions", name)
+        model = self._file.conditions[name]
+        node = self._root.get("conditions", name)
         prompt = model.prompt
         fields = model.model_dump(exclude={"agent", "prompt_file", "preset", "system_prompt", "elicit", *CONTEXT_KEYS})
-        shown: dict[str, Any] = self._reading.shown({"system_prompt": prompt, **fields}, node)
+        shown: JsonObject = self._reading.shown({"system_prompt": prompt, **fields}, node)
         if isinstance(prompt, PromptText):
             shown["system_prompt"] = prompt.text
             shown["prompt_file"] = {"path": prompt.path, "sha256": prompt.sha256}
@@ -414,7 +432,8 @@ class _Builder:
 
     def _scorers(self) -> list[tuple[Place, Plugged]]:
         """The judge, then the listed scorers, each with its place; without any, the dataset kind's default."""
-        file, kind = self._file, self._file.dataset.kind.plugin
+        file = self._file
+        kind = self._file.dataset.kind.plugin
         scorers: list[tuple[Place, Plugged]] = []
         default = getattr(kind, "scorer", None)
         if default is not None and file.scorers is None:
@@ -423,15 +442,15 @@ class _Builder:
             scorers.append((("judge",), file.judge))
         return scorers + [(("scorers", at, *scorer.place), scorer) for at, scorer in enumerate(file.scorers or [])]
 
-    def _resolved(
-        self, name: str, agent: dict[str, Any], scorers: Sequence[tuple[Place, Plugged]]
-    ) -> dict[str, Choice]:
+    def _resolved(self, name: str, agent: JsonObject, scorers: Sequence[tuple[Place, Plugged]]) -> dict[str, Choice]:
         """Dotted key → value and source, secrets as ${NAME}."""
-        file, reading, root = self._file, self._reading, self._root
+        file = self._file
+        reading = self._reading
+        root = self._root
         judge = [self._shown_scorer(*scorer) for scorer in scorers if scorer[0] == ("judge",)]
         others = [self._shown_scorer(*scorer) for scorer in scorers if scorer[0] != ("judge",)]
         path = root.get("dataset", "path")
-        settings: dict[str, Any] = {
+        settings: JsonObject = {
             "name": name,
             "version": file.version,
             "dataset": {
@@ -469,14 +488,14 @@ class _Builder:
                 choices[place] = msgspec.structs.replace(choices[place], source="file")
         return choices
 
-    def _shown_scorer(self, place: Place, part: Plugged) -> dict[str, Any]:
+    def _shown_scorer(self, place: Place, part: Plugged) -> JsonObject:
         options = self._reading.shown(part.options, self._root.get(*place) if place else None)
         return {"type": part.type, "name": part.name, **options}
 
 
-def _shown_context(context: Context, node: Node | None) -> dict[str, Any]:
+def _shown_context(context: Context, node: Node | None) -> JsonObject:
     """The parts set in a context, each with its path as in the file and its digest."""
-    shown: dict[str, Any] = {}
+    shown: JsonObject = {}
     for key in context.keys:
         value = getattr(context, key)
         below = node.get(key) if node is not None else None

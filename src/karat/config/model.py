@@ -211,7 +211,8 @@ class Execution(Section):
         return most if planned >= SHARE_FROM_TRIALS or not self.failures_by_share else max(most, SHARE_FROM_FAILURES)
 
 
-SHARE_FROM_FAILURES, SHARE_FROM_TRIALS = 5, 20
+SHARE_FROM_FAILURES = 5
+SHARE_FROM_TRIALS = 20
 """A share of failures stops a run from so many failures, or so many trials that have ended, on."""
 
 
@@ -622,7 +623,8 @@ class ExperimentFile(Section):
     @field_validator("execution")
     @classmethod
     def _can_stop(cls, execution: Execution, info: ValidationInfo) -> Execution:
-        dataset, conditions = info.data.get("dataset"), info.data.get("conditions")
+        dataset = info.data.get("dataset")
+        conditions = info.data.get("conditions")
         if execution.stop is None or dataset is None or conditions is None:
             return execution
         problem = None

@@ -30,6 +30,7 @@ from karat.documents.validation import Problem, explain, refusal, shown, validat
 from karat.errors import BadOption, BadPlugin, Fault, MissingExtra, UnknownPlugin, did_you_mean, unreadable
 from karat.formats import excerpt
 from karat.kinds import DEFAULT_KIND, installed
+from karat.records import JsonObject
 
 Plugin = type[Any]
 
@@ -39,8 +40,8 @@ class Plugged(msgspec.Struct, frozen=True, kw_only=True):
 
     type: str
     plugin: Plugin
-    options: dict[str, Any]  # checked, with defaults
-    given: dict[str, Any]  # as in the file
+    options: JsonObject  # checked, with defaults
+    given: JsonObject  # as in the file
     name: str  # for a scorer: its name in tables
     place: Place = ()  # the place of its options, below its own
 
@@ -131,7 +132,8 @@ def section(family: str, plugin: Plugin | None) -> type[BaseModel]:
 
 def read_dataset(value: object, info: ValidationInfo) -> DatasetPart:
     """The dataset, with its path and its options."""
-    reading, values = reading_of(info), _mapping(value)
+    reading = reading_of(info)
+    values = _mapping(value)
     kind = values.get("kind") or DEFAULT_KIND
     problems: list[Problem] = []
     try:
@@ -152,7 +154,8 @@ def read_dataset(value: object, info: ValidationInfo) -> DatasetPart:
 
 def read_agent(value: object, info: ValidationInfo) -> Plugged:
     """The experiment's agent."""
-    reading, values = reading_of(info), _mapping(value)
+    reading = reading_of(info)
+    values = _mapping(value)
     kind = values.get("type")
     if not isinstance(kind, str) or not kind:
         problem = "is required" if kind is None else "must be text"
@@ -165,7 +168,8 @@ def read_agent(value: object, info: ValidationInfo) -> Plugged:
 
 def read_variant(value: object, info: ValidationInfo) -> Plugged | None:
     """The experiment's agent with options replaced by a condition's; None if that agent is invalid."""
-    base, values = reading_of(info).agent, _mapping(value)
+    base = reading_of(info).agent
+    values = _mapping(value)
     if base is None:
         return None
     kind = values.get("type", base.type)
@@ -212,7 +216,7 @@ def read_scorer(value: object, info: ValidationInfo) -> Plugged:
     raise ValueError("must be a name or a mapping: `equals`, `regex: {pattern: '^yes'}` or `{type: regex, name: …}`")
 
 
-def _scorer(family: str, values: dict[str, Any], reading: Reading, *, key: str = "type", place: Place = ()) -> Plugged:
+def _scorer(family: str, values: JsonObject, reading: Reading, *, key: str = "type", place: Place = ()) -> Plugged:
     kind = values["type"]
     plugin = _find("scorers", kind, reading, key)
     try:
@@ -223,7 +227,7 @@ def _scorer(family: str, values: dict[str, Any], reading: Reading, *, key: str =
     return _plugged(family, kind, plugin, checked, values)
 
 
-def _plugged(family: str, kind: str, plugin: Plugin, checked: BaseModel, values: dict[str, Any]) -> Plugged:
+def _plugged(family: str, kind: str, plugin: Plugin, checked: BaseModel, values: JsonObject) -> Plugged:
     keys = set(_KEYS[family])
     given = {key: value for key, value in values.items() if key not in keys}
     options = checked.model_dump(mode="python", exclude=keys)
@@ -233,7 +237,7 @@ def _plugged(family: str, kind: str, plugin: Plugin, checked: BaseModel, values:
     return Plugged(type=kind, plugin=plugin, options=options, given=given, name=getattr(checked, "name", None) or kind)
 
 
-def _mapping(value: object) -> dict[str, Any]:
+def _mapping(value: object) -> JsonObject:
     if not isinstance(value, Mapping):
         raise PydanticKnownError("dict_type")
     return dict(value)
@@ -283,7 +287,8 @@ def _path(text: object, info: ValidationInfo) -> Path:
 def _file(text: str, reading: Reading) -> Path:
     if hub_name(text) is not None:  # fetched when the dataset is loaded
         return Path(text)
-    here, beside = Path(text).absolute(), reading.folder / text
+    here = Path(text).absolute()
+    beside = reading.folder / text
     if here.is_file():
         if beside.is_file() and not here.samefile(beside):
             message = f"'{text}' is in the working directory and in the experiment's folder; the first is used"
@@ -320,7 +325,7 @@ def _not_blank(name: str | None) -> str | None:
 
 _EXAMPLES = {"agents": "floor", "scorers": "equals", "kinds": DEFAULT_KIND}
 _TYPE = (str, Field(description="which one; the other keys are its options"))
-_KEYS: dict[str, dict[str, Any]] = {
+_KEYS: dict[str, JsonObject] = {
     "agents": {"type": _TYPE},
     "judge": {"type": _TYPE},
     "scorers": {

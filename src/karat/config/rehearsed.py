@@ -18,6 +18,7 @@ from karat.errors import BadExperiment, BadOption, Fault
 from karat.journal.events import Choice
 from karat.journal.folder import slugged
 from karat.models import parse_model
+from karat.records import JsonObject
 
 if TYPE_CHECKING:
     from karat.testing.models import ModelServer, Script
@@ -83,7 +84,8 @@ def redirected(experiment: Experiment, url: str) -> Experiment:
     for before, after in zip(experiment.scorers, scorers, strict=True):
         if before.name == "judge":
             resolved.update(_choices("judge", before.options, after.options))
-    rehearsal, cassettes = copy.copy(experiment), experiment.cassettes
+    rehearsal = copy.copy(experiment)
+    cassettes = experiment.cassettes
     name = f"{experiment.name} (rehearsed)"
     changes = {
         "name": name,
@@ -104,12 +106,12 @@ def redirected(experiment: Experiment, url: str) -> Experiment:
     return rehearsal
 
 
-def _options(experiment: Experiment, family: str, kind: str, options: Mapping[str, Any], url: str) -> dict[str, Any]:
+def _options(experiment: Experiment, family: str, kind: str, options: Mapping[str, Any], url: str) -> JsonObject:
     """The options, with the address of the server if the plug-in takes one."""
     fields = _fields(plugins.find(family, kind, folder=experiment.folder))
     if "base_url" not in fields:
         return dict(options)
-    changed: dict[str, Any] = {"base_url": url, "api_key_env": KEY, "headers": {}}
+    changed: JsonObject = {"base_url": url, "api_key_env": KEY, "headers": {}}
     if isinstance(options.get("env"), Mapping):
         changed["env"] = {**options["env"], **_unproxied(options["env"])}
     if options.get("model") and "provider" not in fields:  # with one, the name has no provider

@@ -147,14 +147,12 @@ def _variants(agents: dict[str, type[BaseModel]], references: dict[Any, Json]) -
     for name, model in agents.items():
         names = [name, *(alias for alias, of in aliases.items() if of == name)]
         agent = {"properties": {"type": {"enum": names}}, "required": ["type"]}
-        options = {"anyOf": [{"type": "null"}, {**references[model, "validation"], **_only_type(names)}]}
+        options = {
+            "anyOf": [{"type": "null"}, {**references[model, "validation"], "properties": {"type": {"enum": names}}}]
+        }
         below = {"additionalProperties": {"properties": {"agent": options}}}
         variants.append({"if": {"properties": {"agent": agent}}, "then": {"properties": {"conditions": below}}})
     return variants
-
-
-def _only_type(names: list[str]) -> Json:
-    return {"properties": {"type": {"enum": names}}}
 
 
 def _judged() -> list[Json]:

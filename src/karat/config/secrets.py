@@ -47,7 +47,8 @@ class Secrets:
     """The secret variables of an experiment, and every fault in a secret position."""
 
     def __init__(self, root: Node, env: Mapping[str, str]) -> None:
-        self._root, self._env = root, env
+        self._root = root
+        self._env = env
         self.variables: set[str] = set()
         self.faults: list[Fault] = []
         self.warnings: list[str] = []
@@ -86,7 +87,14 @@ class Secrets:
             return
         key = str(option[-1]).lower()
         if key.startswith(_NAME_SECRETS) and key.endswith("_env"):
-            self._variable_name(place, text)
+            if text in self._env:
+                self.variables.add(text)
+            elif re.fullmatch(r"[A-Z][A-Z0-9_]*", text):
+                message = f"the environment variable {text} is not set; set it, or name a file with --env-file"
+                self.faults.append(fault_at(self._root, place, message))
+            else:  # never shown: people do paste the key itself here
+                message = "must be the name of an environment variable that is set, e.g. MY_API_KEY; not the key itself"
+                self._literal(place, text, message)
         elif key.startswith(_NAME_SECRETS):
             self._take(place, node, text, literal=True)
         elif len(option) >= 2 and option[-2] in ("headers", "env"):
@@ -97,16 +105,6 @@ class Secrets:
     def _literal(self, place: Place, text: str, message: str) -> None:
         self.faults.append(fault_at(self._root, place, message))
         self.literals.append(text)
-
-    def _variable_name(self, place: Place, text: str) -> None:
-        if text in self._env:
-            self.variables.add(text)
-        elif re.fullmatch(r"[A-Z][A-Z0-9_]*", text):
-            message = f"the environment variable {text} is not set; set it, or name a file with --env-file"
-            self.faults.append(fault_at(self._root, place, message))
-        else:  # never shown: people do paste the key itself here
-            message = "must be the name of an environment variable that is set, e.g. MY_API_KEY; not the key itself"
-            self._literal(place, text, message)
 
     def _take(self, place: Place, node: Node, text: str, *, literal: bool) -> None:
         self.variables.update(node.variables)

@@ -24,13 +24,15 @@ def follow(root: Node, place: str) -> tuple[Node, list[str]]:
 
     A key may contain dots (`conditions.gpt-4.1.system_prompt`): the longest existing one is used.
     """
-    here, missing = root, place.split(".") if place else []
+    here = root
+    missing = place.split(".") if place else []
     while missing:
         for length in range(len(missing), 0, -1):
             name = ".".join(missing[:length])
             below = here.get(int(name)) if isinstance(here.value, list) and name.isdecimal() else here.get(name)
             if below is not None:
-                here, missing = below, missing[length:]
+                here = below
+                missing = missing[length:]
                 break
         else:
             break
@@ -47,10 +49,14 @@ def _set(root: Node, setting: str) -> str:
     if problem:
         return f"the value is {problem}"
     for _, node in walk(value):
-        node.line, node.source = None, "flag"
+        node.line = None
+        node.source = "flag"
     parent, missing = follow(root, ".".join(keys))
     if not missing:
-        parent.value, parent.line, parent.source, parent.written = value.value, None, "flag", value.written
+        parent.value = value.value
+        parent.line = None
+        parent.source = "flag"
+        parent.written = value.written
         return ""
     return _insert(parent, missing, value)
 

@@ -28,7 +28,8 @@ def member(entry: Entry, data: bytes = b"") -> bytes:
     """An entry in the archive's format."""
     info = tarfile.TarInfo(entry.path)
     info.type = tarfile.DIRTYPE if entry.folder else tarfile.REGTYPE if entry.link is None else tarfile.SYMTYPE
-    info.size, info.mode = len(data), 0o755 if entry.folder or entry.executable else 0o644
+    info.size = len(data)
+    info.mode = 0o755 if entry.folder or entry.executable else 0o644
     info.linkname = entry.link or ""
     return info.tobuf(tarfile.GNU_FORMAT, "utf-8", "strict") + data + bytes(-len(data) % _BLOCK)
 

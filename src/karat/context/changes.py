@@ -161,7 +161,10 @@ class _Changes:
         self, workspace: Workspace, base: Base, stream: gzip.GzipFile, redact: Redactor, ignore: Sequence[str]
     ) -> None:
         self._ignore = ignore
-        self._workspace, self._base, self._stream, self._redact = workspace, base, stream, redact
+        self._workspace = workspace
+        self._base = base
+        self._stream = stream
+        self._redact = redact
         self.changed = self.bytes = 0
         self.removed: dict[str, None] = {}
         self.left_out: list[str] = []
@@ -231,7 +234,8 @@ class _Changes:
 
     def _read_entry(self, fd: int, part: str, name: str) -> bool:
         """Reads an entry; returns whether it is a folder."""
-        status, before = os.stat(part, dir_fd=fd, follow_symlinks=False), self._base.entries.get(name)
+        status = os.stat(part, dir_fd=fd, follow_symlinks=False)
+        before = self._base.entries.get(name)
         mode = status.st_mode
         if before is not None and (stat.S_ISDIR(mode), stat.S_ISLNK(mode)) != (before.folder, before.link is not None):
             self.removed[name] = None
@@ -343,7 +347,8 @@ class _Diff:
 
     def add(self, name: str, old: bytes | None, new: bytes | None) -> None:
         """`old`, `new`: None if there is no such file, `_LONG` if it is too long to compare."""
-        before, after = _lines(old), _lines(new)
+        before = _lines(old)
+        after = _lines(new)
         if before is None or after is None:
             long = _LONG in (old, new)
             self.whole = self.whole and not long
@@ -394,8 +399,10 @@ def _difference(old: list[str], new: list[str]) -> list[str] | None:
     both = min(len(old), len(new))
     head = next((at for at in range(both) if old[at] != new[at]), both)
     tail = next((at for at in range(both - head) if old[-1 - at] != new[-1 - at]), both - head)
-    start, end = max(0, head - _CONTEXT), max(0, tail - _CONTEXT)
-    a, b = old[start : len(old) - end], new[start : len(new) - end]
+    start = max(0, head - _CONTEXT)
+    end = max(0, tail - _CONTEXT)
+    a = old[start : len(old) - end]
+    b = new[start : len(new) - end]
     if len(a) * len(b) > _MOST_LINES**2:
         return None
     hunks = list(difflib.unified_diff(a, b, lineterm="", n=_CONTEXT))[2:]
@@ -412,7 +419,8 @@ def read_stored(run: Path, file: str) -> tuple[Stored, str]:
 
 
 def _head(entries: Iterator[tuple[Entry, bytes]]) -> tuple[Stored, str]:
-    (head, data), (diff, text) = next(entries, _NOTHING), next(entries, _NOTHING)
+    (head, data) = next(entries, _NOTHING)
+    (diff, text) = next(entries, _NOTHING)
     if (head.path, diff.path) != ("changes.json", "diff"):
         raise BadArchive("it does not start with changes.json and diff")
     try:

@@ -43,7 +43,8 @@ def main() -> NoReturn:
     """Runs until the program has ended, and exits with its code."""
     with open(sys.argv[1], encoding="utf-8") as file:
         definition = json.load(file)
-    home, parent = definition["home"], definition["parent"]
+    home = definition["home"]
+    parent = definition["parent"]
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, _end)
     code = 128 + signal.SIGTERM
@@ -80,7 +81,8 @@ def _prepare(parent: int) -> None:
     if sys.platform == "linux":
         import ctypes
 
-        set_parent_death_signal, set_child_subreaper = 1, 36
+        set_parent_death_signal = 1
+        set_child_subreaper = 36
         libc = ctypes.CDLL(None)
         libc.prctl(set_child_subreaper, 1)
         libc.prctl(set_parent_death_signal, signal.SIGTERM)
@@ -89,7 +91,9 @@ def _prepare(parent: int) -> None:
 
 
 def _run(definition: dict[str, object]) -> int:
-    command, given, cwd = definition["command"], definition["env"], definition.get("cwd")
+    command = definition["command"]
+    given = definition["env"]
+    cwd = definition.get("cwd")
     assert isinstance(command, list)
     assert isinstance(given, dict)
     assert isinstance(cwd, str | None)

@@ -51,7 +51,10 @@ class TrialWorkspaces:
 
     def __init__(self, bases: Mapping[str, Base], *, redact: Redactor, keep: bool, ignore: Sequence[str]) -> None:
         """`bases`: by digest. `keep`: also keep each workspace as a folder. `ignore`: as in `store_changes`."""
-        self._bases, self._redact, self._keep, self._ignore = bases, redact, keep, ignore
+        self._bases = bases
+        self._redact = redact
+        self._keep = keep
+        self._ignore = ignore
         self._overlay: Overlay | None = None  # None: copies
         self._numbers: dict[str, int] = {}  # trial → its last attempt with a workspace, including earlier parts
 
@@ -94,7 +97,8 @@ class TrialWorkspaces:
         part = trial.condition.context.workspace
         assert part is not None
         number = self._numbers[trial.id] = self.last_number(trial.id) + 1
-        folder, way = self._folder / f"{trial.id}-{number}", self._overlay if overlay else None
+        folder = self._folder / f"{trial.id}-{number}"
+        way = self._overlay if overlay else None
         opening = self._threads.submit(open_workspace, folder, self._bases[part.digest], way)
         return await asyncio.wrap_future(opening)
 

@@ -125,23 +125,19 @@ def _walk(folder: Path, below: str, depth: int = 0) -> Iterator[Entry]:
                 yield Entry(path, folder=True)
                 yield from _walk(Path(entry.path), f"{path}/", depth + 1)
             elif stat.S_ISLNK(mode):
-                yield Entry(path, link=_link(Path(entry.path), path))
+                # The target of a link, as text: nothing is followed.
+                target = os.readlink(Path(entry.path))
+                if not leads_inside(path, target):
+                    raise ValueError(f"has a symbolic link that leads out of it: {path}")
+                if not target.isprintable():
+                    raise ValueError(f"has a symbolic link with a target that is not printable UTF-8: {path}")
+                yield Entry(path, link=target)
             elif not stat.S_ISREG(mode):
                 raise ValueError(f"has a file that is not regular (a FIFO, socket or device): {path}")
             elif mode & (stat.S_ISUID | stat.S_ISGID):
                 raise ValueError(f"has a set-uid or set-gid file: {path}")
             else:
                 yield Entry(path, executable=bool(mode & stat.S_IXUSR), size=status.st_size)
-
-
-def _link(place: Path, path: str) -> str:
-    """The target of a link, as text: nothing is followed."""
-    target = os.readlink(place)
-    if not leads_inside(path, target):
-        raise ValueError(f"has a symbolic link that leads out of it: {path}")
-    if not target.isprintable():
-        raise ValueError(f"has a symbolic link with a target that is not printable UTF-8: {path}")
-    return target
 
 
 def leads_inside(path: str, target: str) -> bool:
@@ -175,7 +171,9 @@ def leads_out(folder: Path, path: str, *, root: str = "") -> bool:
 
 def _followed(path: Path, root: str) -> PurePosixPath:
     """Where a path leads; the root for a chain of links that does not end."""
-    waiting, place, links = [*reversed(path.parts)], list[str](), 0
+    waiting = [*reversed(path.parts)]
+    place = list[str]()
+    links = 0
     while waiting and links <= _MOST_LINKS:
         part = waiting.pop()
         if part == "..":

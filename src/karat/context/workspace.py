@@ -37,7 +37,8 @@ class Base:
     """The folder that trials start from, which no longer changes."""
 
     def __init__(self, path: Path) -> None:
-        self.path, self.tree = path, read_tree(path)
+        self.path = path
+        self.tree = read_tree(path)
         self.entries = {entry.path: entry for entry in self.tree.entries}
 
 
@@ -86,7 +87,8 @@ class Workspace:
             time.sleep(0.01)
 
     def _kill(self) -> bool:
-        killed, ours = False, os.readlink("/proc/self/ns/mnt")
+        killed = False
+        ours = os.readlink("/proc/self/ns/mnt")
         mark = os.fsencode("/".join(["", *self.path.parts[-3:], ""]))[:-1] + b" "  # our names need no escaping
         for pid in filter(str.isdigit, os.listdir("/proc")):
             with suppress(OSError):
@@ -139,7 +141,8 @@ def overlay_for(folder: Path) -> Overlay:
 
 def _ways() -> list[Overlay]:
     """Ways to mount an overlay, the better one first."""
-    unshare, script = shutil.which("unshare") or "unshare", ("--mount", "sh", "-c", _MOUNT, "karat")
+    unshare = shutil.which("unshare") or "unshare"
+    script = ("--mount", "sh", "-c", _MOUNT, "karat")
     root = Overlay(shown="an overlay mount", enter=(unshare, *script), options=_OPTIONS)
     user = Overlay(
         shown="an overlay mount in a user namespace",

@@ -27,7 +27,8 @@ class Attempt:
     """
 
     def __init__(self, name: str, *, elicit: Sequence[Elicited] = ()) -> None:
-        self.name, self.elicit = name, elicit
+        self.name = name
+        self.elicit = elicit
         self.lent = ExitStack()  # resources of the attempt
         self.fault: InfrastructureFault | None = None  # the first
         self.started: set[str] = set()  # cassettes that include it
@@ -59,7 +60,8 @@ class Attempt:
         outcome = error is None or (isinstance(error, Exception) and not isinstance(error, OperatorError))
         if self.fault is not None and error is not self.fault and outcome:
             if isinstance(error, TrialFault):
-                self.fault.dollars, self.fault.usage = error.dollars, error.usage
+                self.fault.dollars = error.dollars
+                self.fault.usage = error.usage
             raise self.fault from error
 
 

@@ -151,7 +151,8 @@ class CassetteReader:
     """The cassette of one server, read by offset: memory grows by some bytes per request, not with the answers."""
 
     def __init__(self, path: Path, redact: Redactor) -> None:
-        self.path, self._redact = path, redact
+        self.path = path
+        self._redact = redact
         self._places: dict[bytes, int] = {}  # request → offset of its line
         self._results: dict[str, int] = {}  # digest of a long result → its line
         self._takes: dict[str, int] = {}  # session → how often it began
@@ -273,7 +274,8 @@ class CassetteStore:
 
     def __init__(self, cassettes: Cassettes, redact: Redactor) -> None:
         self.replays = cassettes.mode == "replay"
-        self._folder, self._redact = cassettes.folder, redact
+        self._folder = cassettes.folder
+        self._redact = redact
         self._recorders: dict[str, CassetteWriter] = {}
         self._readers: dict[str, CassetteReader] = {}
         self._whole_run = Attempt(attempts.WHOLE_RUN)
@@ -316,7 +318,8 @@ class Recording:
     """The requests of one attempt to one server, and the cassette they are written to (None: not recorded)."""
 
     def __init__(self, recorder: CassetteWriter | None, attempt: Attempt) -> None:
-        self._recorder, self.attempt = recorder, attempt
+        self._recorder = recorder
+        self.attempt = attempt
 
     def asking(self, method: str, arguments: dict[str, object], *, relayed: bool = False) -> OpenRequest:
         """A request in progress. `relayed`: by an agent that connects to the server itself."""
@@ -328,7 +331,8 @@ class Recording:
 
 class _Recorded:
     def __init__(self, line: ServerConnection, recording: Recording) -> None:
-        self._line, self._recording = line, recording
+        self._line = line
+        self._recording = recording
 
     async def offer(self) -> Offer:
         with self._recording.asking("initialize", _capabilities(self._recording.attempt)) as asking:
@@ -365,7 +369,9 @@ class OpenRequest:
     """A request in progress, recorded when it ends, in any way."""
 
     def __init__(self, asked: RecordedRequest, recorder: CassetteWriter | None, attempt: Attempt) -> None:
-        self._asked, self._recorder, self._attempt = asked, recorder, attempt
+        self._asked = asked
+        self._recorder = recorder
+        self._attempt = attempt
 
     @property
     def method(self) -> str:
@@ -400,7 +406,9 @@ class Replayed:
     """The recording of one server, as used by one attempt."""
 
     def __init__(self, server: McpServer, reader: CassetteReader, attempt: Attempt) -> None:
-        self._server, self._reader, self._attempt = server, reader, attempt
+        self._server = server
+        self._reader = reader
+        self._attempt = attempt
 
     async def offer(self) -> Offer:
         from mcp_types import Tool

@@ -59,7 +59,9 @@ class Answering:
 
     def __init__(self, attempt: Attempt, server: str, *, on_news: Callable[[ServerEvent], object]) -> None:
         """`on_news`: hears that the script's answer did not fit the form."""
-        self._attempt, self._server, self._on_news = attempt, server, on_news
+        self._attempt = attempt
+        self._server = server
+        self._on_news = on_news
         self._noted: list[Elicited] = []
 
     async def __call__(self, context: ClientRequestContext, params: ElicitRequestParams) -> ElicitResult:
@@ -67,11 +69,14 @@ class Answering:
         from mcp_types import ElicitRequestFormParams, ElicitResult
 
         answer = self._attempt.elicited(self._server)
-        action, content, problem = answer.action, None, ""
+        action = answer.action
+        content = None
+        problem = ""
         if action == "accept" and isinstance(params, ElicitRequestFormParams):
             content, problem = filled_in(dict(params.requested_schema), answer.content)
         if problem:
-            action, content = "decline", None
+            action = "decline"
+            content = None
             self._on_news(ServerEvent(server=self._server, what="declined", problem=problem))
         message = params.message[:_LONGEST]
         self._noted.append(Elicited(action=action, content=content or {}, message=message, problem=problem))
@@ -79,7 +84,8 @@ class Answering:
 
     def noted(self) -> tuple[Elicited, ...]:
         """The questions and answers since the last call."""
-        noted, self._noted = tuple(self._noted), []
+        noted = tuple(self._noted)
+        self._noted = []
         return noted
 
 

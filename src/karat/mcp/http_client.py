@@ -9,6 +9,7 @@ import httpx2
 import msgspec
 
 from karat.errors import InfrastructureFault
+from karat.records import JsonObject
 
 if TYPE_CHECKING:
     from karat.mcp.remote import RemoteLink
@@ -128,7 +129,7 @@ async def _answers(response: httpx2.Response) -> bool:
     return kind.startswith("application/json") and bool((await response.aread()).strip())
 
 
-async def _error_in(response: httpx2.Response) -> dict[str, Any] | None:
+async def _error_in(response: httpx2.Response) -> JsonObject | None:
     """The error of JSON-RPC in a response; None if there is none."""
     if not response.headers.get("content-type", "").lower().startswith("application/json"):
         return None

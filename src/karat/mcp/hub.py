@@ -138,7 +138,10 @@ class ProxySession:
         writer: asyncio.StreamWriter,
         observed: Observed | None = None,
     ) -> None:
-        self._line, self._reader, self._writer, self._observed = line, reader, writer, observed
+        self._line = line
+        self._reader = reader
+        self._writer = writer
+        self._observed = observed
         self._offer: asyncio.Task[Offer] | None = None
         self._tasks: dict[str, asyncio.Task[None]] = {}
 
@@ -201,7 +204,8 @@ class ProxySession:
             case "tools/list":
                 return {"tools": [as_json(tool) for tool in (await self._offered()).as_listed]}
             case "tools/call":
-                tool, arguments = parameters.get("name"), parameters.get("arguments")
+                tool = parameters.get("name")
+                arguments = parameters.get("arguments")
                 if not isinstance(tool, str) or not isinstance(arguments, (dict, type(None))):
                     raise _Refused(_BAD_PARAMETERS, "a call needs a `name`, and `arguments` that are an object")
                 await self._offered()

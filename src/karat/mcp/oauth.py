@@ -64,7 +64,9 @@ class Person:
         show: Callable[[str], Awaitable[None]],
         wait: Callable[[], Awaitable[AuthorizationCodeResult]],
     ) -> None:
-        self.redirect, self.show, self.wait = redirect, show, wait
+        self.redirect = redirect
+        self.show = show
+        self.wait = wait
 
 
 class Tokens(TokenStorage):
@@ -75,7 +77,10 @@ class Tokens(TokenStorage):
         assert server.auth is not None
         _SDK.addHandler(logging.NullHandler())
         _SDK.propagate = False
-        self._server, self._auth, self._redact, self._person = server, server.auth, redact, person
+        self._server = server
+        self._auth = server.auth
+        self._redact = redact
+        self._person = person
         self._file = TokenFile(server) if server.auth.type == "login" else None
         self._saved = SavedLogin() if person is not None or self._file is None else self._file.read()
         self._wanted = server.auth.scopes or (self._file.read().needed if self._file is not None else ())
@@ -155,7 +160,8 @@ class Tokens(TokenStorage):
 
     def _restore(self, *, refreshes: bool) -> None:
         """Gives the provider the known tokens, also if another process renewed them; the token counts as expired."""
-        context, saved = self._provider.context, self._saved
+        context = self._provider.context
+        saved = self._saved
         context.current_tokens = _token(saved) if refreshes else None
         context.token_expiry_time = 1.0
         if saved.metadata is not None and context.oauth_metadata is None:
@@ -181,7 +187,8 @@ class Tokens(TokenStorage):
         return self._denied("answered with HTTP 401 or 403 to each new token")
 
     def _made(self) -> OAuthClientProvider:
-        auth, url = self._auth, self._server.url
+        auth = self._auth
+        url = self._server.url
         scope = " ".join(auth.scopes) or None
         match auth.type:
             case "client_credentials":
@@ -273,7 +280,8 @@ class TokenAuth(httpx2.Auth):
     """Sends each request of one connection with the token, and again with a new one if it was rejected."""
 
     def __init__(self, tokens: Tokens, evidence: Evidence) -> None:
-        self._tokens, self._evidence = tokens, evidence
+        self._tokens = tokens
+        self._evidence = evidence
 
     async def async_auth_flow(self, request: httpx2.Request) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
         """Ends with the server's response to the request. Raises InfrastructureFault if it takes no token."""
@@ -283,8 +291,10 @@ class TokenAuth(httpx2.Auth):
             if used is not None:
                 request.headers["Authorization"] = f"Bearer {used}"
                 response = yield request
-                rejected, needed = _rejected(response), _needed(response)
-                self._evidence.status, self._evidence.lost = response.status_code, None
+                rejected = _rejected(response)
+                needed = _needed(response)
+                self._evidence.status = response.status_code
+                self._evidence.lost = None
                 if not rejected:
                     self._evidence.status = None
                     return

@@ -19,7 +19,8 @@ class Observed:
     """One agent's connection to one server. `ready` is set when the agent has the list of tools, or cannot get it."""
 
     def __init__(self, server: str, redact: Callable[[str], str]) -> None:
-        self.server, self._redact = server, redact
+        self.server = server
+        self._redact = redact
         self.ready = asyncio.Event()
         self.tools: set[str] = set()
         self.calls: list[ToolCall] = []
@@ -33,7 +34,8 @@ class Observed:
                 self.ready.set()
         elif method == "tools/call":
             answer = outcome if isinstance(outcome, Outcome) else Outcome(result=_result(outcome))
-            given, tool = asked.get("arguments") or {}, str(asked.get("name"))
+            given = asked.get("arguments") or {}
+            tool = str(asked.get("name"))
             self.calls.append(as_call(self.server, tool, given, answer, clean=self._clean))
 
     def failed(self, fault: InfrastructureFault) -> None:

@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
 CLOSE_SECONDS = 3.0  # for a server that runs elsewhere to confirm the end of its session
-_PARSE_ERROR, _INVALID = -32700, -32600
+_PARSE_ERROR = -32700
+_INVALID = -32600
 
 
 def recorded_arguments(method: str, parameters: dict[str, object]) -> dict[str, object]:
@@ -54,7 +55,10 @@ class Relay:
         on_renewed: Callable[[], object],
     ) -> None:
         """`on_renewed`: as in RemoteLink."""
-        self._server, self._recording, self._redact, self._observed = server, recording, redact, observed
+        self._server = server
+        self._recording = recording
+        self._redact = redact
+        self._observed = observed
         self._broken = asyncio.Event()
         self._link: StdioLink | RemoteLink
         if server.type == "stdio":
@@ -129,7 +133,8 @@ class Relay:
                 asking = self._recording.asking(
                     message.method, recorded_arguments(message.method, message.params or {}), relayed=True
                 )
-                again, self._pending[message.id] = self._pending.get(message.id), (asking, time.perf_counter())
+                again = self._pending.get(message.id)
+                self._pending[message.id] = (asking, time.perf_counter())
                 if again is not None:
                     again[0].end(cut=True)
             return SessionMessage(message, ClientMessageMetadata(headers=headers) if headers else None)

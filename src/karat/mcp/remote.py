@@ -50,7 +50,10 @@ class RemoteLink:
         tokens: Tokens | None = None,
     ) -> None:
         """`on_renewed`: a session that the server had ended was opened again."""
-        self._server, self._on_broken, self._on_renewed, self._tokens = server, on_broken, on_renewed, tokens
+        self._server = server
+        self._on_broken = on_broken
+        self._on_renewed = on_renewed
+        self._tokens = tokens
         self._pending = Pending()
         self.evidence = Evidence()
         self.end_at_once = True
@@ -104,7 +107,8 @@ class RemoteLink:
     def on_lost(self, reason: str | InfrastructureFault) -> bool:
         """Keeps why a request got no response, for the call's fault; whether the session goes on."""
         if self.up:
-            self.evidence.status, self.evidence.lost = None, reason
+            self.evidence.status = None
+            self.evidence.lost = reason
         return self.up
 
     def on_renewed(self) -> None:
@@ -120,7 +124,8 @@ class RemoteLink:
         """Keeps what came instead of an answer, for the request's fault."""
         evidence = msgspec.structs.replace(self.evidence)
         if not response.is_error:
-            evidence.status, evidence.lost = response.status_code, None
+            evidence.status = response.status_code
+            evidence.lost = None
             evidence.instead = response.headers.get("content-type", "").partition(";")[0]
         self._pending.undelivered[number] = evidence
 
@@ -146,7 +151,8 @@ class RemoteLink:
         if response.status_code in (404, 405) and response.request.method == "GET" and self._server.type == "http":
             return  # it has no stream of notifications, as the protocol allows
         evidence = self.evidence
-        evidence.status, evidence.lost = response.status_code, None
+        evidence.status = response.status_code
+        evidence.lost = None
         evidence.location = _place(response) if response.has_redirect_location else None
         evidence.retry_after = _seconds(response.headers.get("retry-after"))
         if self._server.type == "sse" and response.request.method == "POST" and response.status_code >= 400:
@@ -162,7 +168,9 @@ class _Wrapped:
     """A stream of the SDK, closed with the block."""
 
     def __init__(self, stream: Any, pending: Pending, evidence: Evidence) -> None:
-        self._stream, self._pending, self._evidence = stream, pending, evidence
+        self._stream = stream
+        self._pending = pending
+        self._evidence = evidence
 
     async def aclose(self) -> None:
         await self._stream.aclose()

@@ -68,9 +68,11 @@ class Pending:
     def malformed(self, line: bytes) -> Sequence[JSONRPCError]:
         """Errors for the requests that this line was meant to answer; none if it is not a reply."""
         try:
-            text, problem = line.decode(), None
+            text = line.decode()
+            problem = None
         except UnicodeDecodeError as error:
-            text, problem = line.decode("utf-8", "replace"), f"its reply is not UTF-8 (byte {error.start})"
+            text = line.decode("utf-8", "replace")
+            problem = f"its reply is not UTF-8 (byte {error.start})"
         try:
             message = json.loads(text)
         except (ValueError, RecursionError):
@@ -102,7 +104,8 @@ class Pending:
         return reply
 
     def _finish(self, number: int | str, reply: JSONRPCMessage) -> None:
-        request, why = self._ids.pop(number, None), self.undelivered.pop(number, None)
+        request = self._ids.pop(number, None)
+        why = self.undelivered.pop(number, None)
         if self._screen is not None and request is not None:
             self._screen(request, reply, undelivered=why)
 

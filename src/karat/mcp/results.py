@@ -45,7 +45,8 @@ def as_call(
     server: str, tool: str, arguments: dict[str, object], outcome: Outcome, *, clean: Callable[[str], str]
 ) -> ToolCall:
     """The outcome as kept in the journal. `clean` is applied to errors."""
-    text, outcome = None, bounded(outcome)
+    text = None
+    outcome = bounded(outcome)
     error = clean(outcome.error) if outcome.error is not None else None
     if outcome.result is not None:
         text = as_text(outcome.result)

@@ -6,7 +6,7 @@ import asyncio
 import itertools
 import logging
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -41,7 +41,8 @@ class Tools:
     """The tools that one trial may call: only those of its condition's servers."""
 
     def __init__(self, lines: dict[str, ServerConnection], lists: Sequence[ToolList], redact: Redactor) -> None:
-        self._lines, self._redact = lines, redact
+        self._lines = lines
+        self._redact = redact
         self._calls: list[ToolCall] = []
         self.tools: tuple[Tool, ...] = tuple(tool for listed in lists for tool in listed.tools)
 
@@ -107,8 +108,11 @@ class Toolbox:
         `person`: logs in to servers now; None: no person is there.
         `relist_seconds`: the age at which a trial requests a shared server's list of tools again.
         """
-        self._servers, self._relist_seconds = tuple(servers), relist_seconds
-        self._redact, self._folder, self._on_news = redact, folder, on_news
+        self._servers = tuple(servers)
+        self._relist_seconds = relist_seconds
+        self._redact = redact
+        self._folder = folder
+        self._on_news = on_news
         self._open: set[Session] = set()
         self._shared: dict[str, Session] = {}
         self._starts: dict[str, int] = {}
@@ -164,17 +168,14 @@ class Toolbox:
         outcomes = await asyncio.gather(*(self._probed(server, again) for server in self._servers))
         return {server.name: outcome for server, outcome in zip(self._servers, outcomes, strict=True)}
 
-    def open(self, condition: Condition) -> AbstractAsyncContextManager[Tools]:
+    @asynccontextmanager
+    async def open(self, condition: Condition) -> AsyncIterator[Tools]:
         """The condition's tools, for one trial.
 
         Servers with `scope: trial` are started, all at once, and ended with the block, even
         if it is cancelled; those with `scope: run` are shared, and started again if they
         died. Raises InfrastructureFault.
         """
-        return self._opened(condition)
-
-    @asynccontextmanager
-    async def _opened(self, condition: Condition) -> AsyncIterator[Tools]:
         own: set[Session] = set()
         at_once = True
         try:

@@ -65,11 +65,15 @@ class Session:
         import anyio
 
         self.server = server
-        self._redact, self._relist_seconds, self._report = redact, relist_seconds, report
+        self._redact = redact
+        self._relist_seconds = relist_seconds
+        self._report = report
         self._scope = anyio.CancelScope()
-        self._stop, self._listed = asyncio.Event(), asyncio.Event()
+        self._stop = asyncio.Event()
+        self._listed = asyncio.Event()
         self._screen = Screen()
-        self._answering, self._one_call = answering, asyncio.Lock()
+        self._answering = answering
+        self._one_call = asyncio.Lock()
         self._broken = False
         self._client: Client | None = None
         self._offer: Offer | None = None
@@ -104,7 +108,8 @@ class Session:
         """Asks for the list of tools again. If the server does not give it, the last one is kept."""
         if self._client is None or self._offer is None or not self.alive:
             return
-        self._listed_at, self._screen.changed = time.monotonic(), False
+        self._listed_at = time.monotonic()
+        self._screen.changed = False
         asked = self._request(list_tools(self._client, self.server.name))
         await self._first(asked, seconds=self.server.call_timeout_seconds)
         if asked.done() and not asked.cancelled() and asked.exception() is None:
@@ -122,7 +127,8 @@ class Session:
 
     async def ask(self, tool: str, arguments: JsonObject) -> Outcome:
         """The tool's result, or its error. Raises InfrastructureFault for a dead or silent server."""
-        seconds, given = self.server.call_timeout_seconds, sendable(arguments)
+        seconds = self.server.call_timeout_seconds
+        given = sendable(arguments)
         await self._ready()
         if (problem := self._screen.left_out.get(tool)) is not None:
             return Outcome(error=f"the tool was not called, because no client can: {problem}")
@@ -142,8 +148,10 @@ class Session:
                     return await client.read_resource(str(given.get("uri")))
                 case "prompts/get":
                     arguments = given.get("arguments") or {}
+                    # Arguments of prompts are text.
                     texts = {
-                        name: value if isinstance(value, str) else _json(value) for name, value in arguments.items()
+                        name: value if isinstance(value, str) else msgspec.json.encode(value).decode()
+                        for name, value in arguments.items()
                     }
                     return await client.get_prompt(str(given.get("name")), texts)
                 case "resources/list":
@@ -160,14 +168,15 @@ class Session:
                 self._answering.noted()
                 outcome = await self._answered(label, request)
                 outcome = msgspec.structs.replace(outcome, elicited=self._answering.noted())
-                if "elicitation/create" in failure_of(outcome) and self._speaks_modern():
+                if (
+                    "elicitation/create" in failure_of(outcome)
+                    and self._client is not None
+                    and self._client.protocol_version >= MODERN_PROTOCOL
+                ):
                     self._report(ServerEvent(server=self.server.name, what="unasked"))
         if self._screen.changed:
             await self._relist()
         return outcome
-
-    def _speaks_modern(self) -> bool:
-        return self._client is not None and self._client.protocol_version >= MODERN_PROTOCOL
 
     async def _answered(self, label: str, request: Callable[[Client], Coroutine[object, object, object]]) -> Outcome:
         import mcp
@@ -291,15 +300,11 @@ class Session:
         return self._fault(error)
 
     def _fault(self, error: BaseException | None = None, evidence: Evidence | None = None) -> InfrastructureFault:
-        owner, evidence = self._owner, evidence or self._link.evidence
+        owner = self._owner
+        evidence = evidence or self._link.evidence
         if owner.done() and not owner.cancelled() and owner.exception() is not None:
             error = owner.exception()
         return fault_of(self.server, error, evidence, ready=self._listed.is_set(), redact=self._redact)
-
-
-def _json(value: object) -> str:
-    """A value as text: arguments of prompts are text."""
-    return msgspec.json.encode(value).decode()
 
 
 def _retrieve(task: asyncio.Future[Any]) -> None:

@@ -62,7 +62,9 @@ class StdioLink:
     """One server process, and the two streams of the SDK's client."""
 
     def __init__(self, server: McpServer, *, folder: Path, on_broken: Callable[[], None]) -> None:
-        self._server, self._folder, self._on_broken = server, folder, on_broken
+        self._server = server
+        self._folder = folder
+        self._on_broken = on_broken
         self.evidence = Evidence()
         self.end_at_once = True  # SIGTERM at once, until the server is up
 

@@ -48,7 +48,8 @@ class TokenFile:
         key = msgspec.json.encode([server.url, auth.issuer, auth.client_id, sorted(auth.scopes)])
         given = os.environ.get("XDG_STATE_HOME", "")
         base = Path(given) if os.path.isabs(given) else Path.home() / ".local" / "state"
-        self._url, self._folder = server.url, base / "karat" / "tokens"
+        self._url = server.url
+        self._folder = base / "karat" / "tokens"
         self.path = self._folder / f"{sha256(key).hexdigest()[:32]}.json"
 
     def read(self) -> SavedLogin:

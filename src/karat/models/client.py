@@ -164,7 +164,8 @@ class _Lease:
 
     def give_up(self) -> _Pool | None:
         """Release the share without closing anything: there is no connection yet."""
-        pool, self._pool = self._pool, None
+        pool = self._pool
+        self._pool = None
         if pool is not None:
             pool.users -= 1
             if not pool.users:

@@ -105,7 +105,8 @@ def _from_pydantic_ai(error: BaseException) -> TrialFault | None:
         return None
     from pydantic_ai import exceptions as raised
 
-    words, wait = _provider_message(error) or _words(error), getattr(error, "retry_after", None)
+    words = _provider_message(error) or _words(error)
+    wait = getattr(error, "retry_after", None)
     if isinstance(error, raised.ContentFilterError) or _provider_error(error).get("code") in _FILTER_CODES:
         return AgentFault("content_filter", words)
     match error:

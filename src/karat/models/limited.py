@@ -48,7 +48,10 @@ class LimitedModel(WrapperModel):
         lease: Lease,
     ) -> None:
         super().__init__(wrapped)
-        self.named, self.address, self.prices, self.lease = named, base_url, prices, lease
+        self.named = named
+        self.address = base_url
+        self.prices = prices
+        self.lease = lease
 
     async def request(
         self,

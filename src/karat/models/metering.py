@@ -49,7 +49,10 @@ class Meter(msgspec.Struct):
         clock = asyncio.get_running_loop().time
         if not self.waits:
             self.waiting_since = clock()
-            self._stop_timeout(clock())
+            when = self.timeout.when() if self.timeout is not None else None
+            if self.timeout is not None and when is not None and not self.timeout.expired():
+                self.remaining = when - clock()
+                self.timeout.reschedule(None)
         self.waits += 1
         try:
             with self.outer.waiting() if self.outer is not None else nullcontext():
@@ -58,18 +61,9 @@ class Meter(msgspec.Struct):
             self.waits -= 1
             if not self.waits:
                 self.waited += clock() - self.waiting_since
-                self._restart_timeout(clock())
-
-    def _stop_timeout(self, now: float) -> None:
-        when = self.timeout.when() if self.timeout is not None else None
-        if self.timeout is not None and when is not None and not self.timeout.expired():
-            self.remaining = when - now
-            self.timeout.reschedule(None)
-
-    def _restart_timeout(self, now: float) -> None:
-        if self.timeout is not None and self.timeout.when() is None:
-            with suppress(RuntimeError):  # the attempt is over already
-                self.timeout.reschedule(now + self.remaining)
+                if self.timeout is not None and self.timeout.when() is None:
+                    with suppress(RuntimeError):  # the attempt is over already
+                        self.timeout.reschedule(clock() + self.remaining)
 
 
 METER: ContextVar[Meter | None] = ContextVar("karat_meter", default=None)

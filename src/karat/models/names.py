@@ -69,7 +69,8 @@ def parse_model(text: str, *, place: str = "model") -> ModelName:
     start = len("gateway/") if text.startswith("gateway/") else 0
     ends = [at for at in (text.find(":", start), text.find("/", start)) if at > start]
     provider, name = (text[: min(ends)], text[min(ends) + 1 :]) if ends else ("", text)
-    provider, name = provider.strip(), name.strip()
+    provider = provider.strip()
+    name = name.strip()
     if provider == "bedrock":
         name = name.removeprefix("converse/")  # LiteLLM's name of the interface, which karat always uses
     if not provider or not name:

@@ -27,7 +27,8 @@ class Price(msgspec.Struct, frozen=True, kw_only=True):
 
         None: more tokens were cached than sent, so how the provider counts is not known.
         """
-        read, written = usage.cache_read_tokens or 0, usage.cache_write_tokens or 0
+        read = usage.cache_read_tokens or 0
+        written = usage.cache_write_tokens or 0
         plain = (usage.input_tokens or 0) - read - written
         if plain < 0:
             return None

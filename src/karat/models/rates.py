@@ -58,7 +58,8 @@ class RateLimit:
         self._next = 0.0  # when the next request may be sent
         self._entries: deque[_Entry] = deque()
         self._largest_output = 0.0
-        self._turn, self._changed = asyncio.Lock(), asyncio.Event()
+        self._turn = asyncio.Lock()
+        self._changed = asyncio.Event()
 
     def estimate(self, characters: int, max_tokens: int | None) -> float:
         """Tokens of a request before it is sent: three characters per token, and the largest response so far."""
@@ -117,7 +118,8 @@ class _Used:
     """Reports a request's usage to a limit."""
 
     def __init__(self, limit: RateLimit, entry: _Entry) -> None:
-        self._limit, self._entry = limit, entry
+        self._limit = limit
+        self._entry = entry
 
     def __call__(self, usage: Usage | None) -> None:
         self._limit.correct(self._entry, usage)

@@ -87,7 +87,8 @@ class Redactor:
         if not self._grams or len(text) < _PIECE:
             return text
         parts: list[str] = []
-        end, mask = 0, ""
+        end = 0
+        mask = ""
         for start, stop, name in self._secrets(text):
             if f"${{{name}}}" != mask or not _BREAKS.fullmatch(text, end, start):
                 mask = f"${{{name}}}"
@@ -146,7 +147,8 @@ class Redactor:
 
     def _named(self, lowered: str, start: int, stop: int, grams: Sequence[tuple[int, str]]) -> str | None:
         """The name of the secret that a stretch is a piece of; None: it is ordinary text."""
-        piece, size = lowered[start:stop], stop - start
+        piece = lowered[start:stop]
+        size = stop - start
         if piece in self._wholes:
             return self._wholes[piece]
         least, _ = min(grams)
@@ -179,7 +181,8 @@ def _grams(value: str) -> dict[str, int]:
     for form, size, odd in forms:
         lowered = _lower(form)
         for at in range(len(form) - _PIECE + 1):
-            gram, strange = lowered[at : at + _PIECE], odd.count("x", at, at + _PIECE)
+            gram = lowered[at : at + _PIECE]
+            strange = odd.count("x", at, at + _PIECE)
             grams[gram] = min(size if strange >= _PIECE // 2 else _ORDINARY, grams.get(gram, _ORDINARY))
     return grams
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from karat import api, kinds, plugins
 from karat.cli.checking import cluster_hint
@@ -21,13 +21,11 @@ from karat.documents.hub import shown
 from karat.errors import BadDataset, BadOption, Fault, did_you_mean
 from karat.formats import count, excerpt, plural, some_of
 from karat.installation import shown_path
+from karat.records import JsonObject, Sample
 
 if TYPE_CHECKING:
     from karat.cli.options import Answers, Scorers
     from karat.execution import Outcome
-    from karat.records import Sample
-
-_Keys = dict[str, Any]
 
 _NEVER = 10**9
 """An answer that the file lacks is missing, however many are."""
@@ -75,7 +73,7 @@ def score_answers(
         )
         messages = [*([report["faults"]] if "faults" in report else []), *left_out]
         if messages:
-            raise BadDataset(str(file), [Fault(place="file", message=text) for text in messages])
+            raise BadDataset(file, [Fault(place="file", message=text) for text in messages])
     with following(output, Redactor(experiment.secrets)) as status:
         for text in [*left_out, *(faults if output.events else [])]:
             status.notice(text)
@@ -121,7 +119,16 @@ def experiment_of_answers(file: Path, answers: Answers, wanted: Scorers, *, kind
     settings = answers.settings
     keys = _keys_of_answers(file, answers, wanted, kind)
     for setting in settings:
-        _override(keys, setting)
+        place, equals, text = setting.partition("=")
+        *sections, last = place.split(".")
+        if not equals or not last:
+            raise BadOption(f"--set {place}", "want KEY=VALUE, e.g. --set agent.answer_key=output")
+        here = keys
+        for section in sections:
+            here = here.setdefault(section, {})
+            if not isinstance(here, dict):
+                raise BadOption(f"--set {place}", f"'{section}' is a plain value")
+        here[last] = parsed(f"--set {place}", text)
     first = Experiment(**keys)
     keep_hidden(first.secrets)
     agent = _recorded(first)
@@ -140,7 +147,7 @@ def experiment_of_answers(file: Path, answers: Answers, wanted: Scorers, *, kind
     return Experiment(**keys)
 
 
-def _keys_of_answers(file: Path, answers: Answers, wanted: Scorers, kind: str | None) -> dict[str, Any]:
+def _keys_of_answers(file: Path, answers: Answers, wanted: Scorers, kind: str | None) -> JsonObject:
     form = None if kind is None else kinds.of(kind).answer_file
     columns = mapped_columns(answers.columns, option=None if form is None else form.option)
     dataset, agent = _named_columns(answers)
@@ -153,7 +160,7 @@ def _keys_of_answers(file: Path, answers: Answers, wanted: Scorers, kind: str | 
         agent |= {"skip": "unreadable"} if form is None else {}
     dataset |= {"cluster": answers.cluster} if answers.cluster is not None else {}
     dataset |= {"choices": "left_out"} if kind is None else {}  # nothing is asked
-    judge: dict[str, Any] = {"judge": {"type": "overlap"}} if kind is None else {}  # else the dataset's own scorer
+    judge: JsonObject = {"judge": {"type": "overlap"}} if kind is None else {}  # else the dataset's own scorer
     return {
         "name": file.stem,
         "dataset": {"path": shown(answers.dataset or file), **dataset, **({} if kind is None else {"kind": kind})},
@@ -199,19 +206,6 @@ def _recorded(experiment: Experiment) -> _RecordedAgent:
     return agent
 
 
-def _override(keys: dict[str, Any], setting: str) -> None:
-    place, equals, text = setting.partition("=")
-    *sections, last = place.split(".")
-    if not equals or not last:
-        raise BadOption(f"--set {place}", "want KEY=VALUE, e.g. --set agent.answer_key=output")
-    here = keys
-    for section in sections:
-        here = here.setdefault(section, {})
-        if not isinstance(here, dict):
-            raise BadOption(f"--set {place}", f"'{section}' is a plain value")
-    here[last] = parsed(f"--set {place}", text)
-
-
 def _left_out(file: Path, experiment: Experiment) -> list[str]:
     """One sentence about the answers that belong to no sample of the dataset; empty if there are none."""
     id_key = experiment.agent.options["id_key"]
@@ -241,7 +235,8 @@ def in_one_file(file: Path, answers: Answers, output: Output) -> Answers:
     columns = [] if first is None else list(first[1])
     named = {answers.question, answers.golden, *answers.answer}
     find = partial(_column, file=file, columns=columns, named=named)
-    question, golden = find("question", answers.question), find("golden", answers.golden)
+    question = find("question", answers.question)
+    golden = find("golden", answers.golden)
     said = tuple(find("answer", column) for column in answers.answer or (None,))
     used = [("question", question), ("golden", golden), *(("answer", column) for column in said)]
     role_of: dict[str, str] = {}
@@ -277,23 +272,23 @@ def _column(role: str, column: str | None, *, file: Path, columns: Sequence[str]
     return found[0]
 
 
-def _named_columns(answers: Answers) -> tuple[_Keys, _Keys]:
+def _named_columns(answers: Answers) -> tuple[JsonObject, JsonObject]:
     """Options for the dataset and for the replaying agent, from the named columns."""
     named = {"question_key": answers.question, "answer_key": answers.golden}
-    dataset: _Keys = {key: column for key, column in named.items() if column is not None}
+    dataset: JsonObject = {key: column for key, column in named.items() if column is not None}
     if not answers.answer:
         return dataset, {}
     return dataset, {"answer_key": answers.answer[0] if len(answers.answer) == 1 else [*answers.answer]}
 
 
-def _grouping_columns(file: Path, answers: Answers, mapped: Mapping[str, str]) -> tuple[_Keys, _Keys]:
+def _grouping_columns(file: Path, answers: Answers, mapped: Mapping[str, str]) -> tuple[JsonObject, JsonObject]:
     """Options for the dataset and for the replaying agent: which rows are of one question, and of one condition."""
     settings = dict(setting.split("=", 1) for setting in answers.settings if "=" in setting)
     named = mapped.get("id_key") or settings.get("agent.id_key") or settings.get("dataset.id_key")
     rows = [row for _, row in kinds.read_rows(file).rows]
     present = dict.fromkeys(column for row in rows for column in row)
-    dataset: _Keys = {}
-    agent: _Keys = {}
+    dataset: JsonObject = {}
+    agent: JsonObject = {}
     ids = [named or "id"]
     if answers.dataset == file:
         if named is None:

@@ -63,7 +63,14 @@ async def asked_judges(
     judges = [used for used in scorers if not used.info.offline and not used.late]
     if not judges:
         raise BadOption("--ask", "no scorer of this experiment asks a model about single answers: leave it out")
-    sample, wrong = _pair(samples)
+    # A question with a golden answer, the shortest conversation first, and an answer that is wrong for it.
+    known = [sample for sample in samples if sample.turns[-1].golden]
+    if not known:
+        raise BadOption("--ask", "no question has a golden answer that a judge could compare with: leave it out")
+    sample = min(known, key=lambda one: len(one.turns))
+    right = (sample.turns[-1].golden or "").casefold().strip()
+    others = (one.turns[-1].golden or "" for one in known)
+    wrong = next((text for text in others if text.casefold().strip() != right), _UNKNOWN_ANSWER)
     found = []
     async with opened_scorers(judges):
         for used in judges:
@@ -72,17 +79,6 @@ async def asked_judges(
             except JudgeFault as fault:
                 found.append(AskedJudge(judge=used.info.name, sample=sample.id, fault=redact(str(fault))))
     return tuple(found)
-
-
-def _pair(samples: Sequence[Sample]) -> tuple[Sample, str]:
-    """A question with a golden answer, the shortest conversation first, and an answer that is wrong for it."""
-    known = [sample for sample in samples if sample.turns[-1].golden]
-    if not known:
-        raise BadOption("--ask", "no question has a golden answer that a judge could compare with: leave it out")
-    sample = min(known, key=lambda one: len(one.turns))
-    right = (sample.turns[-1].golden or "").casefold().strip()
-    others = (one.turns[-1].golden or "" for one in known)
-    return sample, next((text for text in others if text.casefold().strip() != right), _UNKNOWN_ANSWER)
 
 
 async def _asked(used: ScorerInUse, sample: Sample, wrong: str) -> AsyncIterator[AskedJudge]:
@@ -96,7 +92,8 @@ async def _asked(used: ScorerInUse, sample: Sample, wrong: str) -> AsyncIterator
         async for verdict in used.scorer.score(sample, answer):
             judge = f"{used.info.name} ({verdict.judge})" if verdict.judge else used.info.name
             scores[judge] = verdict.values  # of the last turn and repeat
-            known, more = dollars.get(judge, 0.0), verdict.dollars
+            known = dollars.get(judge, 0.0)
+            more = verdict.dollars
             dollars[judge] = None if known is None or more is None else known + more
     for judge, values in right.items():
         yield AskedJudge(

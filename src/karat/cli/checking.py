@@ -22,7 +22,7 @@ from karat.execution.plan import Plan, plan
 from karat.formats import OUTPUT_FORMAT
 from karat.kinds import Dataset, DatasetPart
 from karat.models import parse_model
-from karat.records import Condition, Context, Metric, Sample
+from karat.records import Condition, Metric, Sample
 from karat.redact import Redactor
 
 if TYPE_CHECKING:
@@ -140,7 +140,8 @@ class Checked(msgspec.Struct, frozen=True, kw_only=True):
         ]
         limits += [f"at most {formats.dollars(self.budget_usd)}"] if self.budget_usd is not None else []
         limits += [f"at most {formats.plural(self.budget_tokens, 'token')}"] if self.budget_tokens is not None else []
-        size, studies = formats.plural(self.samples, "sample"), []
+        size = formats.plural(self.samples, "sample")
+        studies = []
         if self.studies:
             participants = sum(study.participants for study in self.studies)
             size = _study_size(participants, sum(study.questions for study in self.studies))
@@ -183,6 +184,7 @@ def check(
     Raises OperatorError for the dataset, a plug-in, or a selected name that does not exist.
     """
     from karat.execution import experiment_scorers, refuse_executor, refuse_unknown_gates, run_in_own_loop
+    from karat.execution.stopping import horizon_of, stops_when
 
     refuse_executor(experiment)
     experiment, dataset = experiment.with_dataset()
@@ -229,19 +231,25 @@ def check(
         can_show=can_show(
             samples, len(conditions), dataset.kind, metrics=[metric for one in scorers for metric in one.info.metrics]
         ),
-        may_stop=_may_stop(experiment, selected, scorers),
+        may_stop=stops_when(horizon_of(experiment, selected, scorers)),
         rates=tuple(_rates(experiment, selected, scorers)),
         asked=asked,
     )
 
 
 def _checked_condition(experiment: Experiment, condition: Condition) -> CheckedCondition:
+    # What the context sets, with the names of its folders, files or tools.
+    shown: list[str] = []
+    for key in condition.context.keys:
+        value = getattr(condition.context, key)
+        names = [str(getattr(part, "name", part)) for part in (value if isinstance(value, tuple) else (value,))]
+        shown.append(f"{key}: {', '.join(names)}")
     return CheckedCondition(
         name=condition.name,
         servers=tuple(server.name for server in condition.mcp_servers),
         gates=tuple(gate for gate in condition.gate.__struct_fields__ if getattr(condition.gate, gate)),
         preset=getattr(experiment.resolved.get(f"conditions.{condition.name}.preset"), "value", None),
-        context=_context(condition.context),
+        context=tuple(shown),
     )
 
 
@@ -262,16 +270,6 @@ def cluster_hint(dataset: Dataset, option: str) -> str | None:
     for sample in dataset:
         shared.add(sample.metadata)
     return shared.hint(option)
-
-
-def _context(context: Context) -> tuple[str, ...]:
-    """What the context sets, with the names of its folders, files or tools."""
-    shown: list[str] = []
-    for key in context.keys:
-        value = getattr(context, key)
-        names = [str(getattr(part, "name", part)) for part in (value if isinstance(value, tuple) else (value,))]
-        shown.append(f"{key}: {', '.join(names)}")
-    return tuple(shown)
 
 
 def _checked_scorer(used: ScorerInUse) -> CheckedScorer:
@@ -345,12 +343,6 @@ def _model(name: object) -> tuple[str, str] | None:
         return parse_model(str(name)).limited_as
     except BadOption:
         return None
-
-
-def _may_stop(experiment: Experiment, selected: Plan, scorers: tuple[ScorerInUse, ...]) -> str | None:
-    from karat.execution.stopping import horizon_of, stops_when
-
-    return stops_when(horizon_of(experiment, selected, scorers))
 
 
 def _calls(scorer: ScorerInfo, selected: Plan) -> int:

@@ -17,6 +17,7 @@ from karat.documents.hub import shown
 from karat.errors import BadExperiment, BadOption
 from karat.formats import OUTPUT_FORMAT
 from karat.kinds import Doubted
+from karat.records import JsonObject
 
 if TYPE_CHECKING:
     from karat.cli.options import Linting
@@ -94,7 +95,7 @@ def write_quarantine(report: Lint, path: Path) -> str:
     return f"wrote {path}: name it in the experiment as `dataset.quarantine`"
 
 
-def dataset_options(plugin: type[Any], settings: tuple[str, ...]) -> dict[str, Any]:
+def dataset_options(plugin: type[Any], settings: tuple[str, ...]) -> JsonObject:
     """The options that `--set` gives. Raises BadOption and BadExperiment."""
     given = {key.removeprefix("dataset."): value for key, value in settings_of(settings).items()}
     checked, faults = plugins.check_options(plugin, given, place="--set")

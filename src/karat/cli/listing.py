@@ -13,6 +13,7 @@ from karat.cli.output import aligned
 from karat.config.prompts import presets
 from karat.errors import UnknownPlugin
 from karat.formats import OUTPUT_FORMAT
+from karat.records import JsonObject
 
 
 class Option(msgspec.Struct, frozen=True, kw_only=True):
@@ -112,7 +113,7 @@ _TEXTS = {"rubrics": _rubrics, "presets": _presets}
 
 
 def _options(plugin: plugins.Description) -> tuple[Option, ...]:
-    properties: dict[str, dict[str, Any]] = plugin.options.get("properties", {})
+    properties: dict[str, JsonObject] = plugin.options.get("properties", {})
     required = set(plugin.options.get("required", ()))
     return tuple(
         Option(
@@ -126,7 +127,7 @@ def _options(plugin: plugins.Description) -> tuple[Option, ...]:
     )
 
 
-def _type(about: dict[str, Any]) -> str:
+def _type(about: JsonObject) -> str:
     if "enum" in about:
         return " | ".join(str(value) for value in about["enum"])
     if "anyOf" in about:

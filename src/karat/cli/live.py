@@ -25,8 +25,12 @@ from karat.execution import RunStatus
 if TYPE_CHECKING:
     from karat.redact import Redactor
 
-_UP, _END_OF_LINE, _BELOW = "\x1b[{}A", "\x1b[K", "\x1b[J"
-_BAR, _NOTICE, _PLAIN = "\x1b[36m", "\x1b[33m", "\x1b[0m"
+_UP = "\x1b[{}A"
+_END_OF_LINE = "\x1b[K"
+_BELOW = "\x1b[J"
+_BAR = "\x1b[36m"
+_NOTICE = "\x1b[33m"
+_PLAIN = "\x1b[0m"
 
 Show = Callable[[str], None]
 Compose = Callable[[int, int], Sequence[str]]
@@ -48,7 +52,8 @@ def following(output: Output, redact: Redactor) -> Iterator[RunStatus]:
     stream = sys.stderr  # kept, because sys.stderr is replaced below to capture the agents' prints
     descriptors: tuple[int, ...] = (1,)
     if output.events and _descriptor(stream) == 2:  # what the agent's programs write there must become events too
-        descriptors, stream = (1, 2), os.fdopen(os.dup(2), "w", encoding=stream.encoding, errors="replace")
+        descriptors = (1, 2)
+        stream = os.fdopen(os.dup(2), "w", encoding=stream.encoding, errors="replace")
     with (
         _shown(output, redact, stream) as (status, show),
         printed(_in_context(redact, show), behind=stream, descriptors=descriptors),
@@ -62,7 +67,8 @@ def _in_context(redact: Redactor, show: Show) -> Show:
 
     def masked(line: str) -> None:
         nonlocal before
-        lines, before = redact.values([before, line]), line
+        lines = redact.values([before, line])
+        before = line
         show(lines[1])
 
     return masked
@@ -154,7 +160,8 @@ class Painter:
     """`draw()` when something may have changed; `above(text)` for text that stays; `end()` removes the lines."""
 
     def __init__(self, stream: TextIO, compose: Compose) -> None:
-        self._stream, self._compose = stream, compose
+        self._stream = stream
+        self._compose = compose
         self._color = not os.environ.get("NO_COLOR")
         self._shown: list[str] = []
         self._columns = 0
@@ -168,7 +175,8 @@ class Painter:
         with self._lock:
             if lines != self._shown or columns != self._columns:
                 self._write(self._back() + self._drawn(lines))
-                self._shown, self._columns = lines, columns
+                self._shown = lines
+                self._columns = columns
 
     def above(self, text: str, *, notice: bool = False) -> None:
         """Prints text, already cleaned, above the lines, where it stays."""

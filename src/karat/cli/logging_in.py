@@ -56,7 +56,12 @@ def log_in(
 
     experiment = load(file, env_file=env_file)
     keep_hidden(experiment.secrets)
-    server = _named(experiment.servers, name)
+    server = next((server for server in experiment.servers if server.name == name), None)
+    if server is None:
+        hint = did_you_mean(name, [server.name for server in experiment.servers]) or " (it has none)"
+        raise BadOption("SERVER", f"the experiment has no MCP server '{name}'{hint}")
+    if server.auth is None or server.auth.type != "login":
+        raise BadOption("SERVER", f"'{name}' has no `auth: {{type: login}}` in the experiment file: it needs no login")
     patient = msgspec.structs.replace(server, init_timeout_seconds=seconds, scope="trial")
     tools = asyncio.run(
         _logged_in(
@@ -70,16 +75,6 @@ def log_in(
     if isinstance(tools, ServerFault):
         raise BadOption("SERVER", tools.message)
     return LoggedIn(server=name, url=server.url, tools=tools, file=str(TokenFile(server).path))
-
-
-def _named(servers: tuple[McpServer, ...], name: str) -> McpServer:
-    server = next((server for server in servers if server.name == name), None)
-    if server is None:
-        hint = did_you_mean(name, [server.name for server in servers]) or " (it has none)"
-        raise BadOption("SERVER", f"the experiment has no MCP server '{name}'{hint}")
-    if server.auth is None or server.auth.type != "login":
-        raise BadOption("SERVER", f"'{name}' has no `auth: {{type: login}}` in the experiment file: it needs no login")
-    return server
 
 
 def _show(address: str, show: Callable[[str], None], *, browser: bool) -> None:

@@ -18,19 +18,22 @@ if TYPE_CHECKING:
     from karat.records import AllowCode
 
 Command = Callable[..., Any]
+Decorator = Callable[[Command], Command]
 
-_DIR = click.Path(path_type=Path, file_okay=False)
-_FILE = click.Path(path_type=Path, dir_okay=False)
-_PATH = click.Path(path_type=Path)
+FOLDER = click.Path(path_type=Path, file_okay=False)
+FILE = click.Path(path_type=Path, dir_okay=False)
+PATH = click.Path(path_type=Path)
 
 
 class _Declared:
     """An option or argument of click, named after the attribute that holds it."""
 
-    def __init__(self, declare: Callable[..., Callable[[Command], Command]], *names: str, **about: Any) -> None:
-        self._declare, self._names, self._about = declare, names, about
+    def __init__(self, declare: Callable[..., Decorator], *names: str, **about: Any) -> None:
+        self._declare = declare
+        self._names = names
+        self._about = about
 
-    def named(self, name: str) -> Callable[[Command], Command]:
+    def named(self, name: str) -> Decorator:
         return self._declare(*self._names, name, **self._about)
 
 
@@ -51,7 +54,7 @@ class Options:
         vars(self).update(values)
 
 
-def gathered(into: str, options: type[Options]) -> Callable[[Command], Command]:
+def gathered(into: str, options: type[Options]) -> Decorator:
     """Declares the options of a class, and passes them to the command as one value, named `into`."""
     fields = {name: field for base in reversed(options.__mro__) for name, field in vars(base).items()}
     declared = {name: field for name, field in fields.items() if isinstance(field, _Declared)}
@@ -91,7 +94,7 @@ _quiet = click.option("--quiet", "-q", is_flag=True, help="Print only errors on 
 _events = click.option("--events", is_flag=True, help="Write only events to standard error, one line of JSON each.")
 
 
-def output(*, events: bool = False) -> Callable[[Command], Command]:
+def output(*, events: bool = False) -> Decorator:
     """`--json`, `--quiet` and, for commands that take a while, `--events`: as one value, `output`."""
 
     def decorate(command: Command) -> Command:
@@ -114,7 +117,7 @@ _SKIPPED = "Leave rows out that cannot be read, and count them."
 class File(Options):
     """The experiment file, and what the command line overrides."""
 
-    file: Path = argument(type=_PATH)
+    file: Path = argument(type=PATH)
     settings: tuple[str, ...] = option(
         "--set",
         multiple=True,
@@ -123,7 +126,7 @@ class File(Options):
     )
     env_file: Path | None = option(
         "--env-file",
-        type=_PATH,
+        type=PATH,
         metavar="PATH",
         help="NAME=value lines for each ${NAME} that the environment does not set.",
     )
@@ -143,7 +146,7 @@ class File(Options):
 class Linting(Options):
     """A dataset to check, and how."""
 
-    dataset: Path = argument(type=_PATH)
+    dataset: Path = argument(type=PATH)
     kind: str | None = option(
         "--kind", metavar="NAME", help="The kind: conversation, golden or study; default: guessed from the file."
     )
@@ -155,7 +158,7 @@ class Linting(Options):
     )
     quarantine: Path | None = option(
         "--quarantine",
-        type=_FILE,
+        type=FILE,
         metavar="FILE",
         help="Write the doubtful turns as JSON Lines, for `dataset.quarantine` in an experiment.",
     )
@@ -254,7 +257,7 @@ class Answers(Options):
     """What scoring a file of answers needs besides the file."""
 
     dataset: Path | None = option(
-        "--dataset", type=_PATH, metavar="FILE", help="ANSWERS: the questions and golden answers."
+        "--dataset", type=PATH, metavar="FILE", help="ANSWERS: the questions and golden answers."
     )
     settings: tuple[str, ...] = option(
         "--set",
@@ -283,7 +286,7 @@ class Answers(Options):
     skip_unreadable: bool = option("--skip-unreadable", is_flag=True, help=f"ANSWERS: {_SKIPPED}")
 
 
-_OUT = option("--out", type=_PATH, metavar="PATH", help="Write to this path instead of standard output.")
+_OUT = option("--out", type=PATH, metavar="PATH", help="Write to this path instead of standard output.")
 
 
 class Asking(Options):
@@ -406,18 +409,18 @@ class Reported(Compared):
     )
 
 
-def _results(default: Path) -> Callable[[Command], Command]:
+def _results(default: Path) -> Decorator:
     return click.option(
-        "--results", type=_DIR, default=default, show_default=True, metavar="DIR", help="The folder of run folders."
+        "--results", type=FOLDER, default=default, show_default=True, metavar="DIR", help="The folder of run folders."
     )
 
 
 results = _results(Path("results"))
 rehearsed_results = _results(Path("results", "rehearsed"))  # apart: `latest` is then never a rehearsal
 run_argument = click.argument("run", metavar="RUN")
-out: Callable[[Command], Command] = _OUT.named("out")
-scoring: Callable[[Command], Command] = _SCORINGS.named("scorings")
-allow_code: Callable[[Command], Command] = _ALLOW_CODE.named("allow_code")
+out: Decorator = _OUT.named("out")
+scoring: Decorator = _SCORINGS.named("scorings")
+allow_code: Decorator = _ALLOW_CODE.named("allow_code")
 experiment_file = gathered("source", File)
 selection = gathered("chosen", Chosen)
 shard_selection = gathered("chosen", ChosenOfShard)

@@ -17,7 +17,8 @@ class Output:
     """How much a command prints, and in which form."""
 
     def __init__(self, *, as_json: bool = False, quiet: bool = False, events: bool = False) -> None:
-        self.as_json, self.quiet = as_json, quiet
+        self.as_json = as_json
+        self.quiet = quiet
         self.events = events  # standard error is a stream of JSON lines and nothing else
 
     def say(self, *lines: str) -> None:

@@ -60,7 +60,8 @@ def _taken(number: int, lines: _Lines) -> Iterator[None]:
     reading, writing = os.pipe()
     os.dup2(writing, number)
     os.close(writing)
-    end, drained = b"\0" + secrets.token_hex(16).encode(), threading.Event()
+    end = b"\0" + secrets.token_hex(16).encode()
+    drained = threading.Event()
     threading.Thread(target=_read, args=(reading, lines, end, drained), name="karat-printed", daemon=True).start()
     try:
         yield
@@ -98,7 +99,8 @@ class _Lines(io.RawIOBase):
     """Bytes → whole lines. Agents run on threads: each has its own line."""
 
     def __init__(self, show: Callable[[str], None], behind: TextIO) -> None:
-        self._show, self._behind = show, behind
+        self._show = show
+        self._behind = behind
         self._open: dict[int, bytes] = {}  # thread → its unfinished line
 
     def writable(self) -> bool:
@@ -112,7 +114,8 @@ class _Lines(io.RawIOBase):
         thread = threading.get_ident()
         *lines, partial = (self._open.pop(thread, b"") + written).split(b"\n")
         if len(partial) > _LONGEST_LINE:
-            lines, partial = [*lines, partial], b""
+            lines = [*lines, partial]
+            partial = b""
         if partial:
             self._open[thread] = partial
         for line in lines:

@@ -119,7 +119,9 @@ class Pace:
             if enough and count != before:
                 break  # the stretch begins just after a burst, not just before the next one
             if enough or (settled - count >= wanted and now - at >= 30.0):
-                since, before, enough = at, count, True
+                since = at
+                before = count
+                enough = True
         return (settled - before) / (now - since) if settled - before >= _ENOUGH and now > since else None
 
 
@@ -145,16 +147,22 @@ class ProgressReader:
         redact: Callable[[str], str] = str,
         clock: Callable[[], float] = monotonic,
     ) -> None:
-        self._status, self._running, self._redact, self._clock = status, means, redact, clock
+        self._status = status
+        self._running = means
+        self._redact = redact
+        self._clock = clock
         self._pace = Pace()
         self._means: dict[str, Estimate] = {}
         self._means_of = -1  # settled trials when the means were computed
-        self._next_means, self._readings = 0.0, 0
+        self._next_means = 0.0
+        self._readings = 0
 
     def read(self, *, exact: bool = False) -> Progress:
         """`exact`: compute the means now, however long it takes."""
-        status, now = self._status, self._clock()
-        planned, settled = status.planned, status.settled
+        status = self._status
+        now = self._clock()
+        planned = status.planned
+        settled = status.settled
         if status.began is not None:
             self._pace.note(status.began, 0)
             self._pace.note(now, settled)
@@ -216,14 +224,16 @@ class ProgressReader:
         if settled == self._means_of or (now < self._next_means and not exact):
             return
         started = self._clock()
-        self._means, self._means_of = self._running.estimates(), settled
+        self._means = self._running.estimates()
+        self._means_of = settled
         ended = self._clock()
         self._readings += 1
         cost = (ended - started) / _SHARE_OF_TIME if self._readings > _FIRST_READINGS else 0.0
         self._next_means = ended + max(1.0, cost)
 
     def _condition(self, name: str) -> ConditionCounts:
-        counts, estimate = self._status.conditions[name], self._means.get(name)
+        counts = self._status.conditions[name]
+        estimate = self._means.get(name)
         ended = counts.before + counts.settled
         ended = ended if counts.planned is None else min(ended, counts.planned)
         failed = min(counts.failed, ended)

@@ -141,9 +141,11 @@ def _conditions(now: Progress, columns: int, room: int) -> list[str]:
     """One row per condition, in at most `room` lines; narrow terminals omit the counts of failed and in flight."""
     if room < 1 or not now.conditions:
         return []
-    names, wide = list(now.conditions), columns >= _WIDE
+    names = list(now.conditions)
+    wide = columns >= _WIDE
     shown = names if len(names) < room else names[: max(0, room - 2)]
-    asked, scored = wide and now.most_in_flight > 0, now.metric is not None
+    asked = wide and now.most_in_flight > 0
+    scored = now.metric is not None
     table = [["", "done"] + ["failed"] * wide + ["in flight"] * asked + [_metric(now)] * scored]
     noun = "conversation" if now.unit == "turn" else "question"
     for name in shown:
@@ -156,8 +158,10 @@ def _conditions(now: Progress, columns: int, room: int) -> list[str]:
     lines = aligned(table, right=range(1, len(table[0]) - scored)) if shown else []
     if len(shown) < len(names):
         others = [now.conditions[name] for name in names[len(shown) :]]
-        failed, in_flight = sum(counts.failed for counts in others), sum(counts.in_flight for counts in others)
-        done, more = sum(counts.done for counts in others), " more" if shown else ""
+        failed = sum(counts.failed for counts in others)
+        in_flight = sum(counts.in_flight for counts in others)
+        done = sum(counts.done for counts in others)
+        more = " more" if shown else ""
         parts = [f"{formats.count(len(others))}{more} conditions: done {formats.count(done)}"]
         parts += [f"failed {formats.count(failed)}"] if failed else []
         parts += [f"in flight {formats.count(in_flight)}"] if now.most_in_flight else []

@@ -92,7 +92,11 @@ def answer(run: Sequence[RunFolder], sql: str, asking: Asking, scorings: Mapping
         if asking.to is not None and asking.out is not None:
             _show_written({str(asking.out): write(stream, asking.to, asking.out)}, output)
         elif asking.to == "csv":
-            _print_csv(stream)
+            with _printed_whole() as file:
+                for rows in chain([[list(stream.columns)]], stream):
+                    part = io.StringIO()
+                    write_rows(rows, part)
+                    file.write(formats.clean(part.getvalue()) if sys.stdout.isatty() else part.getvalue())
         elif output.as_json:
             _print_json(stream)
         else:
@@ -116,19 +120,12 @@ def _printed_whole() -> Iterator[IO[str]]:
             click.echo(part, nl=False)
 
 
-def _print_csv(stream: Stream) -> None:
-    with _printed_whole() as file:
-        for rows in chain([[list(stream.columns)]], stream):
-            part = io.StringIO()
-            write_rows(rows, part)
-            file.write(formats.clean(part.getvalue()) if sys.stdout.isatty() else part.getvalue())
-
-
 def _print_json(stream: Stream) -> None:
     types = {name: SQL_TYPES[kind] for name, kind in stream.columns.items()}
     head = msgspec.json.encode({"format": OUTPUT_FORMAT, "columns": types}).decode()
     huge = "huge" in stream.columns.values()  # JSON has integers of any size; msgspec only those of 64 bits
-    names, comma = tuple(stream.columns), "\n"
+    names = tuple(stream.columns)
+    comma = "\n"
     with _printed_whole() as file:
         file.write(formats.escaped(f'{head[:-1]},"rows":['))
         for rows in stream:

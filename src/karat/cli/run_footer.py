@@ -72,7 +72,8 @@ def show_outcome(
 
 
 def _next(outcome: Outcome, summary: Summary, again: tuple[File, Chosen] | None) -> list[str]:
-    run, ledger = shown_path(outcome.run.path), summary.total.ledger
+    run = shown_path(outcome.run.path)
+    ledger = summary.total.ledger
     commands: list[tuple[str, str]] = []
     # A condition that stopped because its comparisons are decided is not asked again.
     out = () if summary.stopping is msgspec.UNSET else summary.stopping.out

@@ -115,7 +115,8 @@ class RunningMeans:
         from karat.analysis.units import clusters_of, mean
 
         with self._lock:
-            weights, clusters = array("d", self._weights), clusters_of(self._clusters)
+            weights = array("d", self._weights)
+            clusters = clusters_of(self._clusters)
             columns = {condition: sums.columns(len(weights)) for condition, sums in self._sums.items()}
         info = self._info(self.metric)
         return {

@@ -47,14 +47,26 @@ def check_servers(
     """Checks one server after another. Raises BadOption and BadExperiment."""
     if sum(given is not None for given in (file, url, command or None)) != 1:
         raise BadOption("check-server", "needs one of: FILE [SERVER], --url URL, or -- COMMAND")
-    redact, folder, servers = Redactor({}), Path.cwd(), []
+    redact = Redactor({})
+    folder = Path.cwd()
+    servers = []
     if file is not None:
         from karat.config import load
 
         experiment = load(file, env_file=env_file)
         keep_hidden(experiment.secrets)
-        redact, folder = Redactor(experiment.secrets), file.resolve().parent
-        servers = _named(experiment.servers, name)
+        redact = Redactor(experiment.secrets)
+        folder = file.resolve().parent
+        chosen = [server for server in experiment.servers if name in (None, server.name)]
+        if not chosen:
+            hint = did_you_mean(name, [server.name for server in experiment.servers]) if name else " (it has none)"
+            raise BadOption("SERVER", f"the experiment has no MCP server{f' {name!r}' if name else ''}{hint}")
+        for server in chosen:
+            if server.type == "sse":
+                raise BadOption(
+                    "SERVER", f"'{server.name}' uses SSE, which the protocol no longer has; offer it over `http`"
+                )
+        servers = chosen
     elif url is not None:
         if urlsplit(url).scheme not in ("http", "https"):
             raise BadOption("--url", f"'{url}' is not an HTTP address, e.g. http://localhost:8000/mcp")
@@ -69,19 +81,6 @@ def check_servers(
         )
 
     return CheckedServers(servers=asyncio.run(check_all()))
-
-
-def _named(servers: tuple[McpServer, ...], name: str | None) -> list[McpServer]:
-    chosen = [server for server in servers if name in (None, server.name)]
-    if not chosen:
-        hint = did_you_mean(name, [server.name for server in servers]) if name else " (it has none)"
-        raise BadOption("SERVER", f"the experiment has no MCP server{f' {name!r}' if name else ''}{hint}")
-    for server in chosen:
-        if server.type == "sse":
-            raise BadOption(
-                "SERVER", f"'{server.name}' uses SSE, which the protocol no longer has; offer it over `http`"
-            )
-    return chosen
 
 
 def _calls(given: tuple[str, ...]) -> dict[str, JsonObject]:

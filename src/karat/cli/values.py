@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from karat.errors import BadOption
+from karat.records import JsonObject
 
 
 def parsed(option: str, text: str) -> Any:
@@ -22,7 +23,7 @@ def parsed(option: str, text: str) -> Any:
     return nodes.plain(node)
 
 
-def settings_of(texts: Iterable[str]) -> dict[str, Any]:
+def settings_of(texts: Iterable[str]) -> JsonObject:
     """KEY=VALUE texts as a dict; the last of equal keys wins. Raises BadOption."""
     settings = {}
     for text in texts:

@@ -70,6 +70,6 @@ def _what(run: str | None, results: Path) -> tuple[Path, tuple[str, ...]]:
     if path.is_dir() and not (path / "run.json").exists():
         return path, ()
     if run is None:
-        raise BadRun(str(results), "there is no such folder; `karat run FILE` creates one")
+        raise BadRun(results, "there is no such folder; `karat run FILE` creates one")
     folder = api.open(run, results=results, to_write=True).path.resolve()
     return folder.parent, (folder.name,)

@@ -214,7 +214,8 @@ async def _stable(probe: Probe) -> Finding:
         await probe.close(connection)
     if first == second:
         return passed("a second connection lists the same tools")
-    old, new = {str(tool.get("name")): tool for tool in first}, {str(tool.get("name")): tool for tool in second}
+    old = {str(tool.get("name")): tool for tool in first}
+    new = {str(tool.get("name")): tool for tool in second}
     changed = sorted(name for name in old.keys() | new.keys() if old.get(name) != new.get(name))
     return warning(f"a second connection lists other tools: {named(changed) if changed else 'in another order'}")
 
@@ -262,7 +263,8 @@ async def _descriptions(probe: Probe) -> Finding:
 
 @_check("descriptions.arguments", "Say what each argument means, with its unit or an example.", needs="tools")
 async def _arguments_described(probe: Probe) -> Finding:
-    total, without = 0, []
+    total = 0
+    without = []
     for tool in await probe.tools():
         for name, about in _properties(tool).items():
             total += 1
@@ -369,7 +371,8 @@ async def _wrong_arguments(probe: Probe) -> Finding:
     """Calls tools without the arguments they require: their schema must refuse that."""
     candidates = []
     for tool in await probe.tools():
-        schema, notes = tool.get("inputSchema"), tool.get("annotations")
+        schema = tool.get("inputSchema")
+        notes = tool.get("annotations")
         destructive = isinstance(notes, dict) and notes.get("destructiveHint") is True
         if isinstance(schema, dict) and not destructive and probe.fits(schema, {})[0] is False:
             candidates.append(str(tool["name"]))
@@ -433,7 +436,8 @@ async def _results(probe: Probe) -> Finding:
 
 @_check("calls.structured", "Return structuredContent that fits the tool's own outputSchema.", needs="tools")
 async def _structured(probe: Probe) -> Finding:
-    problems, fit = [], 0
+    problems = []
+    fit = 0
     for name, (tool, reply) in probe.results.items():
         schema = tool.get("outputSchema")
         if reply.kind != "result" or reply.result.get("isError") is True or not isinstance(schema, dict):
@@ -471,7 +475,8 @@ async def _callable(probe: Probe) -> list[tuple[JsonObject, JsonObject]]:
     tools = {str(tool["name"]): tool for tool in await probe.tools()}
     calls = [(tools.get(name, {"name": name}), arguments) for name, arguments in probe.calls.items()]
     for name, tool in tools.items():
-        notes, schema = tool.get("annotations"), tool.get("inputSchema")
+        notes = tool.get("annotations")
+        schema = tool.get("inputSchema")
         if name in probe.calls or not isinstance(notes, dict) or notes.get("readOnlyHint") is not True:
             continue
         arguments = example({**schema, "type": "object"}) if isinstance(schema, dict) else {}

@@ -76,7 +76,10 @@ class Probe:
     def __init__(
         self, server: McpServer, *, folder: Path, seconds: float, calls: Mapping[str, JsonObject], redact: Redactor
     ) -> None:
-        self.server, self.seconds, self.calls, self.redact = server, seconds, calls, redact
+        self.server = server
+        self.seconds = seconds
+        self.calls = calls
+        self.redact = redact
         self._folder = folder
         self.lists: dict[str, Listing] = {}
         self.results: dict[str, tuple[JsonObject, Reply]] = {}  # name → the tool and its reply
@@ -120,7 +123,8 @@ class Probe:
             connection, reply = await self.open(version)
             self._current = connection
             if reply.kind == "result":
-                self.version, self.introduction = connection.version, reply.result
+                self.version = connection.version
+                self.introduction = reply.result
                 return connection
             words = connection.transport.last_words(self.redact)[-_LAST_WORDS:]
             why = why or f"{version}: {reply}{f'; its stderr ends: {words}' if words else ''}"
@@ -240,7 +244,8 @@ def example(schema: object, depth: int = 0) -> object:
     kind = schema.get("type")
     kind = kind[0] if isinstance(kind, list) and kind else kind
     if kind == "object":
-        properties, required = schema.get("properties"), schema.get("required")
+        properties = schema.get("properties")
+        required = schema.get("required")
         if not isinstance(properties, dict) or not isinstance(required, list):
             return {}
         return {name: example(properties.get(name), depth + 1) for name in required if isinstance(name, str)}

@@ -38,7 +38,15 @@ async def check_server(
     try:
         for planned in CHECKS:
             finding = skipped("there was no connection") if _hopeless(checks) else await _looked(planned, probe)
-            checks.append(_written(planned, finding, redact))
+            open_question = finding.verdict in ("failed", "warning")
+            checks.append(
+                Check(
+                    id=planned.id,
+                    verdict=finding.verdict,
+                    seen=_plain(redact(finding.seen), _LONGEST),
+                    advice=planned.advice if open_question else "",
+                )
+            )
     finally:
         await probe.end()
     about = probe.introduction.get("serverInfo")
@@ -75,16 +83,6 @@ async def _looked(planned: PlannedCheck, probe: Probe) -> Finding:
         return skipped(missing) if missing else await planned.look(probe)
     except Unavailable as error:
         return failed(f"{_NO_CONNECTION}{error}")
-
-
-def _written(planned: PlannedCheck, finding: Finding, redact: Redactor) -> Check:
-    open_question = finding.verdict in ("failed", "warning")
-    return Check(
-        id=planned.id,
-        verdict=finding.verdict,
-        seen=_plain(redact(finding.seen), _LONGEST),
-        advice=planned.advice if open_question else "",
-    )
 
 
 def _plain(text: str, columns: int) -> str:

@@ -83,7 +83,8 @@ class Connection:
     """Requests and replies. `breaches`: breaches of the protocol by kind, with examples."""
 
     def __init__(self, server: McpServer, *, folder: Path, redact: Redactor) -> None:
-        self.server, self._redact = server, redact
+        self.server = server
+        self._redact = redact
         self.breaches: dict[str, list[str]] = {}
         self.version: str | None = None  # None: before the handshake
         self.ending: Ending | None = None
@@ -238,7 +239,9 @@ class Stdio:
     """A process in its own group."""
 
     def __init__(self, server: McpServer, *, folder: Path, link: Connection) -> None:
-        self._server, self._folder, self._link = server, folder, link
+        self._server = server
+        self._folder = folder
+        self._link = link
         self._process: asyncio.subprocess.Process | None = None
         self._tasks: list[asyncio.Task[None]] = []
         self._stderr = Tail()
@@ -329,7 +332,9 @@ class Http:
     """Streamable HTTP: one POST per message."""
 
     def __init__(self, server: McpServer, *, link: Connection, redact: Redactor) -> None:
-        self._server, self._link, self._redact = server, link, redact
+        self._server = server
+        self._link = link
+        self._redact = redact
         self._client: httpx2.AsyncClient | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self.session: str | None = None
@@ -432,7 +437,8 @@ class Http:
                 self._link.note("message", f"a message of more than {LARGEST_MESSAGE // 1024**2} MB")
                 return
             while stream and (event := buffer.partition(b"\n\n"))[1]:
-                lines, buffer = event[0].split(b"\n"), event[2]
+                lines = event[0].split(b"\n")
+                buffer = event[2]
                 data = b"\n".join(line[5:].strip() for line in lines if line.startswith(b"data:"))
                 if data:
                     self._link.arrived(data, number)

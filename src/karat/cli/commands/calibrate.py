@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @click.command("calibrate")
 @options.run_argument
-@click.argument("labels", metavar="[LABELS]", type=click.Path(path_type=Path), required=False)
+@click.argument("labels", metavar="[LABELS]", type=options.PATH, required=False)
 @click.option("--who", metavar="NAME", help="Who filled in LABELS; default: the name of your account.")
 @click.option("--draw", metavar="ID", help="Use this draw; default: the newest that has labels.")
 @click.option(
@@ -30,9 +30,7 @@ if TYPE_CHECKING:
     "--width", type=click.FloatRange(min=0, min_open=True), metavar="W",
     help="Also show how many labels an interval of ±W needs, e.g. 0.05 for a share.",
 )  # fmt: skip
-@click.option(
-    "--markdown", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Write the result as Markdown."
-)
+@click.option("--markdown", type=options.FILE, metavar="FILE", help="Write the result as Markdown.")
 @options.results
 @options.output()
 def command(  # noqa: PLR0913 - an argument for each option

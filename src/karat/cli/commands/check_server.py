@@ -10,7 +10,6 @@ from karat.cli import options
 from karat.cli.ending import Exit
 from karat.cli.output import Output
 
-_FILE = click.Path(path_type=Path, dir_okay=False)
 _COMMAND = "karat.command"
 
 
@@ -27,16 +26,16 @@ class _WithCommand(click.Command):
 
 
 @click.command("check-server", cls=_WithCommand)
-@click.argument("file", required=False, type=click.Path(path_type=Path))
+@click.argument("file", required=False, type=options.PATH)
 @click.argument("server", required=False)
 @click.option("--url", metavar="URL", help="Check the server at this address (streamable HTTP).")
 @click.option("--call", "calls", multiple=True, metavar="TOOL[=JSON]",
               help="Also call this tool, with these arguments. Repeatable.")  # fmt: skip
 @click.option("--seconds", type=click.FloatRange(min=0, min_open=True, max=3600), default=10, show_default=True,
               metavar="N", help="How long one answer may take.")  # fmt: skip
-@click.option("--env-file", type=click.Path(path_type=Path), metavar="PATH",
+@click.option("--env-file", type=options.PATH, metavar="PATH",
               help="NAME=value lines for each ${NAME} that the environment does not set.")  # fmt: skip
-@click.option("--junit", type=_FILE, metavar="FILE", help="Write JUnit XML: a test case for each check.")
+@click.option("--junit", type=options.FILE, metavar="FILE", help="Write JUnit XML: a test case for each check.")
 @options.output()
 @click.pass_context
 def command(  # noqa: PLR0913 - an argument for each option

@@ -81,7 +81,8 @@ def _ranked(texts: Sequence[str], metric: str | None, shown: options.Shown, *, r
     from karat.document.render.terminal import render_terminal
     from karat.formats import OUTPUT_FORMAT
 
-    sides, run = [], None
+    sides = []
+    run = None
     with aside():
         for text in texts:
             run, condition = _split(text, results=results, otherwise=run)

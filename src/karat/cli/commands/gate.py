@@ -10,7 +10,6 @@ from karat.cli import options
 from karat.cli.ending import Exit
 from karat.cli.output import Output
 
-_FILE = click.Path(path_type=Path, dir_okay=False)
 _THRESHOLD = "[CONDITION.]METRIC=VALUE"
 
 
@@ -30,8 +29,8 @@ _THRESHOLD = "[CONDITION.]METRIC=VALUE"
 @click.option("--undecided", type=click.Choice(["fail", "warn"]), default="fail", show_default=True,
               help="What an undecided gate ends with: exit code 4, or 0.")  # fmt: skip
 @click.option("--corrected", is_flag=True, help="Decide on means as people would score (`karat calibrate`).")
-@click.option("--junit", type=_FILE, metavar="FILE", help="Write JUnit XML: a test case for each threshold.")
-@click.option("--markdown", type=_FILE, metavar="FILE", help="Write the result as Markdown, for a pull request.")
+@click.option("--junit", type=options.FILE, metavar="FILE", help="Write JUnit XML: a test case for each threshold.")
+@click.option("--markdown", type=options.FILE, metavar="FILE", help="Write the result as Markdown, for a pull request.")
 @click.option("--github", is_flag=True, help="Print GitHub workflow annotations for thresholds that did not pass.")
 @options.results
 @options.output()

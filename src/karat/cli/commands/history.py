@@ -12,11 +12,11 @@ from karat.cli.output import Output
 
 
 @click.command("history")
-@click.argument("folder", metavar="[FOLDER]", type=click.Path(path_type=Path), required=False)
+@click.argument("folder", metavar="[FOLDER]", type=options.PATH, required=False)
 @click.option("--name", metavar="NAME", help="The experiment; default: that of the newest run.")
 @click.option("--metric", metavar="NAME", help="The metric; default: the first of the newest run.")
 @click.option("--condition", metavar="NAME", help="Only this condition.")
-@click.option("--chart", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Draw it, as SVG.")
+@click.option("--chart", type=options.FILE, metavar="FILE", help="Draw it, as SVG.")
 @options.results
 @options.output()
 def command(

@@ -13,10 +13,10 @@ from karat.cli.output import Output, typed
 
 @click.command("import")
 @click.argument("kind", metavar="FORMAT")
-@click.argument("paths", type=click.Path(path_type=Path), nargs=-1, required=True, metavar="PATH...")
+@click.argument("paths", type=options.PATH, nargs=-1, required=True, metavar="PATH...")
 @click.option(
     "--out",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=options.FOLDER,
     metavar="DIR",
     default="results",
     show_default=True,

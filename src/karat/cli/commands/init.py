@@ -13,7 +13,7 @@ from karat.cli.output import Output, typed
 
 @click.command("init")
 @click.argument("kind")
-@click.argument("folder", metavar="[DIR]", type=click.Path(path_type=Path, file_okay=False), required=False)
+@click.argument("folder", metavar="[DIR]", type=options.FOLDER, required=False)
 @options.output()
 def command(kind: str, folder: Path | None, output: Output) -> Exit:
     """Write a small working example of KIND into DIR (default: a new folder of that name).

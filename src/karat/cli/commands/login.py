@@ -12,14 +12,14 @@ from karat.cli.output import Output
 
 
 @click.command("login")
-@click.argument("file", type=click.Path(path_type=Path))
+@click.argument("file", type=options.PATH)
 @click.argument("server")
 @click.option("--no-browser", is_flag=True, help="Print the address but do not open a browser.")
 @click.option("--port", type=click.IntRange(1, 65535), metavar="N",
               help="Port on this machine that the browser is redirected to. Default: a free one.")  # fmt: skip
 @click.option("--seconds", type=click.FloatRange(min=1, max=3600), default=300, show_default=True, metavar="N",
               help="How long the login may take.")  # fmt: skip
-@click.option("--env-file", type=click.Path(path_type=Path), metavar="PATH",
+@click.option("--env-file", type=options.PATH, metavar="PATH",
               help="NAME=value lines for each ${NAME} that the environment does not set.")  # fmt: skip
 @options.output()
 def command(

@@ -15,7 +15,7 @@ from karat.cli.output import Output, typed
 @click.argument("runs", metavar="RUN...", nargs=-1, required=True)
 @click.option(
     "--out",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=options.FOLDER,
     metavar="DIR",
     help="Where to make the run folder; default: the folder of results.",
 )

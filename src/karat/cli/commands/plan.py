@@ -48,7 +48,7 @@ _SHARE = click.FloatRange(min=0, max=1, min_open=True, max_open=True)
     help="Without RUN: standard deviation between answers to the same question.",
 )
 @click.option("--cost", type=click.FloatRange(min=0), metavar="USD", help="Without RUN: price of one judged answer.")
-@click.option("--chart", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Draw it, as SVG.")
+@click.option("--chart", type=options.FILE, metavar="FILE", help="Draw it, as SVG.")
 @options.results
 @options.output()
 def command(  # noqa: PLR0913 - an argument for each option
@@ -96,7 +96,8 @@ def command(  # noqa: PLR0913 - an argument for each option
             raise BadOption("--metric" if metric else "--pair", "needs a RUN")
         within = ((sd_answers or 0.0) ** 2,) * 2
         pilot = Pilot(between=sd_questions**2, within=within, cost_answer=cost, cost_score=0.0)
-        title, percent = "Plan from assumed variation", False
+        title = "Plan from assumed variation"
+        percent = False
     else:
         if given:
             raise BadOption(given[0], "is only for a plan without RUN; the run already defines it")
@@ -117,7 +118,8 @@ def _from_run(run: str, metric: str | None, pair: tuple[str, str] | None, result
 
     summary = api.summarize(api.open(run, results=results), pairs="all" if pair else "baseline")
     chosen, info = comparison_of(summary, metric=metric, pair=pair)
-    pilot, title = pilot_of(summary, chosen), f"{chosen.b} - {chosen.a} on {chosen.metric}"
+    pilot = pilot_of(summary, chosen)
+    title = f"{chosen.b} - {chosen.a} on {chosen.metric}"
     if math.isnan(pilot.between):
         why = f"run {summary.run} cannot say how much {title} varies: {pilot.reason}"
         raise BadOption("plan", f"{why}; leave out RUN and assume a value with --sd-questions")

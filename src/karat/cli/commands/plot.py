@@ -15,7 +15,7 @@ from karat.cli.output import Output
 @options.run_argument
 @click.option(
     "--out",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=options.FOLDER,
     metavar="DIR",
     help="The folder for the charts, created if missing; default: the name of the run plus -charts.",
 )

@@ -16,13 +16,13 @@ from karat.cli.output import Output, typed
 @options.selection
 @click.option(
     "--script",
-    type=click.Path(path_type=Path),
+    type=options.PATH,
     metavar="PATH",
     help="What the models say, as YAML; without it, replies are made up.",
 )
 @click.option(
     "--log",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=options.FILE,
     metavar="PATH",
     help="Append every request and reply of the models to this file, as lines of JSON.",
 )

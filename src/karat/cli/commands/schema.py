@@ -13,7 +13,7 @@ from karat.cli.output import Output
 
 @click.command("schema")
 @click.argument("what", metavar="[experiment|KIND]", default="experiment")
-@click.option("--out", type=click.Path(path_type=Path, dir_okay=False), help="Write it to this file.")
+@click.option("--out", type=options.FILE, help="Write it to this file.")
 @options.output()
 def command(what: str, out: Path | None, output: Output) -> Exit:
     """Print the JSON Schema (2020-12) of an experiment file, or of the file of a KIND of dataset, such as study.

@@ -58,4 +58,6 @@ __all__ = [
     "serve",
 ]
 
-Offered, Said, Say = OfferedTool, Message, ScriptedResponse  # their names before 2026-12
+Offered = OfferedTool
+Said = Message
+Say = ScriptedResponse  # their names before 2026-12

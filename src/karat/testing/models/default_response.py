@@ -204,7 +204,8 @@ def _number(schema: JsonObject, draw: int, *, whole: bool) -> int | float:
 
 def _text(schema: JsonObject, draw: int) -> str:
     text = f"Rehearsed, {draw % 10**6:06d}."
-    least, most = int(schema.get("minLength", 0)), schema.get("maxLength")
+    least = int(schema.get("minLength", 0))
+    most = schema.get("maxLength")
     return text.ljust(least, ".")[: int(most) if most is not None else None]
 
 
@@ -255,5 +256,6 @@ def _span(wanted: str) -> tuple[float, float] | None:
 
 def _between(low: float, high: float, dice: random.Random) -> str:
     """A whole number if the range has two or more, because it is valid wherever a number is."""
-    first, last = math.ceil(low), math.floor(high)
+    first = math.ceil(low)
+    last = math.floor(high)
     return str(dice.randint(first, last)) if first < last else f"{(low + high) / 2:g}"

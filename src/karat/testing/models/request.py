@@ -123,7 +123,8 @@ class BadRequest(Exception):
 
 def read_request(api: Api, *, number: int, path: str, headers: Mapping[str, str], body: JsonObject) -> Request:
     """The request. Raises BadRequest with what is missing or wrong."""
-    model, stream = body.get("model"), body.get("stream") is True
+    model = body.get("model")
+    stream = body.get("stream") is True
     if api == "gemini":
         model, _, method = path.rpartition("/")[2].partition(":")
         stream = method == "streamGenerateContent"
@@ -155,7 +156,8 @@ def _refuse_loose_ends(messages: Iterable[Message]) -> None:
 
 
 def _chat(body: JsonObject) -> JsonObject:
-    messages, system = [], []
+    messages = []
+    system = []
     for entry in _listed(body, "messages"):
         if entry["role"] in ("system", "developer"):
             system.append(_text(entry["content"]))
@@ -163,7 +165,8 @@ def _chat(body: JsonObject) -> JsonObject:
             messages.append(Message(role="tool", text=_text(entry["content"]), tool_call_ids=(entry["tool_call_id"],)))
         elif entry["role"] == "assistant":
             listed = entry.get("tool_calls") or []
-            calls, ids = tuple(_function(call)["name"] for call in listed), tuple(call["id"] for call in listed)
+            calls = tuple(_function(call)["name"] for call in listed)
+            ids = tuple(call["id"] for call in listed)
             text = _text(entry.get("content"))
             messages.append(Message(role="assistant", text=text, tool_calls=calls, tool_call_ids=ids))
         else:
@@ -182,9 +185,11 @@ def _chat(body: JsonObject) -> JsonObject:
 def _responses(body: JsonObject) -> JsonObject:
     given = body.get("input")
     items = [{"role": "user", "content": given}] if isinstance(given, str) else _listed(body, "input")
-    messages, system = [], [body.get("instructions") or ""]
+    messages = []
+    system = [body.get("instructions") or ""]
     for item in items:
-        kind, role = item.get("type", "message"), item.get("role")
+        kind = item.get("type", "message")
+        role = item.get("role")
         if kind == "function_call_output":
             messages.append(Message(role="tool", text=_text(item["output"]), tool_call_ids=(item["call_id"],)))
         elif role in ("system", "developer"):
@@ -195,9 +200,11 @@ def _responses(body: JsonObject) -> JsonObject:
             # One response of the model is several items here: its thoughts, its text, its calls.
             before = messages.pop() if messages and messages[-1].role == "assistant" else Message(role="assistant")
             text = before.text + (_text(item["content"]) if kind == "message" else "")
-            calls, ids = before.tool_calls, before.tool_call_ids
+            calls = before.tool_calls
+            ids = before.tool_call_ids
             if kind == "function_call":
-                calls, ids = (*calls, item["name"]), (*ids, item["call_id"])
+                calls = (*calls, item["name"])
+                ids = (*ids, item["call_id"])
             messages.append(Message(role="assistant", text=text, tool_calls=calls, tool_call_ids=ids))
     tools = [_offered(tool, "parameters") for tool in body.get("tools") or [] if tool.get("type") == "function"]
     asked = (body.get("text") or {}).get("format") or {}
@@ -220,7 +227,8 @@ def _messages(body: JsonObject) -> JsonObject:
             continue
         if entry["role"] == "assistant":
             listed = [block for block in blocks if block["type"] == "tool_use"]
-            calls, ids = tuple(block["name"] for block in listed), tuple(block["id"] for block in listed)
+            calls = tuple(block["name"] for block in listed)
+            ids = tuple(block["id"] for block in listed)
             messages.append(Message(role="assistant", text=_text(blocks), tool_calls=calls, tool_call_ids=ids))
             continue
         results = [

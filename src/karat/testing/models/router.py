@@ -41,7 +41,8 @@ class Connection:
     """One client's connection: requests in, answers out, one at a time."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._reader, self._writer = reader, writer
+        self._reader = reader
+        self._writer = writer
         self._method = ""
 
     async def next_request(self) -> HttpRequest:
@@ -129,7 +130,8 @@ class ScriptPlayer:
     """Plays a script and counts its responses. Not thread-safe."""
 
     def __init__(self, script: Script, hook: Hook | None = None) -> None:
-        self._script, self._hook = script, hook
+        self._script = script
+        self._hook = hook
         self._used: Counter[int] = Counter()  # rule → requests that it answered
         self._asked: Counter[tuple[int, str, int]] = Counter()  # rule, conversation, step → requests
 
@@ -229,7 +231,8 @@ class Router:
     """Answers the requests of all connections, on one event loop."""
 
     def __init__(self, player: ScriptPlayer, *, log: IO[str] | None = None, keep: int | None = None) -> None:
-        self._player, self._log = player, log
+        self._player = player
+        self._log = log
         self._busy = 0
         self.requests: deque[Request] = deque(maxlen=keep)
         self.others: deque[str] = deque(maxlen=keep)
@@ -323,7 +326,8 @@ async def _respond(connection: Connection, say: ScriptedResponse, request: Reque
 
 
 async def _stream(connection: Connection, output: ModelOutput, headers: Mapping[str, str]) -> None:
-    say, api = output.say, output.request.api
+    say = output.say
+    api = output.request.api
     events = list(_SPOKEN[api][1](output))
     stop = say.after if say.status is not None else say.truncate
     last = len(events) // 2 if stop is True else (stop or len(events))

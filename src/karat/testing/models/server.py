@@ -21,7 +21,8 @@ class ModelServer:
     """A running server. `requests` grows while it runs."""
 
     def __init__(self, port: int, router: Router) -> None:
-        self._port, self._router = port, router
+        self._port = port
+        self._router = router
 
     def __repr__(self) -> str:
         return f"ModelServer({self.anthropic_url!r}, asked={self.asked})"
@@ -104,7 +105,8 @@ class _Thread(threading.Thread):
 
     def __init__(self, answer: Callable[[Connection], Awaitable[None]], port: int) -> None:
         super().__init__(name="karat model server", daemon=True)
-        self._answer, self._wanted = answer, port
+        self._answer = answer
+        self._wanted = port
         self._ready = threading.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._port = 0

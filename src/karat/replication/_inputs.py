@@ -48,6 +48,31 @@ def counts(name: str, values: Any, *, least: int = 0, errors: str = "nan") -> Fl
     return domain(name, values, lambda n: (n >= least) & (n == np.floor(n)) & np.isfinite(n), wanted, errors=errors)
 
 
+def within_0_1(name: str, values: Any, *, errors: str = "nan") -> Floats:
+    """Shares of a whole."""
+    return domain(name, values, lambda v: (v >= 0) & (v <= 1), "between 0 and 1", errors=errors)
+
+
+def within_1(name: str, values: Any, *, errors: str = "nan") -> Floats:
+    """Correlations."""
+    return domain(name, values, lambda v: np.abs(v) <= 1, "between −1 and 1", errors=errors)
+
+
+def at_least_0(name: str, values: Any, *, errors: str = "nan") -> Floats:
+    """Numbers, also ∞, that are not negative."""
+    return domain(name, values, lambda v: v >= 0, "at least 0", errors=errors)
+
+
+def above_0(name: str, values: Any, *, errors: str = "nan") -> Floats:
+    """Positive numbers, also ∞."""
+    return domain(name, values, lambda v: v > 0, "above 0", errors=errors)
+
+
+def finite_above_0(name: str, values: Any, *, errors: str = "nan") -> Floats:
+    """Positive numbers."""
+    return domain(name, values, lambda v: (v > 0) & np.isfinite(v), "above 0", errors=errors)
+
+
 def check_choice(name: str, value: str, known: tuple[str, ...]) -> str:
     """Returns the value. Raises ValueError if it is not one of the known ones."""
     if value not in known:

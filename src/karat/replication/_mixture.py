@@ -41,36 +41,14 @@ def log_single(c: Floats, g: Floats, p2: Floats) -> Floats:
 
 def _trapezoid(c: Floats, scale: Floats, p2: Floats, rate: Floats, high: Floats) -> tuple[Floats, Floats]:
     h = (high - LOW) / (NODES - 1)
-    if h.size <= FEW:
-        s = LOW + h * np.arange(NODES)[:, None]
-        y = np.exp(s - np.exp(-s)) / rate
+    total = np.zeros_like(h)
+    for nodes in np.array_split(np.arange(NODES), 1 if h.size <= FEW else NODES):
+        s = LOW + h * nodes[:, None]
+        steep = np.exp(-s)
+        y = np.exp(s - steep) / rate
         x = y * scale
         falling = np.exp(-y - p2 * np.log1p(c * x / (1.0 + x))) / np.sqrt(1.0 + x)
-        return (falling * y * (1.0 + np.exp(-s))).sum(axis=0), h
-    growth, grown = np.exp(h), np.full_like(h, np.exp(LOW))
-    total = np.zeros_like(h)
-    y, x, a, b = (np.empty_like(h) for _ in range(4))
-    for _ in range(NODES):  # in place, in buffers that stay in the cache
-        np.divide(-1.0, grown, out=a)
-        np.exp(a, out=y)
-        np.multiply(y, grown, out=y)
-        np.divide(y, rate, out=y)  # the node
-        np.multiply(y, scale, out=x)
-        np.subtract(1.0, a, out=a)
-        np.multiply(a, y, out=a)  # dy/ds
-        np.add(x, 1.0, out=b)
-        np.divide(x, b, out=x)
-        np.multiply(x, c, out=x)
-        np.log1p(x, out=x)
-        np.multiply(x, p2, out=x)
-        np.add(x, y, out=x)
-        np.negative(x, out=x)
-        np.exp(x, out=x)
-        np.sqrt(b, out=b)
-        np.divide(x, b, out=x)
-        np.multiply(x, a, out=x)
-        np.add(total, x, out=total)
-        np.multiply(grown, growth, out=grown)
+        total += (falling * y * (1.0 + steep)).sum(axis=0)
     return total, h
 
 

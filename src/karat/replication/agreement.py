@@ -11,7 +11,17 @@ from typing import Any
 
 import numpy as np
 
-from karat.replication._inputs import Floats, check_choice, domain, evaluate, floats, unwrap
+from karat.replication._inputs import (
+    Floats,
+    above_0,
+    check_choice,
+    domain,
+    evaluate,
+    finite_above_0,
+    floats,
+    unwrap,
+    within_0_1,
+)
 from karat.stats import special
 
 CLAMP = 1e-6
@@ -24,7 +34,7 @@ def posterior(log_bf: Any, prior_odds: Any = 1.0, *, errors: str = "nan") -> Any
     >>> round(posterior(-3.0, 10), 9), posterior(1e5), posterior(float("-inf"))
     (0.332385625, 1.0, 0.0)
     """
-    odds = domain("prior_odds", prior_odds, lambda v: (v > 0) & np.isfinite(v), "above 0", errors=errors)
+    odds = finite_above_0("prior_odds", prior_odds, errors=errors)
     return evaluate(lambda bf, o: np.asarray(special.expit(bf + np.log(o))), floats("log_bf", log_bf), odds)
 
 
@@ -38,7 +48,7 @@ def pas(pi_human: Any, pi_agent: Any, *, errors: str = "nan") -> Any:
 
     HumanStudy-Bench (2025), probability alignment score.
     """
-    human, agent = _probability("pi_human", pi_human, errors), _probability("pi_agent", pi_agent, errors)
+    human, agent = within_0_1("pi_human", pi_human, errors=errors), within_0_1("pi_agent", pi_agent, errors=errors)
     return evaluate(lambda h, a: h * a + (1 - h) * (1 - a), human, agent)
 
 
@@ -71,7 +81,7 @@ def pas_ceiling(pi_human: Any, *, errors: str = "nan") -> Any:
     >>> round(pas_ceiling(0.9), 12)
     0.82
     """
-    return evaluate(lambda h: h * h + (1 - h) ** 2, _probability("pi_human", pi_human, errors))
+    return evaluate(lambda h: h * h + (1 - h) ** 2, within_0_1("pi_human", pi_human, errors=errors))
 
 
 def pas_normalized(pas: Any, pi_human: Any, *, fallbacks: str | None = None, errors: str = "nan") -> Any:
@@ -89,7 +99,7 @@ def pas_normalized(pas: Any, pi_human: Any, *, fallbacks: str | None = None, err
         room = (2 * h - 1) ** 2  # 2H − 1
         return np.where(np.abs(room) < FLAT, neutral, (2 * p - 1) / room)
 
-    return evaluate(kernel, _probability("pas", pas, errors), _probability("pi_human", pi_human, errors))
+    return evaluate(kernel, within_0_1("pas", pas, errors=errors), within_0_1("pi_human", pi_human, errors=errors))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -127,7 +137,7 @@ def directional_posterior(
     >>> round(found.negative, 6), found.positive
     (0.880797, 0.0)
     """
-    both, odds = floats("log_bf", log_bf), domain("prior_odds", prior_odds, lambda v: v > 0, "above 0")
+    both, odds = floats("log_bf", log_bf), above_0("prior_odds", prior_odds)
     null = np.asarray(posterior(-both, 1 / odds))
     if log_bf_greater is not None and log_bf_less is not None:
         above, below = floats("log_bf_greater", log_bf_greater), floats("log_bf_less", log_bf_less)
@@ -175,7 +185,7 @@ def pool_pas(
 
     HumanStudy-Bench (2025); Fisher (1921), Metron 1:3.
     """
-    values = domain("pas", pas, lambda v: (v >= 0) & (v <= 1), "between 0 and 1", errors="raise").reshape(-1)
+    values = within_0_1("pas", pas, errors="raise").reshape(-1)
     pooled = pool_scores(2 * values - 1, n_eff, clamp=clamp)
     if np.isnan(pooled):
         return 0.5 if documented_fallbacks(fallbacks) else empty
@@ -202,7 +212,3 @@ def pool_scores(r: Floats, n_eff: Any, *, clamp: float = CLAMP) -> float:
 def documented_fallbacks(fallbacks: str | None) -> bool:
     """Whether `fallbacks="documented"` is wanted; raises ValueError for any other text."""
     return fallbacks is not None and check_choice("fallbacks", fallbacks, ("documented",)) == "documented"
-
-
-def _probability(name: str, value: object, errors: str) -> Floats:
-    return domain(name, value, lambda v: (v >= 0) & (v <= 1), "between 0 and 1", errors=errors)

@@ -16,13 +16,17 @@ from karat.replication import _mixture
 from karat.replication._inputs import (
     ALTERNATIVES,
     Floats,
+    above_0,
+    at_least_0,
     check_choice,
     counts,
     domain,
     evaluate,
+    finite_above_0,
     floats,
     gamma_shift,
     unwrap,
+    within_0_1,
 )
 
 SQRT_HALF = 0.7071067811865476
@@ -54,7 +58,7 @@ def log_bf10_ttest(
     """
     check_choice("alternative", alternative, ALTERNATIVES)
     ts = floats("t", t)
-    scale = _scale(rscale, errors)
+    scale = finite_above_0("rscale", rscale, errors=errors)
     first = counts("n1", n1, least=2 if n2 is None else 1, errors=errors)
     if n2 is None:
         size, df = first, first - 1
@@ -85,8 +89,8 @@ def log_bf10_z(z: Any, n: Any, *, rscale: Any = SQRT_HALF, alternative: str = "t
     """
     check_choice("alternative", alternative, ALTERNATIVES)
     zs = floats("z", z)
-    size = domain("n", n, lambda v: (v > 0) & np.isfinite(v), "above 0", errors=errors)
-    scale = _scale(rscale, errors)
+    size = finite_above_0("n", n, errors=errors)
+    scale = finite_above_0("rscale", rscale, errors=errors)
     if alternative == "two-sided":
         return evaluate(
             lambda z, g: np.where(np.isinf(z), np.inf, _mixture.log_mixture_normal(z, g)), zs, size * scale * scale
@@ -122,9 +126,9 @@ def log_bf10_anova(
     84:2512; Masson (2011), Behav. Res. Methods 43:679.
     """
     check_choice("method", method, METHODS)
-    fs = domain("f", f, lambda v: v >= 0, "at least 0", errors=errors)
+    fs = at_least_0("f", f, errors=errors)
     x = counts("df1", df1, least=1, errors=errors)
-    y = domain("df2", df2, lambda v: (v > 0) & np.isfinite(v), "above 0", errors=errors)
+    y = finite_above_0("df2", df2, errors=errors)
     if method == "pearson":
         return evaluate(_pearson_type, fs, x, y)
     if method == "bic":
@@ -132,7 +136,7 @@ def log_bf10_anova(
     if n_per_group is None:
         raise ValueError("n_per_group: is required for method='jzs'; without it use method='pearson'")
     size = _harmonic(n_per_group, x, errors)
-    scale = _scale(rscale, errors)
+    scale = finite_above_0("rscale", rscale, errors=errors)
     return evaluate(
         lambda f, x, y, g: _mixture.log_mixture(x, x * f / y, g, (x + y) / 2), fs, x, y, size * scale * scale
     )
@@ -146,7 +150,7 @@ def _pearson_type(f: Floats, x: Floats, y: Floats) -> Floats:
 
 
 def _harmonic(sizes: Any, df1: Floats, errors: str) -> Floats:
-    array = domain("n_per_group", sizes, lambda v: (v > 0) & np.isfinite(v), "above 0", errors=errors)
+    array = finite_above_0("n_per_group", sizes, errors=errors)
     if array.ndim == 0:
         return array
     groups = array.shape[-1]
@@ -168,11 +172,11 @@ def log_bf10_regression(r2: Any, n: Any, p: Any, *, rscale: Any = 0.353553390593
 
     Liang et al. (2008), J. Am. Stat. Assoc. 103:410; Rouder & Morey (2012), Multivariate Behav. Res. 47:877.
     """
-    share = domain("r2", r2, lambda v: (v >= 0) & (v <= 1), "between 0 and 1", errors=errors)
+    share = within_0_1("r2", r2, errors=errors)
     predictors = counts("p", p, least=1, errors=errors)
     size = counts("n", n, least=3, errors=errors)
     spare = domain("n − p", size - predictors, lambda v: v >= 2, "at least 2", errors=errors)
-    scale = _scale(rscale, errors)
+    scale = finite_above_0("rscale", rscale, errors=errors)
     return evaluate(
         lambda r, n, p, g, _: _mixture.log_mixture(p, r / (1 - r), g, (n - 1) / 2),
         share,
@@ -201,7 +205,7 @@ def log_bf10_meta_ttest(
     from karat.replication._mixture import log_meta_bf
 
     check_choice("alternative", alternative, ALTERNATIVES)
-    scale = float(_scale(rscale, "raise"))
+    scale = float(finite_above_0("rscale", rscale))
     ts = np.atleast_1d(floats("t", t))
     first = np.atleast_1d(counts("n1", n1, least=2 if n2 is None else 1, errors="raise"))
     if n2 is None:
@@ -224,8 +228,8 @@ def log_bf10_normal_prior(estimate: Any, se: Any, *, prior_sd: Any, errors: str 
     Dienes (2014), Front. Psychol. 5:781.
     """
     value = floats("estimate", estimate)
-    error = domain("se", se, lambda v: v > 0, "above 0", errors=errors)
-    prior = domain("prior_sd", prior_sd, lambda v: v > 0, "above 0", errors=errors)
+    error = above_0("se", se, errors=errors)
+    prior = above_0("prior_sd", prior_sd, errors=errors)
 
     def kernel(e: Floats, s: Floats, sd: Floats) -> Floats:
         share = 1 / (1 + (s / sd) ** 2)
@@ -244,13 +248,9 @@ def log_bf10_bound_from_p(p: Any, *, errors: str = "nan") -> Any:
 
     Sellke, Bayarri & Berger (2001), Am. Stat. 55:62 (Vovk–Sellke).
     """
-    ps = domain("p", p, lambda v: (v >= 0) & (v <= 1), "between 0 and 1", errors=errors)
+    ps = within_0_1("p", p, errors=errors)
     with np.errstate(all="ignore"):
         logs = np.log(ps)
         bound = np.where(ps < np.exp(-1.0), -1.0 - logs - np.log(-logs), 0.0)
     bound = np.where(ps == 0, np.inf, bound)
     return unwrap(np.where(np.isnan(ps), np.nan, bound))
-
-
-def _scale(rscale: Any, errors: str) -> Floats:
-    return domain("rscale", rscale, lambda v: (v > 0) & np.isfinite(v), "above 0", errors=errors)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from karat.replication._inputs import check_choice, check_level, counts, domain, floats
+from karat.replication._inputs import above_0, check_choice, check_level, counts, domain, floats
 from karat.replication._mixture import log_effect_bf
 from karat.replication.bayes import SQRT_HALF, log_bf10_meta_ttest, log_bf10_ttest
 from karat.replication.effects import fisher_z_se
@@ -176,7 +176,7 @@ def equivalence_test(value: object, se: Any, *, low: float, high: float, df: flo
     if not low < high:
         raise ValueError(f"low: must be below high ({high:g}), got {low:g}")
     estimate = float(floats("value", value))
-    error = float(domain("se", se, lambda v: v > 0, "above 0"))
+    error = float(above_0("se", se))
     t_low, t_high = (estimate - low) / error, (estimate - high) / error
 
     def below(t: float) -> float:

@@ -11,7 +11,16 @@ from typing import Any
 
 import numpy as np
 
-from karat.replication._inputs import ALTERNATIVES, Floats, check_choice, counts, domain, evaluate, gamma_shift
+from karat.replication._inputs import (
+    ALTERNATIVES,
+    Floats,
+    check_choice,
+    counts,
+    evaluate,
+    finite_above_0,
+    gamma_shift,
+    within_1,
+)
 from karat.stats import special
 
 LN2 = math.log(2.0)
@@ -35,9 +44,9 @@ def log_bf10_pearson(r: Any, n: Any, *, kappa: Any = 1.0, alternative: str = "tw
     Ly, Verhagen & Wagenmakers (2016), J. Math. Psychol. 72:19, eq. 25, after Euler's transformation.
     """
     check_choice("alternative", alternative, ALTERNATIVES)
-    rs = _correlation("r", r, errors)
+    rs = within_1("r", r, errors=errors)
     sizes = counts("n", n, least=2, errors=errors)
-    kappas = _kappa(kappa, errors)
+    kappas = finite_above_0("kappa", kappa, errors=errors)
     if alternative == "two-sided":
         return evaluate(_pearson, rs, sizes, kappas)
     sign = 1.0 if alternative == "greater" else -1.0
@@ -46,14 +55,10 @@ def log_bf10_pearson(r: Any, n: Any, *, kappa: Any = 1.0, alternative: str = "tw
 
 def _pearson(r: Floats, n: Floats, kappa: Floats) -> Floats:
     a, x, gap = 1.0 / kappa, r * r, (1 - r) * (1 + r)
-    log_bf = (1 - 2 * a) * LN2 + 0.5 * LN_PI - _log_beta_same(a) - gamma_shift(n / 2 + a - 0.5, 0.5)
+    log_bf = (1 - 2 * a) * LN2 + 0.5 * LN_PI - special.betaln(a, a) - gamma_shift(n / 2 + a - 0.5, 0.5)
     log_bf = log_bf + (a + 1 - n / 2) * np.log(gap) + _log_hyp(a + 0.5, n / 2 + a, x, gap)
     log_bf = np.where(gap == 0, np.inf, log_bf)
     return np.where(n == 2, 0.0, log_bf)
-
-
-def _log_beta_same(a: Floats) -> Floats:
-    return np.asarray(special.betaln(a, a), dtype=np.float64)
 
 
 def _log_hyp(a: Floats, c: Floats, x: Floats, gap: Floats) -> Floats:
@@ -124,7 +129,7 @@ def _pearson_minor(r: Floats, n: Floats, kappa: Floats) -> Floats:
     log_f += np.log(zeta) + np.log1p(np.exp(-s))
     top = log_f.max(axis=0)
     log_s = top + np.log(np.exp(log_f - top).sum(axis=0) * step)
-    return np.asarray(2 * LN2 - 2 * a * LN2 - _log_beta_same(a) + log_s)
+    return np.asarray(2 * LN2 - 2 * a * LN2 - special.betaln(a, a) + log_s)
 
 
 def _hotelling(n: Floats, z: Floats) -> Floats:
@@ -153,11 +158,10 @@ def log_bf10_spearman(
     Bonett & Wright (2000), Psychometrika 65:23; van Doorn et al. (2018), Am. Stat. 72:303.
     """
     check_choice("alternative", alternative, ALTERNATIVES)
-    rs = _correlation("rho", rho, errors)
+    rs = within_1("rho", rho, errors=errors)
     sizes = counts("n", n, least=4, errors=errors)
-    return evaluate(
-        lambda r, n, k: _sides(_spearman_half, alternative, r, n, k), rs, sizes, _kappa(kappa, errors), block=512
-    )
+    kappas = finite_above_0("kappa", kappa, errors=errors)
+    return evaluate(lambda r, n, k: _sides(_spearman_half, alternative, r, n, k), rs, sizes, kappas, block=512)
 
 
 def _sides(half: Any, alternative: str, r: Floats, n: Floats, kappa: Floats) -> Floats:
@@ -175,7 +179,7 @@ def _spearman_half(r: Floats, n: Floats, kappa: Floats) -> Floats:
     short = 60 / (1 + np.exp(2 * theta))  # 30(1 − ρ_s) degrees, without cancellation
     log_left = np.log(4 * special.sindg(short) * special.sindg(60 - short))  # 1 − ρ²
     log_prior = (
-        (1 - 2 * a) * LN2 - _log_beta_same(a) + (a - 1) * log_left + np.log(np.pi / 3 * special.cosdg(30 * rho_s))
+        (1 - 2 * a) * LN2 - special.betaln(a, a) + (a - 1) * log_left + np.log(np.pi / 3 * special.cosdg(30 * rho_s))
     )
     log_slope = 2 * (LN2 - theta - np.log1p(np.exp(-2 * theta)))  # 1 − ρ_s² = dρ_s/dθ
     log_f = log_prior + log_slope - 0.5 * (z - theta) ** 2 / variance - 0.5 * np.log(2 * np.pi * variance)
@@ -195,11 +199,10 @@ def log_bf10_kendall(tau: Any, n: Any, *, kappa: Any = 1.0, alternative: str = "
     van Doorn et al. (2018), Am. Stat. 72:303.
     """
     check_choice("alternative", alternative, ALTERNATIVES)
-    taus = _correlation("tau", tau, errors)
+    taus = within_1("tau", tau, errors=errors)
     sizes = counts("n", n, least=2, errors=errors)
-    return evaluate(
-        lambda r, n, k: _sides(_kendall_half, alternative, r, n, k), taus, sizes, _kappa(kappa, errors), block=512
-    )
+    kappas = finite_above_0("kappa", kappa, errors=errors)
+    return evaluate(lambda r, n, k: _sides(_kendall_half, alternative, r, n, k), taus, sizes, kappas, block=512)
 
 
 def _kendall_half(tau: Floats, n: Floats, kappa: Floats) -> Floats:
@@ -212,7 +215,7 @@ def _kendall_half(tau: Floats, n: Floats, kappa: Floats) -> Floats:
     zeta, weight = _panels(least, np.minimum(most, least + 20 * kappa + 1))
     at = 2 / np.pi * np.arctan2(np.sinh(zeta), 1)
     log_sech = LN2 - zeta - np.log1p(np.exp(-2 * zeta))
-    log_f = (1 - 2 * a) * LN2 - _log_beta_same(a) + 2 * a * log_sech + statistic**2 / 2
+    log_f = (1 - 2 * a) * LN2 - special.betaln(a, a) + 2 * a * log_sech + statistic**2 / 2
     return _log_integral(log_f - 0.5 * (statistic - 1.5 * np.sqrt(n) * at) ** 2, weight)
 
 
@@ -233,11 +236,3 @@ def _panels(low: Floats, high: Floats) -> tuple[Floats, Floats]:
 def _log_integral(log_f: Floats, weight: Floats) -> Floats:
     top = log_f.max(axis=0)
     return np.asarray(top + np.log((np.exp(log_f - top) * weight).sum(axis=0)))
-
-
-def _correlation(name: str, value: object, errors: str) -> Floats:
-    return domain(name, value, lambda v: np.abs(v) <= 1, "between −1 and 1", errors=errors)
-
-
-def _kappa(value: object, errors: str) -> Floats:
-    return domain("kappa", value, lambda v: (v > 0) & np.isfinite(v), "above 0", errors=errors)

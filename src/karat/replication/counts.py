@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from karat.replication._inputs import (
     counts,
     domain,
     evaluate,
+    finite_above_0,
     floats,
     gamma_shift,
     stirling,
@@ -50,16 +50,20 @@ def log_bf10_binomial(
     Jeffreys (1961), Theory of Probability, 5.1; Loader (2000), Fast and accurate computation of binomial probabilities.
     """
     check_choice("alternative", alternative, ALTERNATIVES)
-    size = counts("n", n, errors=errors)
-    hits = counts("k", k, errors=errors)
-    hits = domain("k", hits + 0 * size, lambda v: v <= size, "at most n", errors=errors)
-    share = domain("p0", p0, lambda v: (v > 0) & (v < 1), "between 0 and 1", errors=errors)
-    prior_a = domain("a", a, lambda v: (v > 0) & np.isfinite(v), "above 0", errors=errors)
-    prior_b = domain("b", b, lambda v: (v > 0) & np.isfinite(v), "above 0", errors=errors)
+    hits, size, share = _hits(k, n, p0, errors)
+    prior_a = finite_above_0("a", a, errors=errors)
+    prior_b = finite_above_0("b", b, errors=errors)
     if alternative == "two-sided":
         return evaluate(_binomial, hits, size, share, prior_a, prior_b)
     greater = alternative == "greater"
     return evaluate(lambda *args: _binomial_half(greater, *args), hits, size, share, prior_a, prior_b)
+
+
+def _hits(k: Any, n: Any, p0: Any, errors: str) -> tuple[Floats, Floats, Floats]:
+    size = counts("n", n, errors=errors)
+    hits = counts("k", k, errors=errors)
+    hits = domain("k", hits + 0 * size, lambda v: v <= size, "at most n", errors=errors)
+    return hits, size, domain("p0", p0, lambda v: (v > 0) & (v < 1), "between 0 and 1", errors=errors)
 
 
 def _binomial(k: Floats, n: Floats, p0: Floats, a: Floats, b: Floats) -> Floats:
@@ -84,11 +88,8 @@ def log_bf10_binomial_logistic(k: Any, n: Any, *, p0: Any = 0.5, rscale: Any = 0
 
     Morey & Rouder, BayesFactor (R), `proportionBF`.
     """
-    size = counts("n", n, errors=errors)
-    hits = counts("k", k, errors=errors)
-    hits = domain("k", hits + 0 * size, lambda v: v <= size, "at most n", errors=errors)
-    share = domain("p0", p0, lambda v: (v > 0) & (v < 1), "between 0 and 1", errors=errors)
-    spread = domain("rscale", rscale, lambda v: (v > 0) & np.isfinite(v), "above 0", errors=errors)
+    hits, size, share = _hits(k, n, p0, errors)
+    spread = finite_above_0("rscale", rscale, errors=errors)
     return evaluate(_binomial_logistic, hits, size, share, spread)
 
 
@@ -140,18 +141,12 @@ def _log_above(a: Floats, b: Floats, x: Floats) -> Floats:
         p, q, at = a[far], b[far], x[far]
         steep = q - (p - 1) * (1 - at) / at  # of the logarithm, in w with 1 − p = (1 − x)e^{−w}
         total = np.zeros_like(p)
-        for point, weight in zip(*_laguerre(), strict=True):
+        for point, weight in zip(*np.polynomial.laguerre.laggauss(32), strict=True):
             w = point / steep
             gain = (p - 1) * np.log1p(-(1 - at) / at * special.expm1(-w)) - q * w + point
             total += weight * np.exp(gain)
         log_p[far] = q * np.log1p(-at) + (p - 1) * np.log(at) - special.betaln(p, q) + np.log(total / steep)
     return np.asarray(log_p)
-
-
-@cache
-def _laguerre() -> tuple[Floats, Floats]:
-    points, weights = np.polynomial.laguerre.laggauss(32)
-    return points, weights
 
 
 def log_dbinom(k: Floats, n: Floats, p: Floats) -> Floats:
@@ -176,14 +171,7 @@ def _stirling_error(n: Floats) -> Floats:
     return np.where(n < 16, _SMALL[small], stirling(safe + 1) + (safe + 0.5) * np.log1p(1 / safe) - 1)
 
 
-def _small() -> Floats:
-    from math import lgamma, log
-
-    exact = [0.0] + [lgamma(n + 1) - ((n + 0.5) * log(n) - n + HALF_LN_2PI) for n in range(1, 16)]
-    return np.array(exact)
-
-
-_SMALL = _small()
+_SMALL = np.array([0.0] + [math.lgamma(n + 1) - ((n + 0.5) * math.log(n) - n + HALF_LN_2PI) for n in range(1, 16)])
 
 
 def log_bf10_contingency(
@@ -208,7 +196,7 @@ def log_bf10_contingency(
     """
     check_choice("sampling", sampling, SAMPLINGS)
     check_choice("fixed", fixed, ("rows", "columns"))
-    prior = float(domain("a", a, lambda v: (v > 0) & np.isfinite(v), "above 0"))
+    prior = float(finite_above_0("a", a))
     y = floats("table", table)
     if y.ndim < 2 or min(y.shape[-2:]) < 2:
         raise ValueError(f"table: must have shape (…, I, J) with I, J ≥ 2, has {y.shape}")
@@ -279,9 +267,7 @@ def _rising(x: Floats, by: int) -> Floats:
 
 def _dirichlet(value: float, entries: int) -> float:
     """D(v, …, v) = Σ lnΓ(v) − lnΓ(Σ v)."""
-    from math import lgamma
-
-    return entries * lgamma(value) - lgamma(entries * value)
+    return entries * math.lgamma(value) - math.lgamma(entries * value)
 
 
 def _log_gamma_table(x: Floats, r: Floats, c: Floats, n: Floats) -> Floats:

@@ -11,7 +11,20 @@ from typing import Any
 
 import numpy as np
 
-from karat.replication._inputs import Floats, check_choice, check_level, counts, domain, evaluate, floats, unwrap
+from karat.replication._inputs import (
+    Floats,
+    above_0,
+    at_least_0,
+    check_choice,
+    check_level,
+    counts,
+    domain,
+    evaluate,
+    floats,
+    unwrap,
+    within_0_1,
+    within_1,
+)
 from karat.stats import special
 
 KINDS = (
@@ -76,8 +89,8 @@ def d_from_means(mean1: Any, sd1: Any, n1: Any, *, mean2: Any, sd2: Any, n2: Any
     >>> round(d_from_means(100, 15, 200, mean2=95, sd2=14, n2=180), 6)
     0.343996
     """
-    spread1 = domain("sd1", sd1, lambda v: v >= 0, "at least 0", errors=errors)
-    spread2 = domain("sd2", sd2, lambda v: v >= 0, "at least 0", errors=errors)
+    spread1 = at_least_0("sd1", sd1, errors=errors)
+    spread2 = at_least_0("sd2", sd2, errors=errors)
     first, second = counts("n1", n1, least=2, errors=errors), counts("n2", n2, least=2, errors=errors)
 
     def kernel(m1: Floats, s1: Floats, a: Floats, m2: Floats, s2: Floats, b: Floats) -> Floats:
@@ -107,7 +120,7 @@ def d_from_t_df(t: Any, df: Any, paired: bool = False, *, errors: str = "nan") -
     >>> round(d_from_t_df(2.5, 38), 6), round(d_from_t_df(-4, 11, paired=True), 6)
     (0.811107, -1.206045)
     """
-    free = domain("df", df, lambda v: v > 0, "above 0", errors=errors)
+    free = above_0("df", df, errors=errors)
     return evaluate(lambda t, m: (1 if paired else 2) * t / np.sqrt(m), floats("t", t), free)
 
 
@@ -117,9 +130,9 @@ def eta_squared(f: Any, df1: Any, df2: Any, *, errors: str = "nan") -> Any:
     >>> round(eta_squared(4.5, 2, 57), 6)
     0.136364
     """
-    fs = domain("f", f, lambda v: v >= 0, "at least 0", errors=errors)
-    first = domain("df1", df1, lambda v: v > 0, "above 0", errors=errors)
-    second = domain("df2", df2, lambda v: v > 0, "above 0", errors=errors)
+    fs = at_least_0("f", f, errors=errors)
+    first = above_0("df1", df1, errors=errors)
+    second = above_0("df2", df2, errors=errors)
     return evaluate(lambda f, a, b: a * f / (a * f + b), fs, first, second)
 
 
@@ -129,7 +142,7 @@ def fisher_z(r: Any, *, errors: str = "nan") -> Any:
     >>> round(fisher_z(-0.68), 6)
     -0.829114
     """
-    rs = domain("r", r, lambda v: np.abs(v) <= 1, "between −1 and 1", errors=errors)
+    rs = within_1("r", r, errors=errors)
     return evaluate(lambda r: np.where(np.abs(r) < 1, np.arctanh(r), np.nan), rs)
 
 
@@ -145,7 +158,7 @@ def fisher_z_se(n: Any, *, spearman_r: Any = None, errors: str = "nan") -> Any:
     size = np.where(size > 3, size, np.nan)
     if spearman_r is None:
         return evaluate(lambda n: 1 / np.sqrt(n - 3), size)
-    rs = domain("spearman_r", spearman_r, lambda v: np.abs(v) <= 1, "between −1 and 1", errors=errors)
+    rs = within_1("spearman_r", spearman_r, errors=errors)
     return evaluate(lambda n, r: np.sqrt((1 + r * r / 2) / (n - 3)), size, rs)
 
 
@@ -204,11 +217,17 @@ def rank_biserial(u: Any, n1: Any, n2: Any, *, errors: str = "nan") -> Any:
 
     Kerby (2014), Compr. Psychol. 3:11.IT.3.1.
     """
+    us, first, second = sizes_of_u(u, n1, n2, errors)
+    return evaluate(lambda u, m: 2 * u / m - 1, us, first * second)
+
+
+def sizes_of_u(u: Any, n1: Any, n2: Any, errors: str) -> tuple[Floats, Floats, Floats]:
+    """U and the sizes of both groups."""
     first, second = counts("n1", n1, least=1, errors=errors), counts("n2", n2, least=1, errors=errors)
     most = first * second
-    us = domain("u", u, lambda v: v >= 0, "at least 0", errors=errors)
+    us = at_least_0("u", u, errors=errors)
     us = domain("u", us + 0 * most, lambda v: v <= most, "at most n1·n2", errors=errors)
-    return evaluate(lambda u, m: 2 * u / m - 1, us, most)
+    return us, first, second
 
 
 def rank_biserial_se(r: Any, n1: Any, n2: Any, *, errors: str = "nan") -> Any:
@@ -226,7 +245,7 @@ def proportion_se(p: Any, n: Any, *, errors: str = "nan") -> Any:
     >>> proportion_se(0.5, 100)
     0.05
     """
-    share = domain("p", p, lambda v: (v >= 0) & (v <= 1), "between 0 and 1", errors=errors)
+    share = within_0_1("p", p, errors=errors)
     return evaluate(lambda p, n: np.sqrt(p * (1 - p) / n), share, counts("n", n, least=1, errors=errors))
 
 
@@ -241,7 +260,7 @@ def proportion_wilson(p: Any, n: Any, *, level: float = 0.95, errors: str = "nan
 
     Wilson (1927), J. Am. Stat. Assoc. 22:209.
     """
-    share = domain("p", p, lambda v: (v >= 0) & (v <= 1), "between 0 and 1", errors=errors)
+    share = within_0_1("p", p, errors=errors)
     size, z = counts("n", n, least=1, errors=errors), float(special.ndtri((1 + check_level(level)) / 2))
 
     def end(sign: int, p: Floats, n: Floats) -> Floats:
@@ -261,8 +280,8 @@ def cohens_h(p1: Any, p2: Any, *, errors: str = "nan") -> Any:
 
     Cohen (1988), 6.2.
     """
-    first = domain("p1", p1, lambda v: (v >= 0) & (v <= 1), "between 0 and 1", errors=errors)
-    second = domain("p2", p2, lambda v: (v >= 0) & (v <= 1), "between 0 and 1", errors=errors)
+    first = within_0_1("p1", p1, errors=errors)
+    second = within_0_1("p2", p2, errors=errors)
     return evaluate(lambda a, b: np.where(same_share(a, b), 0.0, _arcsine(a) - _arcsine(b)), first, second)
 
 
@@ -305,7 +324,7 @@ def to_cohens_d_se(
     0.46188
     """
     values, share = _convertible(kind, value, p0, convention, errors)
-    error = domain("se", se, lambda v: v >= 0, "at least 0", errors=errors)
+    error = at_least_0("se", se, errors=errors)
     return evaluate(lambda v, q, s: np.abs(_convert(kind, v, q, convention)[1]) * s, values, share, error)
 
 
@@ -314,10 +333,10 @@ def _convertible(kind: str, value: object, p0: Any, convention: str, errors: str
     check_choice("convention", convention, CONVENTIONS)
     values = floats("value", value)
     if kind in _SHARES:
-        values = domain("value", value, lambda v: (v >= 0) & (v <= 1), "between 0 and 1", errors=errors)
+        values = within_0_1("value", value, errors=errors)
     elif kind in _RANKS or kind in {"correlation", "spearman"}:
-        values = domain("value", value, lambda v: np.abs(v) <= 1, "between −1 and 1", errors=errors)
-    return values, domain("p0", p0, lambda v: (v >= 0) & (v <= 1), "between 0 and 1", errors=errors)
+        values = within_1("value", value, errors=errors)
+    return values, within_0_1("p0", p0, errors=errors)
 
 
 def _convert(kind: str, v: Floats, p0: Floats, convention: str) -> tuple[Floats, Floats]:
@@ -352,8 +371,8 @@ def z_diff(effect_human: Any, se_human: Any, effect_agent: Any, se_agent: Any, *
     >>> round(z_diff(-0.5, 0.2, 0.5, 0.2), 6)
     3.535534
     """
-    first = domain("se_human", se_human, lambda v: v >= 0, "at least 0", errors=errors)
-    second = domain("se_agent", se_agent, lambda v: v >= 0, "at least 0", errors=errors)
+    first = at_least_0("se_human", se_human, errors=errors)
+    second = at_least_0("se_agent", se_agent, errors=errors)
 
     def kernel(h: Floats, a: Floats, s: Floats, u: Floats) -> Floats:
         together = np.hypot(s, u)

@@ -215,27 +215,22 @@ def _effect(kind: str, side: Side) -> tuple[float, float]:
         return effects.log_odds_ratio(side.table), effects.log_odds_ratio_se(side.table)
     if kind in SHARE_KINDS:
         return t / n1, effects.proportion_se(t / n1, n1)
-    return _effect_of_ranks(kind, side) if kind in RANK_KINDS else _log_ratio(side)
-
-
-def _effect_of_ranks(kind: str, side: Side) -> tuple[float, float]:
+    if kind == "variance_ratio":
+        return math.log(t) if t > 0 else NAN, math.sqrt(2 / (n1 - 1) + 2 / (n2 - 1))
     if kind == "mannwhitney":
-        r = effects.rank_biserial(side.statistic, side.n1, side.n2)
-        return r, effects.rank_biserial_se(r, side.n1, side.n2)
-    unit = _matched_unit(side)
-    r = side.statistic * unit
-    return math.copysign(1.0, r) if abs(r) > 1 - ROUNDING else r, unit
+        r = effects.rank_biserial(t, n1, n2)
+        se = effects.rank_biserial_se(r, n1, n2)
+    else:
+        se = _matched_unit(side)
+        r = t * se
+        r = math.copysign(1.0, r) if abs(r) > 1 - ROUNDING else r
+    return r, se
 
 
 def _matched_unit(side: Side) -> float:
     """The matched rank-biserial correlation per unit of z: its standard error without an effect."""
     n = side.n1
     return math.sqrt(2 * (2 * n + 1) / (3 * n * (n + 1)) - side.tie_term / (3 * (n * (n + 1)) ** 2))
-
-
-def _log_ratio(side: Side) -> tuple[float, float]:
-    effect = math.log(side.statistic) if side.statistic > 0 else NAN
-    return effect, math.sqrt(2 / (side.n1 - 1) + 2 / (side.n2 - 1))
 
 
 def _anova_effect(side: Side) -> tuple[float, float]:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from karat.replication import ranks
-from karat.replication._inputs import Floats, check_choice, counts, domain, evaluate, floats
+from karat.replication._inputs import Floats, above_0, check_choice, counts, evaluate, floats, within_1
 from karat.replication.counts import log_dbinom
 from karat.replication.effects import KINDS
 from karat.stats import special
@@ -41,7 +41,7 @@ def p_value(
     if kind in {"ttest_ind", "welch", "ttest_paired", "ttest_one"}:
         return _of_t(floats("statistic", statistic), _df_of_t(kind, n1, n2, df))
     if kind in {"correlation", "spearman"}:
-        r = domain("statistic", statistic, lambda v: np.abs(v) <= 1, "between −1 and 1")
+        r = within_1("statistic", statistic)
         free = counts("n1", n1, least=3) - 2
         with np.errstate(divide="ignore"):
             return _of_t(np.asarray(r * np.sqrt(free / ((1 - r) * (1 + r)))), np.asarray(free))
@@ -73,7 +73,7 @@ def p_value(
 
 def _df_of_t(kind: str, n1: Any, n2: Any, df: Any) -> Floats:
     if df is not None:
-        return domain("df", df, lambda v: v > 0, "above 0")
+        return above_0("df", df)
     if kind == "welch":
         raise ValueError("df: is required for Welch's t; it does not follow from the sizes")
     if kind == "ttest_ind":

@@ -8,8 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from karat.replication._inputs import ALTERNATIVES, Floats, check_choice, counts, domain, unwrap
+from karat.replication._inputs import (
+    ALTERNATIVES,
+    Floats,
+    at_least_0,
+    check_choice,
+    finite_above_0,
+    unwrap,
+)
 from karat.replication.bayes import SQRT_HALF, log_bf10_z
+from karat.replication.effects import sizes_of_u
 from karat.stats import special
 
 EXACT_PRODUCT = 10_000  # n1·n2 up to which the null distribution is enumerated
@@ -42,12 +50,9 @@ def log_bf10_mann_whitney(  # noqa: PLR0913 – a statistic, two sizes, a prior:
     """
     check_choice("method", method, ("exact_null", "asymptotic"))
     check_choice("alternative", alternative, ALTERNATIVES)
-    first, second = counts("n1", n1, least=1, errors=errors), counts("n2", n2, least=1, errors=errors)
-    most = first * second
-    us = domain("u", u, lambda v: v >= 0, "at least 0", errors=errors)
-    us = domain("u", us + 0 * most, lambda v: v <= most, "at most n1·n2", errors=errors)
-    ties = domain("tie_term", tie_term, lambda v: v >= 0, "at least 0", errors=errors)
-    scale = float(domain("rscale", rscale, lambda v: (v > 0) & np.isfinite(v), "above 0"))
+    us, first, second = sizes_of_u(u, n1, n2, errors)
+    ties = at_least_0("tie_term", tie_term, errors=errors)
+    scale = float(finite_above_0("rscale", rscale))
     us, first, second, ties = (np.array(array) for array in np.broadcast_arrays(us, first, second, ties))
     with np.errstate(invalid="ignore"):
         exact = (us == np.floor(us)) & (ties == 0) & (us.shape == first.shape) & (first * second <= EXACT_PRODUCT)

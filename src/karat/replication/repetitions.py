@@ -8,20 +8,19 @@ the rest (in the answers) does.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from karat.replication._inputs import Floats, percentiles_of_level, z_of_level
+from karat.replication._inputs import Floats
 from karat.replication.consistency import (
     FEWEST,
     EcsInterval,
     jackknife_interval,
     weighted_ccc,
-    weights_by_study,
 )
-from karat.replication.scores import Agreement, TestScore, effects_of
+from karat.replication.scores import Agreement, TestScore, effects_of, known_mean, test_weights
 from karat.replication.uncertainty import (
     NAN,
     WHOLE,
@@ -35,11 +34,12 @@ from karat.replication.uncertainty import (
     _pas,
     _pool,
     _sd,
-    difference_uncertainty,
+    both_ecs,
+    both_pas,
     ecs_change,
-    ecs_difference_uncertainty,
     ecs_levels,
     ecs_spread,
+    mean_change,
     mean_rows,
     pas_change,
     pas_spread,
@@ -68,11 +68,7 @@ def repeated_uncertainty(
     """One condition: an agreement and its replicates for every repetition, tests and replicates in the same order."""
     each = tuple(score_uncertainty(one, rng=rng, draws=drawn) for one, drawn in zip(agreements, draws, strict=True))
     if len(each) == 1:
-        only = each[0]
-        return Repetitions(
-            pas=only.pas, ecs_fixed=only.ecs_fixed, ecs_new=agreements[0].ecs_interval,
-            noise_ceiling=only.noise_ceiling, ecs_ceiling=only.ecs_ceiling, each=each,
-        )  # fmt: skip
+        return one_repetition(agreements[0], each[0])
     levels = [_pool(one.tests, _pas(one.tests, drawn.log_bf)) for one, drawn in zip(agreements, draws, strict=True)]
     effects = [ecs_levels(agreement, drawn) for agreement, drawn in zip(agreements, draws, strict=True)]
     return Repetitions(
@@ -91,15 +87,18 @@ def repeated_uncertainty(
             for key in each[0].ecs_fixed
         },
         ecs_new=_jackknife(agreements),
-        noise_ceiling=_known_mean(sure.noise_ceiling for sure in each),
-        ecs_ceiling={name: _known_mean(sure.ecs_ceiling[name] for sure in each) for name in each[0].ecs_ceiling},
+        noise_ceiling=known_mean(sure.noise_ceiling for sure in each),
+        ecs_ceiling={name: known_mean(sure.ecs_ceiling[name] for sure in each) for name in each[0].ecs_ceiling},
         each=each,
     )
 
 
-def _known_mean(values: Iterable[float]) -> float:
-    known = [value for value in values if not math.isnan(value)]
-    return math.fsum(known) / len(known) if known else NAN
+def one_repetition(agreement: Agreement, sure: Uncertainty) -> Repetitions:
+    """A single one, whose uncertainty is that of the means."""
+    return Repetitions(
+        pas=sure.pas, ecs_fixed=sure.ecs_fixed, ecs_new=agreement.ecs_interval, noise_ceiling=sure.noise_ceiling,
+        ecs_ceiling=sure.ecs_ceiling, each=(sure,),
+    )  # fmt: skip
 
 
 def _pas_mean(place: Place, spreads: Sequence[Spread], levels: Sequence[Floats]) -> Spread:
@@ -107,7 +106,7 @@ def _pas_mean(place: Place, spreads: Sequence[Spread], levels: Sequence[Floats])
     known = [at for at, spread in enumerate(spreads) if not math.isnan(spread.value)]
     if not known:
         return spreads[0]
-    value = math.fsum(spreads[at].value for at in known) / len(known)
+    value = known_mean(spread.value for spread in spreads)
     n = max(spreads[at].n for at in known)
     return pas_spread(place, value, mean_rows([levels[at] for at in known]), n=n)
 
@@ -128,9 +127,8 @@ def _ecs_mean(place: Place, spreads: Sequence[Spread], rows: Sequence[Floats | N
 def _jackknife(agreements: Sequence[Agreement]) -> EcsInterval:
     """The interval for new studies of the mean ECS: a study is left out of all repetitions at once."""
     names = [score.test.study for score in agreements[0].tests]
-    ids = [score.test.finding_id for score in agreements[0].tests]
     pairs = [effects_of(agreement.tests) for agreement in agreements]
-    weights = [weights_by_study(names, ids, np.isfinite(x) & np.isfinite(y)) for x, y in pairs]
+    weights = [test_weights(agreements[0].tests, np.isfinite(x) & np.isfinite(y)) for x, y in pairs]
     present = [
         name
         for name in dict.fromkeys(names)
@@ -139,9 +137,7 @@ def _jackknife(agreements: Sequence[Agreement]) -> EcsInterval:
 
     def mean(left_out: str | None) -> float:
         kept = np.array([name != left_out for name in names])
-        values = [weighted_ccc(x, y, w * kept).value for (x, y), w in zip(pairs, weights, strict=True)]
-        known = [value for value in values if not math.isnan(value)]
-        return math.fsum(known) / len(known) if known else NAN
+        return known_mean(weighted_ccc(x, y, w * kept).value for (x, y), w in zip(pairs, weights, strict=True))
 
     first = agreements[0].ecs_interval
     method = f"{first.method}, mean of {len(agreements)} repetitions"
@@ -161,36 +157,12 @@ def repeated_differences(
 
     `without`: names of studies to leave out of PAS.
     """
-    if len(first) == 1:
-        both = {"first_draws": first_draws[0], "second_draws": second_draws[0]}
-        return (
-            difference_uncertainty(first[0], second[0], paired=paired, without=without, **both),
-            ecs_difference_uncertainty(first[0], second[0], paired=paired, **both),
-        )
     pas, ecs = [], []
     for one, two, one_draws, two_draws in zip(first, second, first_draws, second_draws, strict=True):
         pas.append(pas_change(one, two, first_draws=one_draws, second_draws=two_draws, paired=paired, without=without))
         ecs.append(ecs_change(one, two, first_draws=one_draws, second_draws=two_draws, paired=paired))
     level = first[0].level
-    return (
-        _mean_change(pas, percentile=False, level=level),
-        _mean_change(ecs, percentile=True, level=level),
-    )
-
-
-def _mean_change(changes: Sequence[tuple[Difference, Floats | None]], *, percentile: bool, level: float) -> Difference:
-    known = [(change, rows) for change, rows in changes if not math.isnan(change.value) and rows is not None]
-    if not known:
-        return changes[0][0]
-    value = math.fsum(change.value for change, _ in known) / len(known)
-    draws = mean_rows([row for _, row in known])
-    se, n, method = _sd(draws), max(change.n for change, _ in known), known[0][0].method
-    if not percentile:
-        reach = z_of_level(level) * se
-        return Difference(value=value, se=se, low=value - reach, high=value + reach, n=n, method=method)
-    draws = draws[np.isfinite(draws)]
-    low, high = np.quantile(draws, percentiles_of_level(level)) - (draws.mean() - value)
-    return Difference(value=value, se=se, low=float(low), high=float(high), n=n, method=method)
+    return mean_change(pas, percentile=False, level=level), mean_change(ecs, percentile=True, level=level)
 
 
 Places = tuple[int, ...]
@@ -238,12 +210,11 @@ class _Pas:
     def levels(self, own: Agreement, drawn: Draws, other: Agreement, places: tuple[Places, Places]) -> Levels:
         here, there = places
         tests = [own.tests[at] for at in here]
-        pas = np.array([[score.pas for score in tests], [other.tests[at].pas for at in there]])
-        value, beside = _pool(tests, pas)[WHOLE]
+        value, beside = both_pas(tests, [other.tests[at] for at in there])
         key = id(drawn), here
         if key not in self.rows:
             self.rows[key] = _pool(tests, _pas(tests, drawn.log_bf[:, list(here)]))[WHOLE]
-        return float(value), float(beside), self.rows[key]
+        return value, beside, self.rows[key]
 
 
 @dataclass(slots=True)
@@ -259,11 +230,7 @@ class _Ecs:
     def levels(self, own: Agreement, drawn: Draws, other: Agreement, places: tuple[Places, Places]) -> Levels:
         here, there = places
         tests = [own.tests[at] for at in here]
-        human = np.array([score.human.d for score in tests])
-        names, ids = [score.test.study for score in tests], [score.test.finding_id for score in tests]
-        weights = weights_by_study(names, ids, np.ones(len(tests), dtype=bool))
-        agents = ([score.agent.d for score in tests], [other.tests[at].agent.d for at in there])
-        value, beside = (weighted_ccc(human, np.array(agent), weights).value for agent in agents)
+        value, beside, human, weights = both_ecs(tests, [other.tests[at] for at in there])
         key = id(drawn), here
         if key not in self.rows:
             self.rows[key] = _ecs_rows(human, drawn.d[:, list(here)], weights)

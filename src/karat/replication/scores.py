@@ -247,7 +247,7 @@ def score_tests(
         domains.append(_level(name, members, below, domain=name, fallbacks=fallbacks))
     human, agent = effects_of(scored)
     names, ids = [score.test.study for score in scored], [score.test.finding_id for score in scored]
-    weights = weights_by_study(names, ids, np.isfinite(human) & np.isfinite(agent))
+    weights = test_weights(scored, np.isfinite(human) & np.isfinite(agent))
     return Agreement(
         tests=scored,
         findings=findings,
@@ -333,19 +333,18 @@ def _level(
 ) -> StudyScore:
     human, agent = effects_of(scores)
     valid = np.isfinite(human) & np.isfinite(agent)
-    names, ids = [score.test.study for score in scores], [score.test.finding_id for score in scores]
-    ecs = weighted_ccc(human, agent, weights_by_study(names, ids, valid))
+    ecs = weighted_ccc(human, agent, test_weights(scores, valid))
     documented = documented_fallbacks(fallbacks)
     if documented and math.isnan(ecs.value):
         ecs = replace(ecs, value=0.0)
     return StudyScore(
         name=name,
         domain=domain,
-        pas=_mean([part.pas for part in below], 0.5 if documented else NAN),
-        pas_directional=_mean([part.pas_directional for part in below]),
-        normalized=_mean([part.normalized for part in below], 0.0 if documented else NAN),
-        ecs_strict=_mean([part.ecs_strict for part in below], 0.0 if documented else NAN),
-        ecs_strict_chi2=_mean([part.ecs_strict_chi2 for part in below], 0.0 if documented else NAN),
+        pas=known_mean([part.pas for part in below], 0.5 if documented else NAN),
+        pas_directional=known_mean([part.pas_directional for part in below]),
+        normalized=known_mean([part.normalized for part in below], 0.0 if documented else NAN),
+        ecs_strict=known_mean([part.ecs_strict for part in below], 0.0 if documented else NAN),
+        ecs_strict_chi2=known_mean([part.ecs_strict_chi2 for part in below], 0.0 if documented else NAN),
         ecs=ecs,
         used=sum(not math.isnan(part.pas) for part in below),
         planned=len(below),
@@ -359,6 +358,16 @@ def effects_of(scores: Sequence[TestScore]) -> tuple[np.ndarray, np.ndarray]:
     return np.array([score.human.d for score in scores]), np.array([score.agent.d for score in scores])
 
 
-def _mean(values: Sequence[float], empty: float = NAN) -> float:
+def test_weights(scores: Sequence[TestScore], valid: np.ndarray) -> np.ndarray:
+    """The weight of each test in the ECS of these. `valid`: those that count."""
+    names, ids = [score.test.study for score in scores], [score.test.finding_id for score in scores]
+    return weights_by_study(names, ids, valid)
+
+
+test_weights.__test__ = False  # type: ignore[attr-defined]  # not a test, despite the name
+
+
+def known_mean(values: Iterable[float], empty: float = NAN) -> float:
+    """Of the known values; `empty` without any."""
     kept = [value for value in values if not math.isnan(value)]
     return math.fsum(kept) / len(kept) if kept else empty

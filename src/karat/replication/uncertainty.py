@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from karat.replication._inputs import Floats, percentiles_of_level, z_of_level
 from karat.replication.agreement import CLAMP, posterior
-from karat.replication.consistency import FEWEST, ccc_rows, noise_ceiling, weighted_ccc, weights_by_study
+from karat.replication.consistency import FEWEST, ccc_rows, noise_ceiling, weighted_ccc
 from karat.replication.evidence import (
     RANK_KINDS,
     SHARE_KINDS,
@@ -28,7 +28,7 @@ from karat.replication.evidence import (
     log_bf10_of,
     statistic_of,
 )
-from karat.replication.scores import Agreement, Scored, TestScore
+from karat.replication.scores import Agreement, Scored, TestScore, effects_of, test_weights
 from karat.stats import special
 
 NAN = float("nan")
@@ -164,8 +164,7 @@ def _noise_ceiling(agreement: Agreement, rng: np.random.Generator, *, study: str
     tests = [score for score in agreement.tests if study is None or score.test.study == study]
     human = np.array([(score.human.d, score.human.d_se, score.agent.d_se) for score in tests]).reshape(-1, 3)
     known = np.isfinite(human).all(axis=1)
-    names = [score.test.study for score in tests]
-    weights = weights_by_study(names, [score.test.finding_id for score in tests], known)
+    weights = test_weights(tests, known)
     kept = human[known]
     return noise_ceiling(kept[:, 0], kept[:, 1], kept[:, 2], weights[known], rng=rng), len(kept)
 
@@ -185,9 +184,37 @@ def difference_uncertainty(
     difference is paired; drawn separately, it is as wide as for independent conditions. `paired`
     only reports which it is. The interval has the level of `first`. `without`: names of studies to leave out.
     """
-    return pas_change(
+    change = pas_change(
         first, second, first_draws=first_draws, second_draws=second_draws, paired=paired, without=without
-    )[0]
+    )
+    return mean_change([change], percentile=False, level=first.level)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Change:
+    """How much higher the second condition scores in one repetition."""
+
+    value: float = NAN
+    n: int  # tests scored under both
+    method: str
+    rows: Floats | None = None  # that of each replicate; None: too few tests
+
+
+def mean_change(changes: Sequence[Change], *, percentile: bool, level: float) -> Difference:
+    """Over the repetitions that have one. `percentile`: its interval, else ± z bootstrap SE."""
+    known = [(change, change.rows) for change in changes if not math.isnan(change.value) and change.rows is not None]
+    if not known:
+        return Difference(value=NAN, se=NAN, low=NAN, high=NAN, n=changes[0].n, method=changes[0].method)
+    value = math.fsum(change.value for change, _ in known) / len(known)
+    draws = mean_rows([rows for _, rows in known])
+    se, n, method = _sd(draws), max(change.n for change, _ in known), known[0][0].method
+    if percentile:
+        draws = draws[np.isfinite(draws)]
+        low, high = map(float, np.quantile(draws, percentiles_of_level(level)) - (draws.mean() - value))
+    else:
+        reach = z_of_level(level) * se
+        low, high = value - reach, value + reach
+    return Difference(value=value, se=se, low=low, high=high, n=n, method=method)
 
 
 def shared_tests(
@@ -211,8 +238,8 @@ def pas_change(
     second_draws: Draws,
     paired: bool,
     without: Collection[str],
-) -> tuple[Difference, Floats | None]:
-    """The difference, and that of each replicate; None without a shared test."""
+) -> Change:
+    """In the benchmark PAS."""
 
     def scored(one: TestScore, other: TestScore) -> bool:
         return one.test.study not in without and not math.isnan(one.pas) and not math.isnan(other.pas)
@@ -221,18 +248,30 @@ def pas_change(
     if not shared:
         outside = f" outside {', '.join(without)}" if without else ""
         method = f"no test{outside} is scored under both"
-        return Difference(value=NAN, se=NAN, low=NAN, high=NAN, n=0, method=method), None
+        return Change(n=0, method=method)
     left, right = (np.array(side) for side in zip(*shared, strict=True))
     tests = [first.tests[at] for at in left]
     others = [second.tests[at] for at in right]
-    now = np.array([[score.pas for score in tests], [score.pas for score in others]])
-    value = float(np.diff(_pool(tests, now)[WHOLE])[0])
+    now, then = both_pas(tests, others)
     before = _pool(tests, _pas(tests, first_draws.log_bf[:, left]))[WHOLE]
     after = _pool(tests, _pas(others, second_draws.log_bf[:, right]))[WHOLE]
-    rows = np.asarray(after - before)
-    se, z = _sd(rows), z_of_level(first.level)
-    method = f"± {round(z, 2)} bootstrap SE, {_drawn(paired)}{_over(first_draws)}"
-    return Difference(value=value, se=se, low=value - z * se, high=value + z * se, n=len(shared), method=method), rows
+    method = f"± {round(z_of_level(first.level), 2)} bootstrap SE, {_drawn(paired)}{_over(first_draws)}"
+    return Change(value=then - now, n=len(shared), method=method, rows=np.asarray(after - before))
+
+
+def both_pas(tests: Sequence[TestScore], others: Sequence[TestScore]) -> tuple[float, float]:
+    """The benchmark PAS of both sides, over the same tests."""
+    scores = np.array([[score.pas for score in tests], [score.pas for score in others]])
+    first, second = _pool(tests, scores)[WHOLE]
+    return float(first), float(second)
+
+
+def both_ecs(tests: Sequence[TestScore], others: Sequence[TestScore]) -> tuple[float, float, Floats, Floats]:
+    """The overall ECS of both sides, over the same tests; people's effects, and the weights."""
+    human, agent = effects_of(tests)
+    weights = test_weights(tests, np.ones(len(tests), dtype=bool))
+    first, second = (weighted_ccc(human, of, weights).value for of in (agent, effects_of(others)[1]))
+    return first, second, human, weights
 
 
 def _drawn(paired: bool) -> str:
@@ -256,13 +295,12 @@ def ecs_difference_uncertainty(
 
     For these studies: percentiles of the differences of replicates, shifted by their bias as for one condition.
     """
-    return ecs_change(first, second, first_draws=first_draws, second_draws=second_draws, paired=paired)[0]
+    change = ecs_change(first, second, first_draws=first_draws, second_draws=second_draws, paired=paired)
+    return mean_change([change], percentile=True, level=first.level)
 
 
-def ecs_change(
-    first: Agreement, second: Agreement, *, first_draws: Draws, second_draws: Draws, paired: bool
-) -> tuple[Difference, Floats | None]:
-    """The difference, and that of each replicate; None for too few tests."""
+def ecs_change(first: Agreement, second: Agreement, *, first_draws: Draws, second_draws: Draws, paired: bool) -> Change:
+    """In the overall ECS."""
     shared = [
         (here, there)
         for here, there in shared_tests(
@@ -272,20 +310,13 @@ def ecs_change(
     ]
     if len(shared) < FEWEST:
         method = f"needs {FEWEST} tests with errors"
-        return Difference(value=NAN, se=NAN, low=NAN, high=NAN, n=len(shared), method=method), None
+        return Change(n=len(shared), method=method)
     left, right = (np.array(side) for side in zip(*shared, strict=True))
     tests = [first.tests[at] for at in left]
-    human = np.array([score.human.d for score in tests])
-    names, ids = [score.test.study for score in tests], [score.test.finding_id for score in tests]
-    weights = weights_by_study(names, ids, np.ones(len(tests), dtype=bool))
-    agents = [np.array([score.agent.d for score in tests]), np.array([second.tests[at].agent.d for at in right])]
-    before, after = (weighted_ccc(human, agent, weights).value for agent in agents)
+    before, after, human, weights = both_ecs(tests, [second.tests[at] for at in right])
     rows = _ecs_rows(human, second_draws.d[:, right], weights) - _ecs_rows(human, first_draws.d[:, left], weights)
-    draws, value = rows[np.isfinite(rows)], after - before
-    low, high = np.quantile(draws, percentiles_of_level(first.level)) - (draws.mean() - value)
     method = f"percentile of the difference, moved by the bootstrap's bias, {_drawn(paired)}{_over(first_draws)}"
-    difference = Difference(value=value, se=_sd(draws), low=float(low), high=float(high), n=len(shared), method=method)
-    return difference, rows
+    return Change(value=after - before, n=len(shared), method=method, rows=rows)
 
 
 def _pas(tests: Sequence[TestScore], log_bf: Floats) -> Floats:
@@ -428,11 +459,9 @@ def _ecs_fixed(agreement: Agreement, draws: Draws) -> dict[Key, Spread]:
 
 def ecs_levels(agreement: Agreement, draws: Draws) -> dict[Key, tuple[int, Floats | None]]:
     """For each level its tests with errors, and the ECS of every replicate; None for too few tests."""
-    human = np.array([score.human.d for score in agreement.tests])
-    agent = np.array([score.agent.d for score in agreement.tests])
+    human, agent = effects_of(agreement.tests)
     names = [score.test.study for score in agreement.tests]
     domains = [score.test.domain for score in agreement.tests]
-    ids = [score.test.finding_id for score in agreement.tests]
     known = np.isfinite(human) & np.isfinite(agent) & np.isfinite(draws.d).any(axis=0)
     inside: dict[Key, list[bool]] = {WHOLE: [True] * len(names)}
     inside |= {("domain", domain.name): [name == domain.name for name in domains] for domain in agreement.domains}
@@ -443,7 +472,7 @@ def ecs_levels(agreement: Agreement, draws: Draws) -> dict[Key, tuple[int, Float
         n, rows = int(valid.sum()), None
         if n >= FEWEST:
             own = np.flatnonzero(members)
-            weights = weights_by_study([names[at] for at in own], [ids[at] for at in own], known[own])
+            weights = test_weights([agreement.tests[at] for at in own], known[own])
             rows = _ecs_rows(human[valid], draws.d[:, valid], weights[known[own]])
         levels[key] = n, rows
     return levels

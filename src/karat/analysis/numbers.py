@@ -5,7 +5,33 @@ An unknown number is None and comes with a `reason`; None is never 0.
 
 from __future__ import annotations
 
+import math
+from typing import Any, TypeVar
+
 import msgspec
+
+Result = TypeVar("Result", bound=msgspec.Struct)
+
+
+def known(value: float | None) -> float | None:
+    """The number, or None if it is unknown or not finite."""
+    return None if value is None or not math.isfinite(value) else float(value)
+
+
+def filled(kind: type[Result], /, *sources: object, **own: Any) -> Result:
+    """A value with its `own` fields, and the others from the first source that has one of that name.
+
+    Numbers that are not finite become None.
+
+    >>> filled(Quantity, Quantity(value=math.nan, reason="nobody answered"))
+    Quantity(value=None, reason='nobody answered')
+    """
+    for name in kind.__struct_fields__:
+        source = next((source for source in sources if hasattr(source, name)), None)
+        if name not in own and source is not None:
+            value = getattr(source, name)
+            own[name] = known(value) if isinstance(value, float) else value
+    return kind(**own)
 
 
 class Quantity(msgspec.Struct, frozen=True, kw_only=True):

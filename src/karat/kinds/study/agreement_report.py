@@ -76,7 +76,7 @@ def _scores(agreement: Agreement, sure: Uncertainty) -> list[str]:
 
 
 def _named(score: TestScore) -> str:
-    return " ".join(["/".join(part for part in score.test.finding_id if part), score.test.test])
+    return " ".join(["/".join(filter(None, score.test.finding_id)), score.test.test])
 
 
 def _value(value: float | None) -> Number:
@@ -174,7 +174,7 @@ def _opposed(agreement: Agreement) -> list[str]:
     """The findings, and the strength of evidence on either side."""
     if not agreement.opposed:
         return []
-    names = ", ".join("/".join(part for part in name if part) for name in agreement.opposed)
+    names = ", ".join("/".join(filter(None, name)) for name in agreement.opposed)
     lines = [f"Effects in opposite directions, which PAS alone would hide: {names}"]
     for score in agreement.tests:
         if score.opposed:
@@ -183,7 +183,7 @@ def _opposed(agreement: Agreement) -> list[str]:
                 f"{who} {'+' if side.sign > 0 else '−'} ln BF {formats.number(side.log_bf, digits=1)}"
                 for who, side in sides
             )
-            name = "/".join(part for part in score.test.finding_id if part)
+            name = "/".join(filter(None, score.test.finding_id))
             decisive = ": decisive on both sides" if score.decisive else ""
             lines.append(f"  {name} {score.test.test}  {evidence}{decisive}")
     return lines
@@ -193,7 +193,7 @@ def _covered(agreement: Agreement) -> list[str]:
     low = [finding for finding in agreement.findings if finding.flagged]
     if not low:
         return []
-    names = ", ".join(f"{'/'.join(part for part in one.id if part)} {formats.share(one.coverage)}" for one in low)
+    names = ", ".join(f"{'/'.join(filter(None, one.id))} {formats.share(one.coverage)}" for one in low)
     least = formats.share(agreement.min_coverage)
     return [f"Few answers could be read (below {least} a finding is not scored): {names}"]
 
@@ -217,44 +217,42 @@ def agreement_data(agreement: Agreement, sure: Uncertainty, *, bound: float | No
     """The same as plain values: NaN is null, infinities are strings."""
     from karat.replication import pas_interval_of_test, replication_measures
 
-    return {
-        "benchmark": _plain(agreement.benchmark),
-        "ecs_interval": _plain(agreement.ecs_interval),
-        "caricature": _plain(agreement.caricature),
+    data = {
+        "benchmark": agreement.benchmark,
+        "ecs_interval": agreement.ecs_interval,
+        "caricature": agreement.caricature,
         "convention": agreement.convention,
-        "opposed": [list(name) for name in agreement.opposed],
-        "domains": list(map(_plain, agreement.domains)),
-        "studies": list(map(_plain, agreement.studies)),
-        "findings": list(map(_plain, agreement.findings)),
+        "opposed": agreement.opposed,
+        "domains": agreement.domains,
+        "studies": agreement.studies,
+        "findings": agreement.findings,
         "tests": [
             {
                 **_plain(score),
                 "opposed": score.opposed,
                 "decisive": score.decisive,
-                "pas_interval": _plain(pas_interval_of_test(score, level=agreement.level)),
-                "other_convention": _plain({"human_d": human, "agent_d": agent}),
-                "measures": _plain(replication_measures(score, bound=bound)),
+                "pas_interval": pas_interval_of_test(score, level=agreement.level),
+                "other_convention": {"human_d": human, "agent_d": agent},
+                "measures": replication_measures(score, bound=bound),
             }
             for score, (human, agent) in zip(agreement.tests, agreement.other.effects, strict=True)
         ],
         "other_convention": {
             "convention": agreement.other.convention,
-            "ecs": _plain(agreement.other.ecs),
+            "ecs": agreement.other.ecs,
             "tests_that_differ": agreement.other.differs,
         },
-        "noise_ceiling": _plain({"ecs": sure.noise_ceiling, "tests": sure.noise_ceiling_n}),
+        "noise_ceiling": {"ecs": sure.noise_ceiling, "tests": sure.noise_ceiling_n},
         "min_coverage": agreement.min_coverage,
         "uncertainty": {
             "replicates": sure.replicates,
-            "pas": [
-                {"level": level, "of": _plain(name), **_plain(spread)} for (level, name), spread in sure.pas.items()
-            ],
+            "pas": [{"level": level, "of": name, **_plain(spread)} for (level, name), spread in sure.pas.items()],
             "ecs_these_studies": [
-                {"level": level, "of": _plain(name), **_plain(spread)}
-                for (level, name), spread in sure.ecs_fixed.items()
+                {"level": level, "of": name, **_plain(spread)} for (level, name), spread in sure.ecs_fixed.items()
             ],
         },
     }
+    return {key: _plain(value) for key, value in data.items()}
 
 
 def _plain(value: Any) -> Any:

@@ -19,7 +19,7 @@ from karat.errors import BadOption
 from karat.kinds.study.experiments import Columns, Reducer, Response
 from karat.kinds.study.format import StudyFile, Test, level_name
 from karat.kinds.study.repeats import COUNTED, of_people
-from karat.kinds.study.sides import agent_side, group_rows, numbers_of, outcome_of
+from karat.kinds.study.sides import agent_side, compared_with, group_rows, numbers_of, outcome_of
 from karat.replication import Draws, TestRows, TestScore, draw_statistics, measure, multiplicities, replicate_test
 
 Floats = NDArray[np.float64]
@@ -94,7 +94,6 @@ def study_draws(
     *,
     rng: np.random.Generator,
     replicates: int = 2_000,
-    convention: str = "humanstudy",
     reducer: Reducer | None = None,
 ) -> list[StudyDraws]:
     """Replicates of every run's tests, from resampled participants: the same ones for all runs.
@@ -103,7 +102,7 @@ def study_draws(
     be traced to participants are drawn from the sampling distribution of their statistic; `reasons` explain why.
     """
     units = units_of(response for run in runs for response in run.responses)
-    plans = [_Plan(study, run, units, convention=convention, reducer=reducer) for run in runs]
+    plans = [_Plan(study, run, units, reducer=reducer) for run in runs]
     count = REDUCED if study.reducer is not None and reducer is not None else replicates
     width = max((len(plan.places) for plan in plans), default=0)
     blocks = multiplicities(units.strata, rng=rng.spawn(1)[0], replicates=count, width=width)
@@ -168,14 +167,11 @@ class _Together:
 class _Plan:
     """The plan of a run's replicates: which tests are recomputed, and from which rows."""
 
-    def __init__(
-        self, study: StudyFile, run: StudyRun, units: Units, *, convention: str, reducer: Reducer | None
-    ) -> None:
+    def __init__(self, study: StudyFile, run: StudyRun, units: Units, *, reducer: Reducer | None) -> None:
         self.run = run
         self.units = units
         self.places = units.of_rows(run.data)
         self.reasons: dict[int, str] = {}
-        self._convention = convention
         self._reducer = reducer if study.reducer is not None else None
         self._tests = {(finding.sub_study, finding.id, test.id): test for finding, test in study.tests}
         self._rows: dict[int, TestRows] = {}
@@ -207,7 +203,7 @@ class _Plan:
             return values
         for at, rows in self._rows.items():
             method = self.run.scores[at].method
-            replicate = replicate_test(rows, weights, method=method, convention=self._convention, rng=rng)
+            replicate = replicate_test(rows, weights, method=method, rng=rng)
             values[:, 0, at], values[:, 1, at], values[:, 2, at] = replicate.statistic, replicate.log_bf, replicate.d
         return values
 
@@ -230,16 +226,14 @@ class _Plan:
             return
         for at, score in enumerate(self.run.scores):
             if score.test.agent.missing is None:
-                values[:, at] = measured(self._test(score), columns, score.method, convention=self._convention)
+                values[:, at] = measured(self._test(score), columns, score.method)
 
     def draws(self, values: Floats, *, rng: np.random.Generator) -> StudyDraws:
         """All replicates; tests without their own are drawn from their statistics."""
         log_bf, d = values[:, 1].copy(), values[:, 2].copy()
         for at in self.reasons:
             score = self.run.scores[at]
-            log_bf[:, at], d[:, at] = draw_statistics(
-                score, rng=rng, replicates=len(values), convention=self._convention
-            )
+            log_bf[:, at], d[:, at] = draw_statistics(score, rng=rng, replicates=len(values))
         return StudyDraws(
             draws=Draws(
                 log_bf=log_bf,
@@ -330,10 +324,8 @@ def _values(test: Test, data: Columns, rows: Places) -> tuple[Floats, Floats | N
         seen = (place.get(outcome_of(cells[at], truth=truth), np.nan) for at in rows.tolist())
         return np.fromiter(seen, dtype=np.float64, count=len(rows)), None
     first = numbers_of(data[test.measure])[rows]
-    if isinstance(test.against, str):
-        return first, numbers_of(data[test.against])[rows]
-    if test.kind in {"ttest_paired", "ttest_one", "wilcoxon"}:
-        return first, np.full_like(first, 0.0 if test.against is None else float(test.against))
+    if isinstance(test.against, str) or test.kind in {"ttest_paired", "ttest_one", "wilcoxon"}:
+        return first, compared_with(test, data, rows)
     return first, None
 
 
@@ -356,10 +348,10 @@ def copied_rows(data: Columns, places: Places, weights: Floats) -> dict[str, lis
     return columns
 
 
-def measured(test: Test, columns: Columns, method: str, *, convention: str) -> tuple[float, float, float]:
+def measured(test: Test, columns: Columns, method: str) -> tuple[float, float, float]:
     """Statistic, ln BF and d of one replicate, computed like every other test; rank tests are asymptotic."""
     side = agent_side(test, columns)
     method = "asymptotic" if test.kind == "mannwhitney" else method
-    measures = measure(test.statistic_kind, side, method=method, convention=convention)
+    measures = measure(test.statistic_kind, side, method=method)
     two_by_two = test.kind == "contingency" and not np.isnan(measures.effect)
     return measures.effect if two_by_two else side.statistic, measures.log_bf, measures.d

@@ -33,12 +33,20 @@ from karat.blocks import (
     columns,
     slug,
 )
-from karat.kinds.study.analysis.model import StudyCondition, StudyFloor, TestResult
+from karat.kinds.study.analysis.model import (
+    PEOPLE,
+    Caricature,
+    FloorScore,
+    LevelScore,
+    StudyCondition,
+    StudyFloor,
+    TestResult,
+)
+from karat.kinds.study.analysis.scores import summary_of_tests
 from karat.replication import Agreement, Uncertainty, z_of_level
 
 _NAN = float("nan")
 _TOGETHER = 40  # tests, or arms, in one chart; with more arms a line is a study
-_PEOPLE = ("asked", "answered", "parsed")
 
 
 class _Test(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,32 +74,16 @@ class _Test(msgspec.Struct, frozen=True, kw_only=True):
         return math.isfinite(self.d_human) and math.isfinite(self.d_agent)
 
 
-class _Slope(msgspec.Struct, frozen=True, kw_only=True):
-    """The agent's effects on those of people: a line through a centre, with the interval of its slope."""
-
-    slope: float
-    low: float
-    high: float
-    centre: float
-    centre_agent: float
-
-
 class Drawn(msgspec.Struct, frozen=True, kw_only=True):
     """One condition: its main numbers, and every test."""
 
-    condition: str
+    name: str
     tests: tuple[_Test, ...]
-    pas: Estimate
-    ecs: Estimate
-    tests_used: int
-    studies_used: int
-    tests_with_effects: int
+    scores: LevelScore
     opposed: int  # findings
-    line: _Slope
-    repetitions: int = 1
-    level: float = 0.95  # of every interval
-    floor: Estimate | None = None  # PAS of random answers, if they are shown
-    floor_ecs: Estimate | None = None
+    line: Caricature
+    repetitions: int
+    floor: FloorScore | None  # of random answers, if they are shown
 
     @property
     def means(self) -> str:
@@ -101,35 +93,7 @@ class Drawn(msgspec.Struct, frozen=True, kw_only=True):
 
 def study_charts(agreement: Agreement, sure: Uncertainty, *, condition: str = "agent") -> tuple[Chart, ...]:
     """For a table of tests: posteriors of people and agent, effects against effects, a forest of differences."""
-    names = apart(f"{'/'.join(filter(None, test.test.finding_id))} {test.test.test}" for test in agreement.tests)
-    scores, slope = agreement.benchmark, agreement.caricature
-    spread, fixed = sure.pas.get(("benchmark", "")), sure.ecs_fixed.get(("benchmark", ""))
-
-    def estimated(value: float, low: float | None, high: float | None) -> Estimate:
-        return Estimate(value=value, low=low, high=high, se=None, n=scores.tests_used, level=agreement.level, method="")
-
-    drawn = Drawn(
-        condition=condition,
-        tests=tuple(
-            _Test(
-                name=name, study=test.test.study, pi_human=test.pi_human, pi_agent=test.pi_agent, pas=test.pas,
-                pas_directional=test.pas_directional, log_bf_human=test.human.log_bf, log_bf_agent=test.agent.log_bf,
-                opposed=test.opposed, d_human=test.human.d, d_human_se=test.human.d_se, d_agent=test.agent.d,
-                d_agent_se=test.agent.d_se, z_diff=test.z_diff,
-            )
-            for name, test in zip(names, agreement.tests, strict=True)
-        ),
-        pas=estimated(scores.pas, *((None, None) if spread is None else (spread.low, spread.high))),
-        ecs=estimated(scores.ecs.value, *((None, None) if fixed is None else (fixed.low, fixed.high))),
-        tests_used=scores.tests_used,
-        studies_used=scores.used,
-        tests_with_effects=scores.tests_with_effects,
-        opposed=len(agreement.opposed),
-        line=_Slope(slope=slope.slope, low=slope.low, high=slope.high, centre=slope.centre,
-                    centre_agent=slope.centre_agent),
-        level=agreement.level,
-    )  # fmt: skip
-    return tuple(_charts(drawn))
+    return condition_charts(summary_of_tests({condition: (agreement, sure)}).conditions[0])
 
 
 def condition_charts(condition: StudyCondition, *, floor: StudyFloor | None = None) -> tuple[Chart, ...]:
@@ -141,27 +105,25 @@ def condition_charts(condition: StudyCondition, *, floor: StudyFloor | None = No
         for test in finding.tests
     ]
     names = apart(f"{'/'.join(filter(None, key[:3]))} {key[3]}" for key, _ in keyed)
-    scores, slope = condition.benchmark, condition.caricature
     drawn = Drawn(
-        condition=condition.condition,
+        name=condition.condition,
         tests=tuple(
             _of_test(name, key[0], test, _known(posteriors.get(key)))
             for name, (key, test) in zip(names, keyed, strict=True)
         ),
-        pas=scores.pas,
-        ecs=scores.ecs,
-        tests_used=scores.tests_used,
-        studies_used=scores.used,
-        tests_with_effects=scores.tests_with_effects,
+        scores=condition.benchmark,
         opposed=sum(finding.opposed for finding in condition.findings),
-        line=_Slope(slope=_known(slope.slope), low=_known(slope.low), high=_known(slope.high),
-                    centre=_known(slope.centre), centre_agent=_known(slope.centre_agent)),
+        line=condition.caricature,
         repetitions=max((len(test.repetitions) for _, test in keyed), default=1),
-        level=scores.pas.level,
-        floor=None if floor is None else floor.benchmark.pas,
-        floor_ecs=None if floor is None else floor.benchmark.ecs,
-    )  # fmt: skip
-    return tuple(_charts(drawn))
+        floor=None if floor is None else floor.benchmark,
+    )
+    scored = [test for test in drawn.tests if not math.isnan(test.pas)]
+    effects = [test for test in drawn.tests if test.has_effects]
+    return (
+        *(_agreement(drawn, ending, tests) for ending, tests in _parts(scored)),
+        *([_profile(drawn, effects)] if effects else []),
+        *(_forest(drawn, ending, tests) for ending, tests in _parts(effects)),
+    )
 
 
 def _of_test(name: str, study: str, test: TestResult, floor: float) -> _Test:
@@ -174,8 +136,8 @@ def _of_test(name: str, study: str, test: TestResult, floor: float) -> _Test:
         pi_agent=_mean([row.agent.pi for row in rows]),
         pas=_known(test.pas.value),
         pas_directional=_known(test.pas_directional),
-        log_bf_human=_mean([row.human.log_bf for row in rows]),
-        log_bf_agent=_mean([row.agent.log_bf for row in rows]),
+        log_bf_human=_mean([row.human.evidence for row in rows]),
+        log_bf_agent=_mean([row.agent.evidence for row in rows]),
         opposed=test.opposed,
         d_human=_known(test.d_human),
         d_human_se=_mean([row.human.d_se for row in rows]),
@@ -196,24 +158,11 @@ def _known(value: float | None) -> float:
     return _NAN if value is None else value
 
 
-def _charts(drawn: Drawn) -> Iterator[Chart]:
-    scored = [test for test in drawn.tests if not math.isnan(test.pas)]
-    effects = [test for test in drawn.tests if test.has_effects]
-    yield from (_agreement(drawn, ending, tests) for ending, tests in _parts(scored))
-    if effects:
-        yield _profile(drawn, effects)
-    yield from (_forest(drawn, ending, tests) for ending, tests in _parts(effects))
-
-
 def _parts(tests: Sequence[_Test]) -> Iterator[tuple[str, Sequence[_Test]]]:
     """A few tests at a time, with the suffix of the chart's name."""
     for at in range(0, len(tests), _TOGETHER):
         ending = "" if len(tests) <= _TOGETHER else f"-{at // _TOGETHER + 1}"
         yield ending, tests[at : at + _TOGETHER]
-
-
-def _three(value: float) -> Number:
-    return Number(value, digits=3)
 
 
 def _agreement(drawn: Drawn, ending: str, tests: Sequence[_Test]) -> Chart:
@@ -230,18 +179,19 @@ def _agreement(drawn: Drawn, ending: str, tests: Sequence[_Test]) -> Chart:
         )
         lines.append(Line(name=test.name, marks=marks, joined=True, note=note))
         evidence = (Number(test.log_bf_human, digits=1), Number(test.log_bf_agent, digits=1), Text(note))
-        rows.append(Row(name=test.name, cells=(*map(_three, (*posteriors, test.pas, test.pas_directional)), *evidence)))
+        shares = (Number(value, digits=3) for value in (*posteriors, test.pas, test.pas_directional))
+        rows.append(Row(name=test.name, cells=(*shares, *evidence)))
     against = f"; {formats.plural(drawn.opposed, 'finding')} in the opposite direction" if drawn.opposed else ""
-    random = "" if drawn.floor is None else f"; random answers {_estimate(drawn.floor)}"
+    random = "" if drawn.floor is None else f"; random answers {_estimate(drawn.floor.pas)}"
     heads = ("finding and test", *(f"π {side}" for side in sides), "PAS", "directional PAS", "ln BF people",
              "ln BF agent", "note")  # fmt: skip
-    caption = f"Posteriors: {drawn.condition}"
+    caption = f"Posteriors: {drawn.name}"
     axis = Axis(title="posterior probability of an effect, π", start=0.0, end=1.0)
     return Chart(
-        name=slug("agreement", drawn.condition) + ending,
-        title=f"{drawn.condition} is in the same state as people with a probability (PAS) of {_estimate(drawn.pas)} "
+        name=slug("agreement", drawn.name) + ending,
+        title=f"{drawn.name} is in the same state as people with a probability (PAS) of {_estimate(drawn.scores.pas)} "
         f"over "
-        f"{formats.plural(drawn.tests_used, 'test')} of {formats.plural(drawn.studies_used, 'study', 'studies')}"
+        f"{formats.plural(drawn.scores.tests_used, 'test')} of {formats.plural(drawn.scores.used, 'study', 'studies')}"
         f"{random}{against}",
         description="One line per test: the probability of an effect given the evidence of people and of the agent, "
         "joined by a "
@@ -263,7 +213,7 @@ def _effect(value: float, se: float, z: float) -> blocks.Estimate:
 
 
 def _profile(drawn: Drawn, tests: Sequence[_Test]) -> Chart:
-    z, interval = z_of_level(drawn.level), f"{formats.level(drawn.level)} interval"
+    z, interval = z_of_level(drawn.scores.pas.level), f"{formats.level(drawn.scores.pas.level)} interval"
     reach = 1.1 * max(max(abs(test.d_human), abs(test.d_agent)) for test in tests) or 1.0
     points, rows = [], []
     for test in tests:
@@ -273,22 +223,24 @@ def _profile(drawn: Drawn, tests: Sequence[_Test]) -> Chart:
         points.append(Point(x=test.d_human, y=test.d_agent, left=people.low, right=people.high, low=agent.low,
                             high=agent.high, label=label))  # fmt: skip
     line, curves = drawn.line, []
-    if not (math.isnan(line.slope) or math.isnan(line.centre)):
+    centre, centre_agent = line.centre, line.centre_agent
+    if line.slope is not None and centre is not None and centre_agent is not None:
+        slopes = [slope for slope in (line.slope, line.low, line.high) if slope is not None]
 
         def fitted(x: float) -> Point:
-            at = [line.centre_agent + slope * (x - line.centre) for slope in (line.slope, line.low, line.high)]
-            ends = sorted(at[1:]) if all(map(math.isfinite, at[1:])) else [None, None]
+            at = [centre_agent + slope * (x - centre) for slope in slopes]
+            ends = sorted(at[1:]) if len(at) == 3 else [None, None]
             return Point(x=x, y=at[0], low=ends[0], high=ends[1])
 
         curves.append(Curve(points=tuple(fitted(-reach + step * reach / 20) for step in range(41)), form="fit"))
     identity = Curve(points=(Point(x=-reach, y=-reach), Point(x=reach, y=reach)), form="reference")
-    random = "" if drawn.floor_ecs is None else f" (random answers {_estimate(drawn.floor_ecs)})"
+    random = "" if drawn.floor is None else f" (random answers {_estimate(drawn.floor.ecs)})"
     slope = formats.estimate(line.slope, line.low, line.high)
     heads = ("finding and test", f"d people [{interval}]", f"d agent [{interval}]")
     return Chart(
-        name=slug("effects", drawn.condition),
-        title=f"{drawn.condition}: ECS {_estimate(drawn.ecs)}{random} over "
-        f"{formats.plural(drawn.tests_with_effects, 'effect')}; slope of its effects on those of people {slope}",
+        name=slug("effects", drawn.name),
+        title=f"{drawn.name}: ECS {_estimate(drawn.scores.ecs)}{random} over "
+        f"{formats.plural(drawn.scores.tests_with_effects, 'effect')}; slope of its effects on those of people {slope}",
         description=f"One point per test: the agent's effect over that of people, with {interval}s. On the dashed "
         f"line of identity "
         "both are equal; the solid line is the weighted least-squares line, its band the interval of its slope."
@@ -301,13 +253,13 @@ def _profile(drawn: Drawn, tests: Sequence[_Test]) -> Chart:
                 height=400,
             ),
         ),
-        table=Table(caption=f"Effects: {drawn.condition}", columns=columns(*heads), rows=tuple(rows)),
+        table=Table(caption=f"Effects: {drawn.name}", columns=columns(*heads), rows=tuple(rows)),
         detail=True,
     )
 
 
 def _forest(drawn: Drawn, ending: str, tests: Sequence[_Test]) -> Chart:
-    z, interval = z_of_level(drawn.level), f"{formats.level(drawn.level)} interval"
+    z, interval = z_of_level(drawn.scores.pas.level), f"{formats.level(drawn.scores.pas.level)} interval"
     lines, rows, ends = [], [], [0.0]
     for test in tests:
         more = _effect(test.d_agent - test.d_human, math.hypot(test.d_human_se, test.d_agent_se), z)
@@ -321,11 +273,11 @@ def _forest(drawn: Drawn, ending: str, tests: Sequence[_Test]) -> Chart:
     above = sum(test.z_diff > 0 for test in differing)
     heads = ("finding and test", f"agent − people, d [{interval}]", "d people", "d agent", "z")
     axis = Axis(title="agent − people, Cohen's d", start=-reach, end=reach, zero=0.0)
-    caption = f"Effects less those of people: {drawn.condition}"
+    caption = f"Effects less those of people: {drawn.name}"
     return Chart(
-        name=slug("effect-differences", drawn.condition) + ending,
-        title=f"{drawn.condition} differs from people in {formats.count(len(differing))} of "
-        f"{formats.plural(len(judged), 'effect')} ({formats.level(drawn.level)} interval without 0): "
+        name=slug("effect-differences", drawn.name) + ending,
+        title=f"{drawn.name} differs from people in {formats.count(len(differing))} of "
+        f"{formats.plural(len(judged), 'effect')} ({formats.level(drawn.scores.pas.level)} interval without 0): "
         f"{formats.count(above)} above, {formats.count(len(differing) - above)} below",
         description=f"A forest plot: one line per test, the agent's effect less that of people with its {interval}; "
         f"the dashed line is no difference.{drawn.means}",
@@ -348,7 +300,7 @@ def participants_chart(condition: StudyCondition) -> tuple[Chart, ...]:
     for name, (_, people) in zip(apart(name for name, _ in arms), arms, strict=True):
         counts = (people.asked, people.answered, people.parsed)
         lines.append(Line(name=name, marks=tuple(
-            Mark(value=count / people.planned, series=series, label=f"{formats.count(count)} {_PEOPLE[series]}")
+            Mark(value=count / people.planned, series=series, label=f"{formats.count(count)} {PEOPLE[series]}")
             for series, count in enumerate(counts)
         )))  # fmt: skip
         cells: tuple[Cell, ...] = (*map(Count, (people.planned, *counts)), Share(people.parsed / people.planned))
@@ -362,7 +314,7 @@ def participants_chart(condition: StudyCondition) -> tuple[Chart, ...]:
     if least.parsed < least.planned:
         title += f"; fewest in {name}, {formats.count(least.parsed)} of {formats.count(least.planned)}"
     axis = Axis(title="share of the planned participants", start=0.0, end=1.0, percent=True)
-    heads = ("study and arm", "planned", *_PEOPLE, "parsed, of planned")
+    heads = ("study and arm", "planned", *PEOPLE, "parsed, of planned")
     chart = Chart(
         name=slug("participants", condition.condition),
         title=title,
@@ -371,6 +323,6 @@ def participants_chart(condition: StudyCondition) -> tuple[Chart, ...]:
         "of whom every needed answer could be read.",
         panels=(Rows(axis=axis, lines=tuple(lines)),),
         table=Table(caption=f"Participants: {condition.condition}", columns=columns(*heads), rows=tuple(rows)),
-        legend=_PEOPLE, detail=True,
+        legend=PEOPLE, detail=True,
     )  # fmt: skip
     return (chart,)

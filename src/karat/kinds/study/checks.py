@@ -18,12 +18,12 @@ from karat.documents.validation import shown
 from karat.errors import BadOption, Fault, QueryTooLong, did_you_mean
 from karat.kinds.study.columns import arms_of, column_type, fields_needed, own_columns, responses_types, shape_of_data
 from karat.kinds.study.experiments import Response, table_of
-from karat.kinds.study.format import Answered, Arm, Groups, Relabelled, Rounds, StudyFile, Task, Test, level_name
+from karat.kinds.study.format import Answered, Arm, Groups, Relabelled, StudyFile, Task, Test, level_name
 from karat.kinds.study.numbers import Numbers, check_numbers
 from karat.kinds.study.prompts import ANSWER_FORM, forms_in, known_names
 from karat.kinds.study.repeats import most_rows
 from karat.kinds.study.rounds import check_payoff, round_names, round_task
-from karat.kinds.study.sides import columns_of, group_rows
+from karat.kinds.study.sides import group_rows
 from karat.sql import Selected, Shape, Table, select_each
 from karat.sums import exact_sum
 from karat.templates import names
@@ -81,7 +81,7 @@ def _selected(derive: str, tables: bytes) -> list[Selected]:
 
 def _repeated(test: Test, persons: Sequence[tuple[str, Mapping[str, Sequence[Any]]]]) -> str:
     for arm, columns in persons:
-        if any(name not in columns for name in columns_of(test)):
+        if any(name not in columns for name in test.columns):
             continue
         everybody = np.arange(len(columns[test.measure]))
         # Each is alone in `data`: without the column all rows are theirs.
@@ -157,8 +157,8 @@ def _answer(field: Answered, pick: int) -> float | str | list[str]:
 
 
 def _counted(test: Test, case: Case, columns: Mapping[str, Sequence[Any]]) -> str:
-    named = [name for name in columns_of(test) if test.groups is None or name not in test.cells[0][0]]
-    if any(name not in columns for name in columns_of(test)):
+    named = [name for name in test.columns if test.groups is None or name not in test.cells[0][0]]
+    if any(name not in columns for name in test.columns):
         return ""
     rows = [int(at) for group in group_rows(test, columns) for at in group]
     rows = rows if test.groups is not None else list(range(len(columns[test.measure])))
@@ -425,7 +425,14 @@ def check(
     _check_people(checked, study)
     columns_hold = not any(re.search(r"\.(fields|profile)\b", fault.place) for fault in checked.faults)
     _check_ids(checked, study)
-    shape = _shape(checked, study) if sql and columns_hold else None
+    shape = None
+    if sql and columns_hold:
+        try:
+            shape = shape_of_data(study)
+        except BadOption as error:
+            checked.fault(("derive",), str(error).partition(": ")[2])
+    for why in shape.changing if shape is not None else ():
+        checked.fault(("derive",), f"{why}: the same answers must give the same numbers")
     for place, test in tests:
         check_test(checked, study, test, place=place, shape=shape, arms=arms if not whole else tuple(study.arms))
     if whole and shape is not None and study.reducer is None and not checked.faults:
@@ -448,17 +455,6 @@ def _check_rows(checked: Checked, study: StudyFile, tests: Sequence[tuple[Place,
     unread = counted_unread(study, [test for _, test in tests], shape)
     labels = [test_label(checked.root, place) for place, _ in tests]
     checked.notes += [f"{label}: {why}" for label, why in zip(labels, unread, strict=True) if why]
-
-
-def _shape(checked: Checked, study: StudyFile) -> Shape | None:
-    try:
-        shape = shape_of_data(study)
-    except BadOption as error:
-        checked.fault(("derive",), str(error).partition(": ")[2])
-        return None
-    for why in shape.changing:
-        checked.fault(("derive",), f"{why}: the same answers must give the same numbers")
-    return shape
 
 
 def _check_arm(checked: Checked, study: StudyFile, name: str, arm: Arm, *, whole: bool) -> None:
@@ -497,7 +493,7 @@ def _check_roles(checked: Checked, study: StudyFile, arm: Arm, place: Place, *, 
     """A game in which each member of a group has a role: an answer may be shown to those who are asked later."""
     rounds, here = arm.rounds, (*place, "rounds", "roles")
     assert rounds is not None
-    roles = rounds.roles or {}
+    roles = arm.roles
     if any((arm.tasks, arm.shown, rounds.prompt, rounds.first, rounds.fields, rounds.group)):
         checked.fault(here, "each role has its own prompt and fields, and a group one of each: leave out the others")
     if arm.relabel is not None:
@@ -515,23 +511,23 @@ def _check_roles(checked: Checked, study: StudyFile, arm: Arm, place: Place, *, 
             if times > 1 and column in roles[name].fields:
                 checked.fault((*here, name, "fields", column), "another role has a field of this name")
         _check_role(checked, study, arm, name, (*here, name), whole=whole)
-    _check_payoffs(checked, rounds, (*place, "rounds", "payoffs"))
+    _check_payoffs(checked, arm, (*place, "rounds", "payoffs"))
 
 
-def _check_payoffs(checked: Checked, rounds: Rounds, place: Place) -> None:
-    fields = {name: role.fields for name, role in (rounds.roles or {}).items()}
-    for name, formula in (rounds.payoffs or {}).items():
+def _check_payoffs(checked: Checked, arm: Arm, place: Place) -> None:
+    fields = {name: role.fields for name, role in arm.roles.items()}
+    for name, formula in arm.payoffs.items():
         wrong = check_payoff(formula, fields) if name in fields else f"is not a role{did_you_mean(name, fields)}"
         if wrong:
             checked.fault((*place, name), wrong)
-    if rounds.payoffs and any(field.scale != 1 for own in fields.values() for field in own.values()):
+    if arm.payoffs and any(field.scale != 1 for own in fields.values() for field in own.values()):
         checked.fault(place, "use the answers as they are given: remove `scale` from the fields")
 
 
 def _check_role(checked: Checked, study: StudyFile, arm: Arm, name: str, place: Place, *, whole: bool) -> None:
     rounds = arm.rounds
     assert rounds is not None
-    role = (rounds.roles or {})[name]
+    role = arm.roles[name]
     if not _NAME.match(name) or name in _NO_ROLES:
         checked.fault(place, f"is not a valid role name: use letters, digits and _, but none of {', '.join(_NO_ROLES)}")
     _check_fields(checked, study, (*place, "fields"), role.fields)

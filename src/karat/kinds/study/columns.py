@@ -44,12 +44,6 @@ def responses_types(study: StudyFile) -> dict[str, str]:
     return own_columns(study) | profile | {name: column_type(field) for name, field in study.fields.items()}
 
 
-def _paid_for(study: StudyFile) -> list[str]:
-    """The fields that payoffs are computed from."""
-    formulas = [payoff for arm in study.arms.values() if arm.rounds for payoff in (arm.rounds.payoffs or {}).values()]
-    return [name.split(".")[1] for formula in formulas for name in names(formula) if "." in name]
-
-
 def own_columns(study: StudyFile) -> dict[str, str]:
     """The columns of `responses` that are neither answers nor the profile; `payoff` only where the study has any."""
     return OWN | ({PAYOFF: "number"} if study.pays else {})
@@ -70,18 +64,17 @@ def fields_needed(study: StudyFile, test: Test, shape: Shape | None) -> tuple[st
     """
     if test.needs is not None:
         return tuple(test.needs)
-    columns = [test.measure, *([test.against] if isinstance(test.against, str) else [])]
-    if test.groups is not None:
-        columns += [test.groups.column, *(test.factors or {})]
     seen: set[str] = set()
-    waiting = list(columns)
+    waiting = test.columns
     while waiting:
         name = waiting.pop()
         if name in seen:
             continue
         seen.add(name)
         waiting += shape.sources.get(name, ()) if shape is not None else ()
-        waiting += _paid_for(study) if name == PAYOFF and study.pays else ()
+        if name == PAYOFF:  # the fields that payoffs are computed from
+            formulas = [formula for arm in study.arms.values() for formula in arm.payoffs.values()]
+            waiting += [used.split(".")[1] for formula in formulas for used in names(formula) if "." in used]
     traced = tuple(name for name in study.fields if name in seen)
     return traced or (tuple(study.fields) if shape is not None else ())
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from karat import formats
+from karat.analysis.numbers import filled, known
 from karat.errors import BadDataset, BadOption, Fault, did_you_mean
 from karat.kinds import Doubted, Linted
 from karat.kinds.study.copy import CopyTest, human_scores, tested_copies
@@ -199,18 +199,11 @@ def contents_of(study: StudyFile, samples: Sequence[Sample], *, copies: bool = T
     arms = tuple(_arm(name, arm, samples) for name, arm in study.arms.items())
     tested = tested_copies(study, people) if copies else ()
     games = [arm.groups for arm in arms if arm.groups is not None]
-    return StudyContents(
+    return filled(
+        StudyContents,
+        study,
         name=study.study,
-        title=study.title,
-        source=study.source,
-        domain=study.domain,
-        design=study.design,
-        license=study.license,
-        caveat=study.caveat,
         path=str(study.path),
-        sha256=study.sha256,
-        attributes=study.attributes,
-        reducer=study.reducer,
         wordings=wordings_of(study),
         relabelled=has_relabelled(study),
         participants=sum(len(sample.detail.get("members", (sample,))) for sample in samples),
@@ -228,13 +221,13 @@ def contents_of(study: StudyFile, samples: Sequence[Sample], *, copies: bool = T
 
 def finding_name(finding: Finding) -> str:
     """`sub_study/id`, or just the id."""
-    return "/".join(part for part in (finding.sub_study, finding.id) if part)
+    return "/".join(filter(None, (finding.sub_study, finding.id)))
 
 
 def _arm(name: str, arm: Arm, samples: Sequence[Sample]) -> HeldArm:
     own = [sample for sample in samples if any(turn.detail["arm"] == name for turn in sample.turns)]
     rounds = arm.rounds
-    roles: list[str | None] = list((rounds.roles if rounds is not None else None) or [None])
+    roles: list[str | None] = list(arm.roles) or [None]
     shown = arm.shown if rounds is None else tuple(round_task(arm, min(2, rounds.count), role) for role in roles)
     return HeldArm(
         name=name,
@@ -243,7 +236,7 @@ def _arm(name: str, arm: Arm, samples: Sequence[Sample]) -> HeldArm:
         groups=None if rounds is None else len(own),
         questions=len(shown) if rounds is None else rounds.count,
         fields={field: described(answered) for task in shown for field, answered in task.fields.items()},
-        payoffs=(rounds.payoffs if rounds is not None else None) or {},
+        payoffs=arm.payoffs,
     )
 
 
@@ -251,26 +244,19 @@ def _test(finding: Finding, test: Test, score: TestScore) -> HeldTest:
     human, side = score.human, score.test.human
     against = f" against {test.against}" if test.against is not None else ""
     groups = f": {', '.join(test.groups.names)}" if test.groups is not None else ""
-    return HeldTest(
+    return filled(
+        HeldTest,
+        human,
+        side,
         finding=finding_name(finding),
         id=test.id,
         kind=test.kind,
         compares=f"{test.measure}{against}{groups}",
         reported=test.human.reported,
         expect=test.expect,
-        statistic=_known(side.statistic),
-        df1=_known(side.df1),
-        df2=_known(side.df2),
-        table=side.table,
-        n=_known(human.n_eff),
-        d=_known(human.d),
-        log_bf=_known(human.log_bf),
+        n=known(human.n_eff),
         reasons=tuple(dict.fromkeys(human.reasons)),
     )
-
-
-def _known(value: float) -> float | None:
-    return None if math.isnan(value) else value
 
 
 _LONGEST_TITLE = 60  # columns of a title or a source
@@ -330,19 +316,7 @@ def shipped_pages() -> ListedStudies:
     studies = [_contents(name) for name in shipped_studies()]
     return ListedStudies(
         studies=tuple(
-            ListedStudy(
-                name=study.name,
-                title=study.title,
-                domain=study.domain,
-                participants=study.participants,
-                questions=study.questions,
-                findings=len(study.findings),
-                tests=len(study.tests),
-                source=study.source,
-                wordings=study.wordings,
-                relabelled=study.relabelled,
-            )
-            for study in studies
+            filled(ListedStudy, study, findings=len(study.findings), tests=len(study.tests)) for study in studies
         )
     )
 

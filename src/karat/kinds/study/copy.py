@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
@@ -21,6 +20,7 @@ from karat.errors import BadDataset, BadOption, Fault, did_you_mean
 from karat.kinds.study.experiments import Response, data_of_each, to_study_tests
 from karat.kinds.study.fields import read_answers
 from karat.kinds.study.format import StudyFile, Test
+from karat.kinds.study.samples import in_units
 from karat.kinds.study.sides import agent_side, cell_sizes, human_side, levels_of
 from karat.replication import Agreement, Side, StudyTest, TestScore, score_tests
 
@@ -49,14 +49,14 @@ def statistic_copies(study: StudyFile) -> list[StudyTest]:
     return tests
 
 
-def answer_copy(study: StudyFile, path: Path | None = None) -> list[Response]:
+def answer_copy(study: StudyFile) -> list[Response]:
     """The answers of people's copy, through the parser: one row per participant of `copy.jsonl`.
 
     A row has `participant`, `arm`, and `answers` (field → value) or `text` (the reply). For a relabelled
     study the answers are given in its other amounts, so they pass its parser.
     Raises BadDataset for rows of no arm, with fields it does not have, or that cannot be read.
     """
-    path = path or study.folder / "copy.jsonl"
+    path = study.folder / ANSWERS
     rows = read_rows(path)
     faults, responses = list(rows.faults), []
     for number, row in rows.rows:
@@ -79,8 +79,7 @@ def answer_copy(study: StudyFile, path: Path | None = None) -> list[Response]:
         )
         text = msgspec.json.encode(scaled).decode() if isinstance(scaled, dict) else str(row.get("text", ""))
         # The fields of a row: in a game with roles those of the matching role
-        roles = (arm.rounds.roles if arm.rounds is not None else None) or {}
-        own = [role.fields for role in roles.values() if isinstance(given, dict) and set(role.fields) & set(given)]
+        own = [role.fields for role in arm.roles.values() if isinstance(given, dict) and set(role.fields) & set(given)]
         asked = own[0] if len(own) == 1 else arm.answered
         read = read_answers(text, asked)
         faults += [
@@ -95,7 +94,7 @@ def answer_copy(study: StudyFile, path: Path | None = None) -> list[Response]:
         responses.append(
             Response(
                 participant=str(row.get("participant", number)), arm=str(row["arm"]),
-                values={name: _in_units(value, scales.get(name)) for name, value in read.values.items()},
+                values=in_units(read.values, scales),
                 profile={name: row.get(name) for name in study.attributes},
                 group=row.get("group"), round=row.get("round"),
                 fields=tuple(asked) if len(asked) < len(arm.answered) else None,
@@ -104,10 +103,6 @@ def answer_copy(study: StudyFile, path: Path | None = None) -> list[Response]:
     if faults:
         raise BadDataset(str(path), faults)
     return responses
-
-
-def _in_units(value: Any, scale: float | None) -> Any:
-    return value if scale is None else value / scale
 
 
 def statistic_copy(test: Test, human: Side) -> dict[str, list[Any]]:
@@ -290,18 +285,18 @@ def tested_copies(study: StudyFile, people: Agreement) -> tuple[CopyTest, CopyTe
 
 def _answers(study: StudyFile) -> CopyTest:
     if not (study.folder / ANSWERS).is_file():
-        return _untried(study, f"there is no {ANSWERS}")
+        return _failed(study, reason=f"there is no {ANSWERS}")
     if study.reducer is not None:
-        return _untried(study, f"the study runs its own code, {study.reducer}")
+        return _failed(study, reason=f"the study runs its own code, {study.reducer}")
     try:
         answers = answer_copy(study)
         data, turned = data_of_each(study, [answers, answers[::-1]])
         tests = to_study_tests(study, answers, data=data)
         again = to_study_tests(study, answers, data=turned)
     except BadOption as bad:
-        return _failed(study, [str(bad)])
+        return _failed(study, str(bad))
     except BadDataset as bad:
-        return _failed(study, [str(fault) for fault in bad.faults])
+        return _failed(study, *map(str, bad.faults))
     scores = score_tests(tests).tests
     wrong = [text for score in scores if (text := _difference(score, _NEAR))]
     usable = sum(score.test.human.missing is None for score in scores)
@@ -317,10 +312,12 @@ def _answers(study: StudyFile) -> CopyTest:
 
 def _alike(one: Side, other: Side) -> bool:
     """Equal up to rounding: a sum in another order has other last digits."""
-    pairs = ((_flat(one), _flat(other)),) if one.missing is None and other.missing is None else ()
-    return (one.missing is None) == (other.missing is None) and all(
-        len(first) == len(second) and all(map(_equal, first, second)) for first, second in pairs
-    )
+    if one.missing is not None or other.missing is not None:
+        return one.missing is not None and other.missing is not None
+    numbers = _flat(one), _flat(other)
+    if len(numbers[0]) != len(numbers[1]):
+        return False
+    return np.allclose(*numbers, rtol=_ROUNDED, atol=_ROUNDED, equal_nan=True)
 
 
 def _flat(side: Side) -> list[float]:
@@ -329,16 +326,8 @@ def _flat(side: Side) -> list[float]:
     return [*numbers, *side.sizes, *cells, math.nan if side.sign is None else float(side.sign)]
 
 
-def _equal(one: float, other: float) -> bool:
-    return math.isclose(one, other, rel_tol=_ROUNDED, abs_tol=_ROUNDED) or (math.isnan(one) and math.isnan(other))
-
-
-def _untried(study: StudyFile, reason: str) -> CopyTest:
-    return CopyTest(layer="answers", tests=0, left_out=len(study.tests), apart=(), reason=reason)
-
-
-def _failed(study: StudyFile, messages: Sequence[str]) -> CopyTest:
-    return CopyTest(layer="answers", tests=0, left_out=len(study.tests), apart=tuple(messages))
+def _failed(study: StudyFile, *messages: str, reason: str | None = None) -> CopyTest:
+    return CopyTest(layer="answers", tests=0, left_out=len(study.tests), apart=messages, reason=reason)
 
 
 def _difference(score: TestScore, limits: tuple[float, float]) -> str:
@@ -372,7 +361,7 @@ def _sizes(side: Side) -> list[float]:
 
 
 def _label(test: StudyTest) -> str:
-    return " ".join(part for part in (test.sub_study, test.finding, test.test) if part)
+    return " ".join(filter(None, (test.sub_study, test.finding, test.test)))
 
 
 def _listed(sizes: Sequence[float]) -> str:

@@ -49,7 +49,6 @@ def to_study_tests(
     responses: Sequence[Response],
     *,
     data: Selected | None = None,
-    findings: Collection[Finding] = (),
     reducer: Reducer | None = None,
 ) -> list[StudyTest]:
     """The tests with both sides, in the form for `karat.replication.score_tests`.
@@ -68,7 +67,7 @@ def to_study_tests(
     columns = reducer(columns) if reducer is not None and study.reducer is not None else columns
     return [
         _both_sides(study, finding, test, agent_side(test, columns), responses, fields_needed(study, test, shape))
-        for finding in findings or study.findings
+        for finding in study.findings
         for test in finding.tests
     ]
 
@@ -137,10 +136,8 @@ def table_of(study: StudyFile, responses: Sequence[Response]) -> Table:
 
 def _role(study: StudyFile, row: Response) -> str:
     """The role of a row: roles have no field in common."""
-    rounds = study.arms[row.arm].rounds
-    roles = (rounds.roles if rounds is not None else None) or {}
     own = set(row.fields if row.fields is not None else row.values)
-    return next((name for name, role in roles.items() if own & set(role.fields)), "")
+    return next((name for name, role in study.arms[row.arm].roles.items() if own & set(role.fields)), "")
 
 
 def tallied(

@@ -27,6 +27,8 @@ from karat.kinds import Dataset
 
 Text = Annotated[str, Strict(), Field(min_length=1)]
 Number = Annotated[float, Field(allow_inf_nan=False)]
+NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+AboveZero = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Count = Annotated[int, Strict(), Field(ge=0, le=10**9)]
 Positive = Annotated[int, Strict(), Field(ge=1, le=10**9)]
 Scalar = str | bool | int | float
@@ -66,7 +68,7 @@ class Answered(_Part):
     whole: bool = False  # number: whole numbers only
     hint: Text | None = None  # how the answer form describes it; null: derived from type, options and range
     optional: bool = False  # an answer without it still counts as complete
-    scale: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 1.0  # number: answers are divided by it in `responses`
+    scale: AboveZero = 1.0  # number: answers are divided by it in `responses`
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -143,16 +145,24 @@ class Arm(_Part):
     def answered(self) -> dict[str, Answered]:
         """Every field of the arm."""
         own = {name: answer for task in self.shown for name, answer in task.fields.items()}
-        roles = self.rounds.roles if self.rounds is not None else None
-        own |= {name: answer for role in (roles or {}).values() for name, answer in role.fields.items()}
+        own |= {name: answer for role in self.roles.values() for name, answer in role.fields.items()}
         return own | ((self.rounds.fields or {}) if self.rounds is not None else {})
+
+    @property
+    def roles(self) -> dict[str, Role]:
+        """The roles of its game; empty without any."""
+        return (self.rounds.roles if self.rounds is not None else None) or {}
+
+    @property
+    def payoffs(self) -> dict[str, str]:
+        """Role → what it earns in a round; empty without any."""
+        return (self.rounds.payoffs if self.rounds is not None else None) or {}
 
     def people_with(self, fields: Collection[str]) -> int | None:
         """How many people were asked any of these fields; in a game with roles, only those with such a role."""
-        roles = self.rounds.roles if self.rounds is not None else None
-        if self.n is None or not roles:
+        if self.n is None or not self.roles:
             return self.n
-        return self.n // len(roles) * sum(bool(set(role.fields) & set(fields)) for role in roles.values())
+        return self.n // len(self.roles) * sum(bool(set(role.fields) & set(fields)) for role in self.roles.values())
 
 
 class Participants(_Part):
@@ -181,7 +191,7 @@ class Level(_Part):
     n: Positive | None = None  # people; null: as many as in the arm
     k: Count | None = None  # how many of them did what is counted
     mean: Number | None = None  # of the measure
-    sd: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None  # its standard deviation
+    sd: NotNegative | None = None  # its standard deviation
     counts: dict[str, Count] | None = None  # more than two outcomes: how many people chose each
 
 
@@ -198,18 +208,18 @@ class Human(_Part):
 
     levels: dict[str, Level] = {}  # by name, as keys beside those below
     t: Number | None = None  # with its sign
-    F: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None  # of a one-way anova
-    U: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None  # pairs in which the first group is higher
-    chi2: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None  # compared with the counts, never used
+    F: NotNegative | None = None  # of a one-way anova
+    U: NotNegative | None = None  # pairs in which the first group is higher
+    chi2: NotNegative | None = None  # compared with the counts, never used
     z: Number | None = None  # of signed ranks, or of U
     r: Annotated[float, Field(ge=-1, le=1)] | None = None  # of a correlation
-    ratio: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None  # of variances
-    df1: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None  # of t; of the numerator of F
-    df2: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None  # of the denominator of F
+    ratio: AboveZero | None = None  # of variances
+    df1: AboveZero | None = None  # of t; of the numerator of F
+    df2: AboveZero | None = None  # of the denominator of F
     n: Positive | None = None  # people in all
     k: Count | None = None  # how many of them did what is counted
     mean: Number | None = None  # of one sample, or of the differences within pairs
-    sd: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None  # its standard deviation
+    sd: NotNegative | None = None  # its standard deviation
     sign: Literal[-1, 1] | None = None  # of an effect whose statistic has none (F, χ²)
     reported: Annotated[Text, Field(max_length=2000)] | None = None  # as it is printed
 
@@ -299,6 +309,13 @@ class Test(_Part):
         if problems:
             raise refusal(problems)
         return test
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns that it reads: its groups or factors, its measure, and the column it is compared with."""
+        named = [self.groups.column] if self.groups is not None else []
+        against = [self.against] if isinstance(self.against, str) else []
+        return [*named, *(self.factors or {}), self.measure, *against]
 
     @property
     def statistic_kind(self) -> str:

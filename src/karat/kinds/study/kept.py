@@ -149,12 +149,16 @@ def _module(file: Path, name: str) -> Any:
     module = importlib.util.module_from_spec(spec)
     with Caught() as caught:
         spec.loader.exec_module(module)
-    if isinstance(caught.error, KeyboardInterrupt):
-        raise caught.error
-    if caught.error is not None:
-        cause = f"{type(caught.error).__name__}: {caught.error}"
+    if (cause := _cause(caught)) is not None:
         raise BadPlugin(name, f"{file} cannot be imported: {cause}") from caught.error
     return module
+
+
+def _cause(caught: Caught) -> str | None:
+    """What was raised, in words; None: nothing. Raises KeyboardInterrupt itself."""
+    if isinstance(caught.error, KeyboardInterrupt):
+        raise caught.error
+    return None if caught.error is None else f"{type(caught.error).__name__}: {caught.error}"
 
 
 class _Checked:
@@ -167,10 +171,7 @@ class _Checked:
         """Raises BadOption where the function fails."""
         with Caught() as caught:
             result = self._function({name: list(values) for name, values in columns.items()})
-        if isinstance(caught.error, KeyboardInterrupt):
-            raise caught.error
-        if caught.error is not None:
-            cause = f"{type(caught.error).__name__}: {caught.error}"
+        if (cause := _cause(caught)) is not None:
             raise BadOption("reducer", f"{self._name} failed: {cause}") from caught.error
         good = isinstance(result, Mapping) and all(
             isinstance(values, Sequence) and not isinstance(values, str) for values in result.values()

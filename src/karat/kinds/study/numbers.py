@@ -62,9 +62,10 @@ def check_numbers(numbers: Numbers) -> None:
     """Fills in the faults and notes of one test."""
     test = numbers.test
     human = numbers.test.human
+    of_groups = dict(zip(test.groups.names, levels_of(test, numbers.arms), strict=True)) if test.groups else {}
     for name, level in [*human.levels.items(), (None, Level(n=human.n, k=human.k))]:
         below = () if name is None else (name,)
-        n = level.n or _arm_n(numbers, name)
+        n = level.n if name is None else of_groups[name].n
         if level.k is not None and n is not None and level.k > n:
             numbers.fault(f"k is {level.k} of n = {n}: it must be at most n", *below, "k")
         if numbers.test.kind == "contingency" and numbers.test.outcomes is None and name and level.k is None:
@@ -86,13 +87,6 @@ def check_numbers(numbers: Numbers) -> None:
             check_repeated(numbers, side.sizes, (side.df1, side.df2))
         return
     check_reported(numbers, test.human.reported)
-
-
-def _arm_n(numbers: Numbers, name: str | None) -> int | None:
-    groups = numbers.test.groups
-    if name is None or groups is None or groups.column != "arm" or name not in numbers.arms:
-        return None
-    return numbers.arms[name].n
 
 
 def _check_direction(numbers: Numbers) -> None:

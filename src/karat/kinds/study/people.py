@@ -90,7 +90,7 @@ _OPTIONAL = re.compile(r"[ \t]*\{\{\?([\w. \t-]+)\}\}[ \t]*")
 _GAP = re.compile(r"\n{3,}")
 
 
-def persona(template: str, profile: Mapping[str, Any], *, place: str = "system_prompt") -> str:
+def persona(template: str, profile: Mapping[str, Any]) -> str:
     """The prompt filled in for a participant. Raises BadOption for a name without a value.
 
     >>> persona("{{? profile.age }}Age: {{ profile.age }}\\n{{? profile.job }}Work: {{ profile.job }}", {"age": 20})
@@ -105,7 +105,7 @@ def persona(template: str, profile: Mapping[str, Any], *, place: str = "system_p
     text = "\n".join(lines)
     if len(lines) <= template.count("\n"):  # close the gap where lines were left out
         text = _GAP.sub("\n\n", text).strip()
-    return fill(text, values, place=place)
+    return fill(text, values, place="system_prompt")
 
 
 def missing_in(template: str, attributes: Collection[str]) -> list[str]:

@@ -47,23 +47,25 @@ def studies_below(folder: Path) -> list[Path]:
         return []
 
 
-def locate(text: str, *, folders: Sequence[Path], place: str = "dataset.path") -> Located:
+def locate(text: str, *, folders: Sequence[Path]) -> Located:
     """The study or studies that a text names: looked for in each folder in turn, then among karat's own.
 
-    Raises BadOption for `place`, with where it was looked for and the nearest name.
+    Raises BadOption with where it was looked for and the nearest name.
     """
     if not text.strip() or "\0" in text:
-        raise BadOption(place, f"must be a study: a {WHERE}, a folder with one, or a name from `karat list studies`")
+        raise BadOption(
+            "dataset.path", f"must be a study: a {WHERE}, a folder with one, or a name from `karat list studies`"
+        )
     shipped = {**shipped_studies(), SHIPPED: Path(__file__).parent / "studies"}
     try:
         here = [path for folder in folders if (path := _there(folder / text)) is not None]
     except OSError as error:  # a name that is too long
-        raise BadOption(place, f"'{excerpt(text, 60)}' cannot be looked for: {error.strerror}") from error
+        raise BadOption("dataset.path", f"'{excerpt(text, 60)}' cannot be looked for: {error.strerror}") from error
     if here:
         return Located(path=here[0], notes=tuple(_notes(text, here, shipped)))
     if text in shipped:
         return Located(path=shipped[text])
-    raise BadOption(place, _missing(text, folders, shipped))
+    raise BadOption("dataset.path", _missing(text, folders, shipped))
 
 
 def study_of(path: Path) -> Path | None:

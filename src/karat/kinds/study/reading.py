@@ -32,7 +32,7 @@ from karat.kinds.study.format import (
 )
 
 if TYPE_CHECKING:
-    from karat.kinds.study.checks import Checked
+    pass
 
 WORDING = "relabelled"
 """The wording of relabelled materials: `gain.relabelled.md` instead of `gain.md`, if it exists."""
@@ -193,7 +193,9 @@ class _Reader(msgspec.Struct):
 
         checked = check(study, tests, node=self.root, whole=complete, sql=sql and complete, arms=tuple(arms))
         self.faults += checked.faults
-        return _with_notes(study, checked) if complete and len(findings) == len(study.findings) else None
+        if not complete or len(findings) > len(study.findings):
+            return None
+        return replace(study, warnings=(*study.warnings, *checked.notes))
 
     def part(self, model: type[Model], values: object, place: Place) -> Model | None:
         """One part of the file; None if it is wrong, with the faults noted."""
@@ -291,16 +293,12 @@ def _prompts(arm: Arm) -> list[tuple[Place, str]]:
     own: list[tuple[Place, str | None]] = [(("prompt",), arm.prompt)]
     if arm.rounds is not None:
         own += [(("rounds", "prompt"), arm.rounds.prompt), (("rounds", "first"), arm.rounds.first)]
-        for name, role in (arm.rounds.roles or {}).items():
+        for name, role in arm.roles.items():
             own += [
                 (("rounds", "roles", name, "prompt"), role.prompt),
                 (("rounds", "roles", name, "first"), role.first),
             ]
     return [*((place, prompt) for place, prompt in own if prompt is not None), *tasks]
-
-
-def _with_notes(study: StudyFile, checked: Checked) -> StudyFile:
-    return replace(study, warnings=(*study.warnings, *checked.notes))
 
 
 def _pairs(values: Any) -> list[tuple[str, Any]]:

@@ -172,13 +172,12 @@ def seen_of_others(fields: Mapping[str, Answered], others: Sequence[Answers]) ->
 
 def round_names(arm: Arm, *, first: bool, role: str | None = None) -> list[str]:
     """The names that {{ … }} in a round's material may use, besides those of every material."""
-    roles = (arm.rounds.roles if arm.rounds is not None else None) or {}
+    roles = arm.roles
     if role is not None and role in roles:
         earlier = list(roles)[: list(roles).index(role)]
         names = ["round", *(f"{other}.{name}" for other in earlier for name in roles[other].fields)]
-        paid = (arm.rounds.payoffs if arm.rounds is not None else None) or {}
         before = [f"last.{other}.{name}" for other in roles for name in roles[other].fields]
-        return names + ([] if first else before + [f"last.{other}.{PAYOFF}" for other in paid])
+        return names + ([] if first else before + [f"last.{other}.{PAYOFF}" for other in arm.payoffs])
     if first or arm.rounds is None:
         return ["round"]
     fields = round_task(arm, 2).fields

@@ -210,12 +210,10 @@ def _role_question(sample: Sample, turn: int, replies: Sequence[str | None]) -> 
     if before and "payoffs" in sample.detail:
         fields = {sample.turns[at].detail["role"]: fields_of(sample, at) for at in before}
         earned = payoffs_of(sample.detail["payoffs"], fields, last)
-        last = {role: given | {PAYOFF: _or_unknown(earned.get(role))} for role, given in last.items()}
+        for role, given in last.items():
+            payoff = earned.get(role)
+            given[PAYOFF] = "unknown" if payoff is None else payoff
     return filled_role(sample.turns[turn].question, now=answers(range(begin, turn)), last=last)
-
-
-def _or_unknown(value: Any) -> Any:
-    return "unknown" if value is None else value
 
 
 def fields_of(sample: Sample, turn: int) -> dict[str, Answered]:
@@ -262,6 +260,11 @@ def _in_units(sample: Sample, turn: int, answers: Mapping[str, Any] | None) -> M
     scales = {name: field["scale"] for name, field in sample.detail["fields"][turn].items() if "scale" in field}
     if answers is None or not scales:
         return answers
+    return in_units(answers, scales)
+
+
+def in_units(answers: Mapping[str, Any], scales: Mapping[str, float]) -> dict[str, Any]:
+    """Each answer divided by its field's scale, if that has one."""
     return {name: value / scales[name] if name in scales else value for name, value in answers.items()}
 
 

@@ -27,6 +27,7 @@ from karat.blocks import (
     columns,
 )
 from karat.kinds.study.analysis.model import (
+    PEOPLE,
     FindingResult,
     FloorScore,
     LevelScore,
@@ -52,7 +53,6 @@ FLAGGED = 0.8  # of coverage
 _LISTED = 30  # tests in opposite directions, findings without a score, fields that could not be read
 _FLOOR = "random answers (floor)"
 _ONE_ANSWER = "one answer an arm (floor)"
-PEOPLE = ("asked", "answered", "parsed")
 DIRECTION = (
     "Direction: of the agent's effect against that of people; opposite (opposed): with an effect on both sides, "
     "other: without."
@@ -110,11 +110,6 @@ def _people(participants: Participants) -> tuple[Cell, ...]:
     return tuple(Count(count, tone="bad" if count < more else "") for count, more in zip(counts, before, strict=True))
 
 
-def _took_part(participants: Participants) -> str:
-    counts = zip((participants.asked, participants.answered, participants.parsed), PEOPLE, strict=True)
-    return ", ".join(f"{formats.count(count)} {word}" for count, word in counts)
-
-
 def coverage_cell(coverage: float | None) -> Share:
     """Marked where few answers could be read."""
     few = coverage is not None and coverage < FLAGGED
@@ -166,7 +161,7 @@ def _beside_people(part: StudySummary) -> Section:
 
 
 def _heading(condition: StudyCondition) -> Group:
-    return Group(named(condition), _took_part(condition.participants))
+    return Group(named(condition), condition.participants.took_part)
 
 
 def _agreement(part: StudySummary) -> Iterator[Block]:
@@ -280,7 +275,7 @@ def _above_floor(part: StudySummary) -> Iterator[Block]:
 def _both(part: StudySummary, *names: str) -> str:
     """Who took part under these conditions."""
     sides = [part.of(name) for name in names]
-    return "; ".join(f"{side.condition}: {_took_part(side.participants)}" for side in sides if side is not None)
+    return "; ".join(f"{side.condition}: {side.participants.took_part}" for side in sides if side is not None)
 
 
 def _distance(name: str, pas: Estimate, ecs: Estimate, people: str) -> Row:
@@ -390,7 +385,7 @@ def _findings(condition: StudyCondition, part: StudySummary, *, folded: bool) ->
                 rows.append(Row(name="pooled", total=True, cells=(*cells, coverage_cell(finding.coverage))))
     first = " Statistics are those of the first repetition." if part.repetitions > 1 else ""
     yield Table(
-        caption=f"Findings, {named(condition)}: {_took_part(condition.participants)}",
+        caption=f"Findings, {named(condition)}: {condition.participants.took_part}",
         columns=columns(
             "test", "people", "agent", f"PAS [{formats.level(part.level)}]", Column("d people", rank=2),
             Column("d agent", rank=2), "direction", Column("coverage", rank=1), text=("people", "agent", "direction"),
@@ -528,7 +523,7 @@ def _auxiliary(part: StudySummary) -> Iterator[Block]:
         ),
         rows=tuple(
             Row(
-                name=named(one), color=at, cells=_auxiliary_cells(one), note=_took_part(one.participants), tone="quiet"
+                name=named(one), color=at, cells=_auxiliary_cells(one), note=one.participants.took_part, tone="quiet"
             )
             for at, one in enumerate(part.conditions)
         ),

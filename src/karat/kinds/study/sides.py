@@ -241,7 +241,7 @@ def agent_side(test: Test, data: Columns) -> Side:
 
     `data`: column → values, as `derive` returns them; a test uses the rows of its groups' levels.
     """
-    absent = [name for name in columns_of(test) if name not in data]
+    absent = [name for name in test.columns if name not in data]
     if absent:
         return Side(missing=f"derive gives no column '{absent[0]}'")
     groups = group_rows(test, data)
@@ -257,13 +257,8 @@ def agent_side(test: Test, data: Columns) -> Side:
     if test.kind in {"ttest_paired", "ttest_one", "wilcoxon", "correlation", "spearman"}:
         rows = np.concatenate(groups) if groups else np.arange(len(data[test.measure]))
         return _one_group(test, data, np.sort(rows))
-    return _several_groups(test, [_known(numbers_of(data[test.measure])[rows]) for rows in groups])
-
-
-def columns_of(test: Test) -> list[str]:
-    """The columns that a test reads: its groups or factors, its measure, and the column it is compared with."""
-    named = [test.groups.column] if test.groups is not None else []
-    return [*named, *(test.factors or {}), test.measure, *([test.against] if isinstance(test.against, str) else [])]
+    values = numbers_of(data[test.measure])
+    return _several_groups(test, [values[rows][np.isfinite(values[rows])] for rows in groups])
 
 
 def group_rows(test: Test, data: Columns) -> list[NDArray[np.intp]]:
@@ -289,8 +284,11 @@ def numbers_of(values: Sequence[Any]) -> Floats:
     return np.fromiter(good, dtype=np.float64, count=len(values))
 
 
-def _known(values: Floats) -> Floats:
-    return np.asarray(values[np.isfinite(values)])
+def compared_with(test: Test, data: Columns, rows: NDArray[np.intp]) -> Floats:
+    """What the measure of these rows is compared with: another column, or a number."""
+    if isinstance(test.against, str):
+        return np.asarray(numbers_of(data[test.against])[rows])
+    return np.full(len(rows), reference_of(test))
 
 
 def _table(test: Test, data: Columns, groups: Sequence[NDArray[np.intp]]) -> Side:
@@ -320,8 +318,7 @@ def _clustered(test: Test, data: Columns, groups: Sequence[NDArray[np.intp]]) ->
     values = numbers_of(data[test.measure])
     if test.kind in PAIRED:
         groups = [np.concatenate(groups)]
-        second = numbers_of(data[test.against]) if isinstance(test.against, str) else float(test.against or 0.0)
-        values = values - second
+        values = values - compared_with(test, data, np.arange(len(values)))
     rows = [group[np.isfinite(values[group])] for group in groups]
     people = [[person_of(data, int(row)) for row in own] for own in rows]
     sizes = [float(len(set(own))) for own in people]
@@ -362,10 +359,7 @@ def _share(test: Test, data: Columns, groups: Sequence[NDArray[np.intp]]) -> Sid
 
 def _one_group(test: Test, data: Columns, rows: NDArray[np.intp]) -> Side:
     first = numbers_of(data[test.measure])[rows]
-    if isinstance(test.against, str):
-        second = numbers_of(data[test.against])[rows]
-    else:
-        second = np.full_like(first, 0.0 if test.against is None else float(test.against))
+    second = compared_with(test, data, rows)
     good = np.isfinite(first) & np.isfinite(second)
     first, second = first[good], second[good]
     if test.kind == "spearman":

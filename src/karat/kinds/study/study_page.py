@@ -203,8 +203,7 @@ def _side(kind: str, side: SideNumbers | None) -> tuple[Cell, Cell, Cell, Cell]:
     if side is None:
         unknown = Text(formats.UNKNOWN)
         return unknown, unknown, unknown, unknown
-    unbounded = side.log_bf is None and side.pi is not None and side.pi >= 1
-    evidence = Number(float("inf") if unbounded else side.log_bf, digits=1)
+    evidence = Number(side.evidence, digits=1)
     shown = Text(statistic_of(kind, side), below="; ".join(side.reasons))
     return shown, evidence, number_cell(side.pi), Number(side.d, signed=True)
 

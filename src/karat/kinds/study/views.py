@@ -60,6 +60,14 @@ class _Detail(msgspec.Struct, gc=False):
     members: tuple[_Member, ...] = ()
 
 
+def _detail(sample: Sample) -> _Detail | None:
+    """None if it is not a participant: the run folder may come from anywhere."""
+    try:
+        return msgspec.convert(sample.detail, _Detail)
+    except msgspec.ValidationError:
+        return None
+
+
 class StudyViews(Views):
     """Participants, their sessions, and the games of groups."""
 
@@ -81,10 +89,9 @@ class StudyViews(Views):
         listing = SampleList(heads=("arm", "profile"), choices={"study": {}, "arm": {}})
         groups = 0
         for row, sample in samples:
-            try:
-                detail = msgspec.convert(sample.detail, _Detail)
-            except msgspec.ValidationError:
-                continue  # not a participant: the run folder may come from anywhere
+            detail = _detail(sample)
+            if detail is None:
+                continue
             names = (str(turn.detail.get("arm", ""))[:_LONGEST_NAME] for turn in sample.turns)
             arms, study = list(dict.fromkeys(names))[:_MOST_ARMS], detail.study[:_LONGEST_NAME]
             members = len(detail.members)
@@ -102,9 +109,8 @@ class StudyViews(Views):
         return listing
 
     def searched_texts(self, sample: Sample) -> list[str]:
-        try:
-            detail = msgspec.convert(sample.detail, _Detail)
-        except msgspec.ValidationError:
+        detail = _detail(sample)
+        if detail is None:
             return []
         members = (text for member in detail.members for text in (member.participant, profile_text(member.profile)))
         return [profile_text(detail.profile), *members]
@@ -587,7 +593,7 @@ def filled_values(template: str, filled: str | None) -> list[tuple[str, str]]:
     return list(values.items())
 
 
-def profile_text(profile: Object, *, longest: int = _LONG) -> str:
+def profile_text(profile: Object) -> str:
     """A profile on one line.
 
     >>> profile_text({"age": 30, "home_town": "Graz"})
@@ -597,7 +603,7 @@ def profile_text(profile: Object, *, longest: int = _LONG) -> str:
     for name, value in list(profile.items())[:50]:
         text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
         parts.append(f"{name.replace('_', ' ')} {text[:_LONG]}")
-    return formats.excerpt(", ".join(parts), longest)
+    return formats.excerpt(", ".join(parts), _LONG)
 
 
 def _members(sample: Sample) -> list[Object]:

@@ -15,7 +15,7 @@ import numpy as np
 from karat import formats
 from karat.analysis.comparison import Comparison, Side
 from karat.analysis.model import Summary
-from karat.analysis.numbers import Estimate
+from karat.analysis.numbers import Estimate, filled
 from karat.analysis.verdicts import REHEARSED
 from karat.index import read_index, trusted
 from karat.journal import RunFolder
@@ -26,6 +26,7 @@ from karat.kinds.study.analysis.runs import (
     CONVENTION,
     REPLICATES,
     Measured,
+    agreement_of,
     measured,
     people_of,
     read_answers_of,
@@ -36,7 +37,7 @@ from karat.kinds.study.analysis.scores import changed, mean
 from karat.kinds.study.analysis.verdicts import above_chance, floor_scores, narrow_studies, narrow_warnings, other_code
 from karat.kinds.study.bootstrap import study_draws
 from karat.kinds.study.kept import kept_studies
-from karat.replication import join_draws, repeated_differences, score_tests, z_of_level
+from karat.replication import join_draws, repeated_differences, z_of_level
 
 if TYPE_CHECKING:
     from karat.kinds.study.experiments import Reducer, Response
@@ -76,12 +77,9 @@ def _test(first: Scored, second: Scored, here: int, there: int) -> TestChange:
     pas_a, pas_b = (mean(score.pas for score in side) for side in sides)
     change = _moved(d_a, d_b, _se(first, second, here, there), level=first.level)
     turned = d_a is not None and d_b is not None and min(abs(d_a), abs(d_b)) > MOVED and (d_a > 0) != (d_b > 0)
-    return TestChange(
-        study=test.study,
-        sub_study=test.sub_study,
-        finding=test.finding,
-        test=test.test,
-        kind=test.kind,
+    return filled(
+        TestChange,
+        test,
         d_human=mean(score.human.d for score in sides[0]),
         d_a=d_a,
         d_b=d_b,
@@ -320,7 +318,7 @@ def _drawn(pair: tuple[_Study, _Study], places: Sequence[int], *, repetitions: i
     reducers = [study.reducer for study in pair]
     if same and (reducers[0] is None) == (reducers[1] is None):
         together = study_draws(
-            files[0], [*first.runs, *second.runs], rng=rng, replicates=REPLICATES, convention=CONVENTION,
+            files[0], [*first.runs, *second.runs], rng=rng, replicates=REPLICATES,
             reducer=reducers[0],
         )  # fmt: skip
         draws = [resampled.draws for resampled in together]
@@ -328,9 +326,7 @@ def _drawn(pair: tuple[_Study, _Study], places: Sequence[int], *, repetitions: i
     own = [
         [
             resampled.draws
-            for resampled in study_draws(
-                file, side.runs, rng=stream, replicates=REPLICATES, convention=CONVENTION, reducer=reducer
-            )
+            for resampled in study_draws(file, side.runs, rng=stream, replicates=REPLICATES, reducer=reducer)
         ]
         for file, side, stream, reducer in zip(files, (first, second), rng.spawn(2), reducers, strict=True)
     ]
@@ -348,6 +344,6 @@ def _joined(parts: Sequence[tuple[Measured, Sequence[Draws]]], repetitions: int,
     agreements, draws = [], []
     for at in range(repetitions):
         tests: list[StudyTest] = [score.test for side, _ in parts for score in side.agreements[at].tests]
-        agreements.append(score_tests(tests, convention=CONVENTION, min_coverage=0.0, level=level))
+        agreements.append(agreement_of(tests, level=level))
         draws.append(join_draws([own[at] for _, own in parts]))
     return Scored(agreements=agreements, draws=draws, level=level)

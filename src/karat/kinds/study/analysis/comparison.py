@@ -62,7 +62,7 @@ class TestChange(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def name(self) -> str:
         """Study, sub-study, finding and test."""
-        return f"{'/'.join(part for part in (self.study, self.sub_study, self.finding) if part)} {self.test}"
+        return f"{'/'.join(filter(None, (self.study, self.sub_study, self.finding)))} {self.test}"
 
 
 class StudyPairing(msgspec.Struct, frozen=True, kw_only=True):
@@ -144,7 +144,7 @@ def _turned(pairing: StudyPairing) -> str:
 
 def _pairing(pairing: StudyPairing, comparison: StudyComparison) -> Iterator[str]:
     for side in (pairing.a, pairing.b):
-        yield f"{side.label}, {side.form}: {_people(side.participants)}"
+        yield f"{side.label}, {side.form}: {side.participants.took_part}"
         directional = formats.number(side.pas_directional, digits=DIGITS)
         yield f"  PAS {_estimate(side.pas)} (with direction {directional}), ECS {_estimate(side.ecs)}"
     how = "paired: the same participants, drawn together" if pairing.paired else "other participants: drawn apart"
@@ -159,7 +159,7 @@ def _pairing(pairing: StudyPairing, comparison: StudyComparison) -> Iterator[str
     for study in pairing.studies:
         yield f"    {study.study}: PAS {_from_to(study.pas_a, study.pas_b)}, ECS {_from_to(study.ecs_a, study.ecs_b)}"
         people = (study.participants_a, study.participants_b)
-        yield f"      {' | '.join(_people(side) for side in people)}"
+        yield f"      {' | '.join(side.took_part for side in people)}"
     yield from _tests(pairing, comparison)
 
 
@@ -181,11 +181,6 @@ def _tests(pairing: StudyPairing, compared: StudyComparison) -> Iterator[str]:
     if any(test.sign_changed and not test.flipped for test in pairing.tests):
         why = "holds 0 or is not known: it may be chance, and is not counted"
         yield f"    (sign changed): the {level} of the change {why}"
-
-
-def _people(people: Participants) -> str:
-    counts = ((people.asked, "asked"), (people.answered, "answered"), (people.parsed, "parsed"))
-    return ", ".join(f"{formats.count(count)} {word}" for count, word in counts)
 
 
 def _estimate(estimate: Estimate) -> str:

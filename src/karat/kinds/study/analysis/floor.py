@@ -17,10 +17,10 @@ import msgspec
 import numpy as np
 
 from karat import formats, stats
-from karat.analysis.numbers import Estimate
+from karat.analysis.numbers import Estimate, filled, known
 from karat.kinds.study.analysis.model import FloorDifference, FloorScore, FloorTest, StudyFloor
-from karat.kinds.study.analysis.runs import CONVENTION
-from karat.kinds.study.analysis.scores import changed, known, mean, sd, unscored
+from karat.kinds.study.analysis.runs import agreement_of
+from karat.kinds.study.analysis.scores import changed, mean, sd, unscored
 from karat.kinds.study.samples import random_answers
 from karat.records import Sample
 from karat.replication import directed_pas, draw_scores, reference_differences, score_tests
@@ -124,10 +124,7 @@ def floor_of(
     """
     repetitions = min((len(part.tests) for part in parts), default=0)
     agreements = [
-        score_tests(
-            [test for part in parts for test in part.tests[at]], convention=CONVENTION, min_coverage=0.0, level=level
-        )
-        for at in range(repetitions)
+        agreement_of([test for part in parts for test in part.tests[at]], level=level) for at in range(repetitions)
     ]
     first = agreements[0]
     return StudyFloor(
@@ -152,7 +149,7 @@ def perfect_copy(parts: Sequence[Guesses], *, level: float = 0.95) -> Scored:
     """People's own numbers as an agent's, in the tests that can be guessed, with replicates of the statistics."""
     tests = [test for part in parts for test in part.tests[0]]
     copied = [replace(test, agent=test.human) if test.agent.missing is None else test for test in tests]
-    copy = score_tests(copied, convention=CONVENTION, min_coverage=0.0, level=level)
+    copy = agreement_of(copied, level=level)
     rng = np.random.default_rng([len(copied), COPY_REPLICATES])
     return [copy], [draw_scores(copy, rng=rng, replicates=COPY_REPLICATES)]
 
@@ -201,11 +198,9 @@ def _estimate(
 def _test(at: int, agreements: Sequence[Agreement]) -> FloorTest:
     scores = [agreement.tests[at] for agreement in agreements]
     test, pas = scores[0].test, mean(score.pas for score in scores)
-    return FloorTest(
-        study=test.study,
-        sub_study=test.sub_study,
-        finding=test.finding,
-        test=test.test,
+    return filled(
+        FloorTest,
+        test,
         pas=pas,
         pas_directional=mean(score.pas_directional for score in scores),
         pi=mean(score.pi_agent for score in scores),

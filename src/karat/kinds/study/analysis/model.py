@@ -7,6 +7,7 @@ surprise; it is never 0, and never one half."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
@@ -25,6 +26,14 @@ class Participants(msgspec.Struct, frozen=True, kw_only=True):
     answered: int  # a reply to every question
     parsed: int  # … and all required fields parsed
     stopped: int  # stopped early: too many replies could not be read
+
+    @property
+    def took_part(self) -> str:
+        """`20 asked, 19 answered, 18 parsed`."""
+        return ", ".join(f"{formats.count(getattr(self, word))} {word}" for word in PEOPLE)
+
+
+PEOPLE = ("asked", "answered", "parsed")
 
 
 class ArmCount(msgspec.Struct, frozen=True, kw_only=True):
@@ -73,6 +82,12 @@ class SideNumbers(msgspec.Struct, frozen=True, kw_only=True):
     d_se: float | None
     d_other: float | None  # by the other convention
     reasons: tuple[str, ...] = ()  # why numbers are None
+
+    @property
+    def evidence(self) -> float | None:
+        """Ln BF10, ∞ if it is unbounded."""
+        unbounded = self.log_bf is None and self.pi is not None and self.pi >= 1
+        return math.inf if unbounded else self.log_bf
 
 
 class TestRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -160,7 +175,7 @@ class FindingResult(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def name(self) -> str:
         """`sub_study/id`, or just the id."""
-        return "/".join(part for part in (self.sub_study, self.id) if part)
+        return "/".join(filter(None, (self.sub_study, self.id)))
 
 
 class Concordance(msgspec.Struct, frozen=True, kw_only=True):
@@ -481,7 +496,6 @@ def test_rows(part: StudySummary) -> Iterator[dict[str, Any]]:
             info = part.info(study.study)
             for finding in study.findings:
                 for test in finding.tests:
-                    people = study.participants
                     yield {
                         "condition": condition.condition,
                         "floor": condition.floor,
@@ -493,10 +507,7 @@ def test_rows(part: StudySummary) -> Iterator[dict[str, Any]]:
                         "study_ecs": study.score.ecs.value,
                         "study_ecs_low": study.score.ecs.low,
                         "study_ecs_high": study.score.ecs.high,
-                        "planned": people.planned,
-                        "asked": people.asked,
-                        "answered": people.answered,
-                        "parsed": people.parsed,
+                        **picked(study.participants, "planned", *PEOPLE),
                         "sub_study": finding.sub_study,
                         "finding": finding.id,
                         "finding_pas": finding.pas.value,
@@ -511,13 +522,18 @@ def test_rows(part: StudySummary) -> Iterator[dict[str, Any]]:
 
 def _of_floor(part: StudySummary, study: str, test: FloorTest | None) -> dict[str, Any]:
     """Scores of random answers in the same test and study; empty if they have none."""
-    floor = None if part is None or part.floor is None else part.floor.study(study)
+    floor = None if part.floor is None else part.floor.study(study)
     return {
         "floor_pas": None if test is None else test.pas,
         "floor_d": None if test is None else test.d,
         "study_floor_pas": None if floor is None else floor.pas.value,
         "study_floor_ecs": None if floor is None else floor.ecs.value,
     }
+
+
+def picked(source: object, *names: str) -> dict[str, Any]:
+    """These fields, by name."""
+    return {name: getattr(source, name) for name in names}
 
 
 def _of_test(test: TestResult) -> dict[str, Any]:
@@ -528,23 +544,15 @@ def _of_test(test: TestResult) -> dict[str, Any]:
     return {
         **sides,
         "test": test.id,
-        "kind": test.kind,
-        "expect": test.expect,
-        "reported": test.reported,
         "human_d": test.d_human,
         "agent_d": test.d_agent,
         "pas": test.pas.value,
         "pas_low": test.pas.low,
         "pas_high": test.pas.high,
         "pas_ceiling": test.ceiling,
-        "pas_directional": test.pas_directional,
-        "z_diff": test.z_diff,
-        "same_direction": test.same_direction,
-        "opposed": test.opposed,
-        "decisive": test.decisive,
-        "coverage": test.coverage,
         "repetitions": len(test.repetitions),
-        "reason": test.reason,
+        **picked(test, "kind", "expect", "reported", "pas_directional", "z_diff", "same_direction", "opposed"),
+        **picked(test, "decisive", "coverage", "reason"),
     }
 
 

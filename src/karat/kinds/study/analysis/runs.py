@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from karat import formats
+from karat.analysis.numbers import filled
 from karat.errors import BadPlugin, BadRun
 from karat.index import RunIndex
 from karat.journal import RunFolder, StudyCopy
-from karat.kinds.study.analysis.model import QUOTES, ArmCount, Participants, StudyUsage
+from karat.kinds.study.analysis.model import QUOTES, ArmCount, Participants
 from karat.kinds.study.bootstrap import StudyRun
 from karat.kinds.study.experiments import study_experiments
 from karat.kinds.study.kept import load_reducer
@@ -89,6 +90,11 @@ def covered(tests: Sequence[StudyTest], least: float) -> Sequence[StudyTest]:
     return [test.test for test in score_tests(tests, convention=CONVENTION, min_coverage=least).tests]
 
 
+def agreement_of(tests: Sequence[StudyTest], *, level: float) -> Agreement:
+    """Of tests from which the agent was left out where too few answers could be read."""
+    return score_tests(tests, convention=CONVENTION, min_coverage=0.0, level=level)
+
+
 def reducer_of(file: StudyFile, *, inside: Path, allowed: AllowCode) -> Code:
     """`inside`: the run folder, whose code is never used."""
     if file.reducer is None or not allowed:
@@ -144,17 +150,6 @@ class Spent(msgspec.Struct):
             self.dollars_unknown += 1
         else:
             self.dollars = (self.dollars or 0.0) + reply.dollars
-
-    def usage(self) -> StudyUsage:
-        """In the summary's form."""
-        return StudyUsage(
-            calls=self.calls,
-            input_tokens=self.input_tokens,
-            output_tokens=self.output_tokens,
-            tokens_unknown=self.tokens_unknown,
-            dollars=self.dollars,
-            dollars_unknown=self.dollars_unknown,
-        )
 
 
 class Answers(msgspec.Struct):
@@ -337,13 +332,7 @@ class Counted(msgspec.Struct):
     @property
     def participants(self) -> Participants:
         """In the summary's form."""
-        return Participants(
-            planned=self.planned,
-            asked=self.asked,
-            answered=self.answered,
-            parsed=self.parsed,
-            stopped=self.stopped,
-        )
+        return filled(Participants, self)
 
     def arm_count(self, arm: str, people: int | None) -> ArmCount:
         """In the summary's form, the most frequent reasons first."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from karat import formats
-from karat.analysis.numbers import Estimate, Quantity
+from karat.analysis.numbers import Estimate, Quantity, filled, known
 from karat.kinds.study.analysis.model import (
     Caricature,
     Concordance,
@@ -27,7 +27,8 @@ from karat.kinds.study.analysis.model import (
     TestResult,
     TestRow,
 )
-from karat.replication import Repetitions, pas_interval_of_test, pool_pas
+from karat.replication import pas_interval_of_test, pool_pas
+from karat.replication.repetitions import one_repetition
 
 if TYPE_CHECKING:
     from karat.kinds.study.format import Finding, Test
@@ -43,18 +44,18 @@ if TYPE_CHECKING:
         TestScore,
         Uncertainty,
     )
-    from karat.replication import Caricature as Line
-
-
-def known(value: float | None) -> float | None:
-    """The number, or None if it is unknown or not finite."""
-    return None if value is None or not math.isfinite(value) else float(value)
 
 
 def mean(values: Iterable[float | None]) -> float | None:
     """Of the known values; None without any."""
     kept = [value for raw in values if (value := known(raw)) is not None]
     return math.fsum(kept) / len(kept) if kept else None
+
+
+def means(scores: Iterable[object], *names: str) -> dict[str, float | None]:
+    """The mean of each of these fields."""
+    scores = list(scores)
+    return {name: mean(getattr(score, name) for score in scores) for name in names}
 
 
 def sd(values: Iterable[float | None]) -> float | None:
@@ -76,25 +77,13 @@ def estimated(spread: Spread | None, *, value: float | None, n: int, reason: str
     value = known(value)
     if value is None or spread is None:
         return Estimate(value=value, low=None, high=None, se=None, n=n, level=level, method="none", reason=reason)
-    return Estimate(
-        value=value,
-        low=known(spread.low),
-        high=known(spread.high),
-        se=known(spread.se),
-        n=n,
-        level=level,
-        method=spread.method,
-        reason=spread.reason,
-    )
+    return filled(Estimate, spread, value=value, n=n, level=level)
 
 
 def changed(gap: Difference, *, level: float) -> Estimate:
     """A difference in the summary's form. `level`: of its interval."""
-    value, low = known(gap.value), known(gap.low)
-    return Estimate(
-        value=value, low=low, high=known(gap.high), se=known(gap.se), n=gap.n, level=level, method=gap.method,
-        reason=gap.method if value is None or low is None else None,
-    )  # fmt: skip
+    unknown = math.isnan(gap.value) or math.isnan(gap.low)
+    return filled(Estimate, gap, level=level, reason=gap.method if unknown else None)
 
 
 def unscored(reasons: Iterable[str | None]) -> str | None:
@@ -142,10 +131,7 @@ def finding_result(
         reason=reason,
         repetitions=tuple(_repeated(at, *pair) for at, pair in enumerate(zip(scores, each, strict=True))),
         tests=tests,
-        pas_directional=mean(score.pas_directional for score in scores),
-        normalized=mean(score.normalized for score in scores),
-        ecs_strict=mean(score.ecs_strict for score in scores),
-        ecs_strict_chi2=mean(score.ecs_strict_chi2 for score in scores),
+        **means(scores, "pas_directional", "normalized", "ecs_strict", "ecs_strict_chi2"),
         coverage=lowest(score.coverage for score in scores),
         flagged=any(score.flagged for score in scores),
         opposed=any(score.opposed for score in scores),
@@ -155,14 +141,12 @@ def finding_result(
 
 def _repeated(number: int, score: FindingScore, uncertainty: Uncertainty) -> Repeated:
     spread = uncertainty.pas.get(("finding", score.id))
-    return Repeated(
+    return filled(
+        Repeated,
+        score,
         repetition=number,
-        pas=known(score.pas),
         pas_se=known(spread.se) if spread is not None else None,
-        pas_directional=known(score.pas_directional),
         ecs=None,
-        tests_used=score.tests_used,
-        coverage=known(score.coverage),
     )
 
 
@@ -197,11 +181,9 @@ def _test_result(
         expect=declared.expect,
         reported=declared.human.reported,
         pas=alone or several,
-        ceiling=mean(row.ceiling for row in rows),
-        pas_directional=mean(row.pas_directional for row in rows),
+        **means(rows, "ceiling", "pas_directional", "z_diff"),
         d_human=mean(row.human.d for row in rows),
         d_agent=mean(row.agent.d for row in rows),
-        z_diff=mean(row.z_diff for row in rows),
         same_direction=next(iter(directions)) if len(directions) == 1 else None,
         opposed=any(row.opposed for row in rows),
         decisive=any(row.opposed and row.decisive for row in rows),
@@ -217,37 +199,25 @@ def _row(number: int, score: TestScore, other: tuple[float, float], *, level: fl
     pas = known(score.pas)
     reason = None if pas is not None else unscored([*score.human.reasons, *score.agent.reasons])
     interval = pas_interval_of_test(score, level=level) if pas is not None else None
-    return TestRow(
+    return filled(
+        TestRow,
+        score,
+        score.test,
         repetition=number,
-        method=score.method,
         human=human,
         agent=agent,
         pas=estimated(interval, value=pas, n=1, reason=reason or "no Bayes factor", level=level),
-        ceiling=known(score.ceiling),
-        pas_directional=known(score.pas_directional),
-        ceiling_directional=known(score.ceiling_directional),
-        normalized=known(score.normalized),
-        ecs_test=known(score.ecs_test),
-        z_diff=known(score.z_diff),
-        same_direction=score.same_direction,
-        opposed=score.opposed,
-        decisive=score.decisive,
-        coverage=known(score.test.coverage),
     )
 
 
 def _side(side: Side, measured: Measured, pi: float, other: float) -> SideNumbers:
     beyond = ("the evidence is without bound",) if math.isinf(measured.log_bf) else ()
-    return SideNumbers(
-        statistic=known(side.statistic),
-        table=side.table,
-        n_eff=known(measured.n_eff),
-        log_bf=known(measured.log_bf),
+    return filled(
+        SideNumbers,
+        measured,
+        side,
         pi=known(pi),
-        effect=known(measured.effect),
         effect_se=known(measured.se),
-        d=known(measured.d),
-        d_se=known(measured.d_se),
         d_other=known(other),
         reasons=(*measured.reasons, *beyond),
     )
@@ -281,12 +251,17 @@ def level_score(condition: Condition, level: str, name: str) -> LevelScore:
     """A study, a domain, or (with an empty name) the benchmark."""
     key = (level, name)
     scores, below = condition.scores(level, name), condition.below(level, name)
-    parts = _parts(below) if level != "study" else [[finding] for finding in below]
+    nested: dict[object, list[FindingResult]] = {}  # the findings, study by study; of a study one by one
+    for finding in below:
+        nested.setdefault(finding.id if level == "study" else finding.study, []).append(finding)
+    parts = list(nested.values())
     used = [part for part in parts if any(finding.pas.value is not None for finding in part)]
     pas = mean(score.pas for score in scores)
     reason = None if pas is not None else unscored(finding.reason for finding in below)
     tests = sum(finding.tests_used for finding in below)
     effects = max((score.tests_with_effects for score in scores), default=0)
+    ceilings = {("study", study): ceiling for study, ceiling in condition.sure.ecs_ceiling.items()}
+    ceilings["benchmark", ""] = condition.sure.noise_ceiling
     return LevelScore(
         level=level,
         name=name,
@@ -294,30 +269,12 @@ def level_score(condition: Condition, level: str, name: str) -> LevelScore:
             condition.sure.pas.get(key), value=pas, n=tests, reason=reason, level=condition.agreements[0].level
         ),
         ceiling=mean(mean(finding.ceiling for finding in part if finding.pas.value is not None) for part in used),
-        pas_directional=mean(score.pas_directional for score in scores),
-        normalized=mean(score.normalized for score in scores),
+        **means(scores, "pas_directional", "normalized", "ecs_strict", "ecs_strict_chi2"),
         ecs=_ecs(condition, key, scores, effects),
-        ecs_ceiling=_ecs_ceiling(condition, level, name),
-        ecs_new=Estimate(
-            value=known(condition.sure.ecs_new.value),
-            low=known(condition.sure.ecs_new.low),
-            high=known(condition.sure.ecs_new.high),
-            se=None,  # the known one is of atanh
-            n=condition.sure.ecs_new.n,
-            level=condition.sure.ecs_new.level,
-            method=condition.sure.ecs_new.method,
-            reason=condition.sure.ecs_new.reason,
-        )
-        if level == "benchmark"
-        else None,
-        concordance=Concordance(
-            pearson=mean(score.ecs.pearson for score in scores),
-            bias=mean(score.ecs.bias for score in scores),
-            location_shift=mean(score.ecs.location_shift for score in scores),
-            scale_shift=mean(score.ecs.scale_shift for score in scores),
-        ),
-        ecs_strict=mean(score.ecs_strict for score in scores),
-        ecs_strict_chi2=mean(score.ecs_strict_chi2 for score in scores),
+        ecs_ceiling=known(ceilings.get(key)),
+        # its known error is of atanh
+        ecs_new=filled(Estimate, condition.sure.ecs_new, se=None) if level == "benchmark" else None,
+        concordance=Concordance(**means((score.ecs for score in scores), *Concordance.__struct_fields__)),
         used=len(used),
         planned=len(parts),
         findings_used=sum(finding.pas.value is not None for finding in below),
@@ -333,20 +290,6 @@ def level_score(condition: Condition, level: str, name: str) -> LevelScore:
         pas_sd=sd(score.pas for score in scores),
         ecs_sd=sd(score.ecs.value for score in scores),
     )
-
-
-def _parts(findings: Sequence[FindingResult]) -> list[list[FindingResult]]:
-    """The findings, study by study."""
-    by_study: dict[str, list[FindingResult]] = {}
-    for finding in findings:
-        by_study.setdefault(finding.study, []).append(finding)
-    return list(by_study.values())
-
-
-def _ecs_ceiling(condition: Condition, level: str, name: str) -> float | None:
-    if level == "benchmark":
-        return known(condition.sure.noise_ceiling)
-    return known(condition.sure.ecs_ceiling.get(name, math.nan)) if level == "study" else None
 
 
 def _ecs(condition: Condition, key: tuple[str, str], scores: Sequence[StudyScore], n: int) -> Estimate:
@@ -380,20 +323,6 @@ def quantity(value: float | None, reason: str) -> Quantity:
     """The number, or why there is none."""
     value = known(value)
     return Quantity(value=value, reason=reason if value is None else None)
-
-
-def line_of(line: Line) -> Caricature:
-    """The slope of agent on human effects, in the summary's form."""
-    return Caricature(
-        slope=known(line.slope),
-        intercept=known(line.intercept),
-        low=known(line.low),
-        high=known(line.high),
-        centre=known(line.centre),
-        centre_agent=known(line.centre_agent),
-        n=line.n,
-        reason=line.reason,
-    )
 
 
 NOBODY = Participants(planned=0, asked=0, answered=0, parsed=0, stopped=0)
@@ -454,13 +383,11 @@ def _distinct(agreement: Agreement) -> Agreement:
 
 
 def _condition(name: str, agreement: Agreement, sure: Uncertainty) -> StudyCondition:
-    together = Repetitions(
-        pas=sure.pas, ecs_fixed=sure.ecs_fixed, ecs_new=agreement.ecs_interval, noise_ceiling=sure.noise_ceiling,
-        ecs_ceiling=sure.ecs_ceiling, each=(sure,),
-    )  # fmt: skip
     findings = [_finding(finding.id, agreement, sure) for finding in agreement.findings]
     domains = {test.test.study: test.test.domain for test in agreement.tests}
-    condition = Condition(agreements=[agreement], sure=together, findings=findings, domains=domains)
+    condition = Condition(
+        agreements=[agreement], sure=one_repetition(agreement, sure), findings=findings, domains=domains
+    )
     return StudyCondition(
         condition=name,
         floor=False,
@@ -476,7 +403,7 @@ def _condition(name: str, agreement: Agreement, sure: Uncertainty) -> StudyCondi
             for study in agreement.studies
         ),
         noise_ceiling=quantity(sure.noise_ceiling, "too few tests have both standard errors"),
-        caricature=line_of(agreement.caricature),
+        caricature=filled(Caricature, agreement.caricature),
         ecs_other=quantity(agreement.other.ecs.value, "too few tests have an effect"),
     )  # fmt: skip
 

@@ -17,6 +17,7 @@ from msgspec import structs
 
 from karat import formats
 from karat.analysis.ledger import Outcome
+from karat.analysis.numbers import filled
 from karat.analysis.parts import AnalysisInput
 from karat.index import RunIndex
 from karat.journal import RunFolder, StudyCopy
@@ -37,6 +38,7 @@ from karat.kinds.study.analysis.model import (
     StudyInfo,
     StudyResult,
     StudySummary,
+    StudyUsage,
 )
 from karat.kinds.study.analysis.runs import (
     CONVENTION,
@@ -44,6 +46,7 @@ from karat.kinds.study.analysis.runs import (
     Answers,
     Code,
     People,
+    agreement_of,
     covered,
     guessed_by,
     measured,
@@ -52,12 +55,13 @@ from karat.kinds.study.analysis.runs import (
     reducer_of,
     seed_of,
 )
-from karat.kinds.study.analysis.scores import Condition, changed, finding_result, level_score, line_of, mean, quantity
+from karat.kinds.study.analysis.scores import Condition, changed, finding_result, level_score, mean, quantity
 from karat.kinds.study.analysis.verdicts import narrow_studies, shown_pairs, warnings_of
 from karat.kinds.study.bootstrap import study_draws
 from karat.kinds.study.experiments import study_experiments
 from karat.kinds.study.kept import kept_studies
-from karat.replication import join_draws, repeated_differences, repeated_uncertainty, score_tests
+from karat.replication import caricature, join_draws, repeated_differences, repeated_uncertainty
+from karat.replication.scores import test_weights
 
 if TYPE_CHECKING:
     from karat.kinds.study.format import StudyFile
@@ -167,29 +171,18 @@ class _Work:
             floor=guessed_by(guessers, self.run, self.index, self.answers, number=number),
         )
         rng = np.random.default_rng(seed)
-        drawn = study_draws(
-            file, result.runs, rng=rng, replicates=REPLICATES, convention=CONVENTION, reducer=code.reducer
-        )
+        drawn = study_draws(file, result.runs, rng=rng, replicates=REPLICATES, reducer=code.reducer)
         people.responses = {}
         one_answer = Guesses(study=file.study, tests=result.floor[self._floors :])
         return _Part(
             file=file,
-            info=StudyInfo(
-                study=file.study,
-                title=file.title,
-                source=file.source,
-                domain=file.domain,
-                license=file.license,
-                caveat=file.caveat,
+            info=filled(
+                StudyInfo,
+                copy,
+                file,
                 sha256=copy.digest,
-                wording=copy.wording,
-                relabel=copy.relabel,
-                reorder=copy.reorder,
                 arms=tuple(arms),
                 arms_in_file=len(file.arms),
-                design=file.design,
-                min_coverage=file.min_coverage,
-                reducer=file.reducer,
                 reduced=code.reducer is not None,
                 code_differs=code.differs,
             ),
@@ -255,13 +248,7 @@ class _Scored(msgspec.Struct, frozen=True, kw_only=True):
             parts=parts,
             number=number,
             agreements=[
-                score_tests(
-                    [test for part in parts for test in part.tests[unit]],
-                    convention=CONVENTION,
-                    min_coverage=0.0,
-                    level=work.level,
-                )
-                for unit in units
+                agreement_of([test for part in parts for test in part.tests[unit]], level=work.level) for unit in units
             ],
             draws=[join_draws([part.draws[unit] for part in parts]) for unit in units],
         )
@@ -313,7 +300,7 @@ class _Scored(msgspec.Struct, frozen=True, kw_only=True):
             arms=tuple(count.arm_count(arm, part.file.arms[arm].n) for arm, count in counted.items()),
             failures=failures,
             not_run=not_run,
-            usage=self.work.answers.spent[self.number][order].usage(),
+            usage=filled(StudyUsage, self.work.answers.spent[self.number][order]),
             score=level_score(condition, "study", name),
             findings=tuple(finding for finding in condition.findings if finding.study == name),
         )
@@ -324,19 +311,12 @@ def _together(parts: Sequence[Participants]) -> Participants:
 
 
 def _caricature(agreements: Sequence[Agreement]) -> Caricature:
-    """Of the agent's mean effects over the repetitions; with one repetition: its own."""
-    if len(agreements) == 1:
-        fit = agreements[0].caricature
-    else:
-        from karat.replication import caricature, weights_by_study
-
-        tests = agreements[0].tests
-        human = np.array([test.human.d for test in tests])
-        agent = np.array([mean(one.tests[at].agent.d for one in agreements) for at in range(len(tests))], dtype=float)
-        names, ids = [test.test.study for test in tests], [test.test.finding_id for test in tests]
-        weights = weights_by_study(names, ids, np.isfinite(human) & np.isfinite(agent))
-        fit = caricature(human, agent, weights, level=agreements[0].level)
-    return line_of(fit)
+    """Of the agent's mean effects over the repetitions."""
+    tests = agreements[0].tests
+    human = np.array([test.human.d for test in tests])
+    agent = np.array([mean(one.tests[at].agent.d for one in agreements) for at in range(len(tests))], dtype=float)
+    weights = test_weights(tests, np.isfinite(human) & np.isfinite(agent))
+    return filled(Caricature, caricature(human, agent, weights, level=agreements[0].level))
 
 
 def _differences(

@@ -21,6 +21,7 @@ from karat.kinds.study.analysis.model import (
     StudyInfo,
     StudySummary,
 )
+from karat.kinds.study.analysis.scores import mean
 from karat.stats import special
 
 NARROW = 0.1  # of PAS between the floor and a perfect copy: trust has .05, the next study .2
@@ -141,14 +142,15 @@ def closer_to_people(pairs: Sequence[Pair]) -> list[Verdict]:
     >>> closer_to_people([Pair(difference=gap, above=(False, False), floor=floor)])
     ['different']
     """
-    shown = beyond_chance([pair.difference for pair in pairs])
-    return [_verdict(pair, shown=by_participants) for pair, by_participants in zip(pairs, shown, strict=True)]
-
-
-def _verdict(pair: Pair, *, shown: bool) -> Verdict:
-    if not shown:
-        return "not shown"
-    return "closer" if pair.beyond_floor and pair.above[pair.winner] else "different"
+    verdicts: list[Verdict] = []
+    for pair, shown in zip(pairs, beyond_chance([pair.difference for pair in pairs]), strict=True):
+        if not shown:
+            verdicts.append("not shown")
+        elif pair.beyond_floor and pair.above[pair.winner]:
+            verdicts.append("closer")
+        else:
+            verdicts.append("different")
+    return verdicts
 
 
 def but(pair: Pair, names: tuple[str, str]) -> str:
@@ -169,12 +171,7 @@ def floor_scores(part: StudySummary, name: str, studies: Collection[str]) -> tup
     if len(levels) == len(floor.studies):
         levels = [floor.benchmark]
     each = [level.pas_each if name == "pas" else level.ecs_each for level in levels]
-    return tuple(_mean(scores) for scores in zip(*each, strict=True))
-
-
-def _mean(scores: Sequence[float | None]) -> float | None:
-    kept = [score for score in scores if score is not None]
-    return math.fsum(kept) / len(kept) if kept else None
+    return tuple(mean(scores) for scores in zip(*each, strict=True))
 
 
 def pairs_of(part: StudySummary) -> list[Pair]:

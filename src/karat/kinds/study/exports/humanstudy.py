@@ -149,6 +149,7 @@ def _statistic(side: SideNumbers) -> Any:
 def _evaluated(part: StudySummary, condition: StudyCondition, study: StudyResult) -> dict[str, Any]:
     """One study under one condition."""
     info, score = part.info(study.study), study.score
+    floor = None if part.floor is None else part.floor.study(study.study)
     return {
         "study_id": study.study,
         "title": info.title if info is not None else None,
@@ -171,7 +172,8 @@ def _evaluated(part: StudySummary, condition: StudyCondition, study: StudyResult
             "normalized_score": score.normalized,
             "ecs_strict_study": score.ecs_strict,
             "ecs_strict_study_chi2": score.ecs_strict_chi2,
-            **_study_floor(part, study.study),
+            "floor_score": None if floor is None else floor.pas.value,
+            "floor_ecs_corr_study": None if floor is None else floor.ecs.value,
         },
         "finding_results": [
             {
@@ -231,15 +233,6 @@ def _test_result(finding: FindingResult, test: TestResult, row: TestRow) -> dict
 
 def _interval(score: LevelScore) -> list[float | None]:
     return [score.ecs.low, score.ecs.high]
-
-
-def _study_floor(part: StudySummary, study: str) -> dict[str, float | None]:
-    """Scores of random answers in the study."""
-    score = None if part.floor is None else part.floor.study(study)
-    return {
-        "floor_score": None if score is None else score.pas.value,
-        "floor_ecs_corr_study": None if score is None else score.ecs.value,
-    }
 
 
 def _floor(part: StudySummary, condition: str) -> dict[str, Any] | None:

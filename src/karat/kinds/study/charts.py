@@ -12,7 +12,6 @@ from statistics import fmean
 import msgspec
 
 from karat import blocks, formats
-from karat.analysis.numbers import Estimate
 from karat.blocks import (
     Axis,
     Cell,
@@ -41,6 +40,7 @@ from karat.kinds.study.analysis.model import (
     StudyCondition,
     StudyFloor,
     TestResult,
+    plain,
 )
 from karat.kinds.study.analysis.scores import summary_of_tests
 from karat.replication import Agreement, Uncertainty, z_of_level
@@ -182,15 +182,15 @@ def _agreement(drawn: Drawn, ending: str, tests: Sequence[_Test]) -> Chart:
         shares = (Number(value, digits=3) for value in (*posteriors, test.pas, test.pas_directional))
         rows.append(Row(name=test.name, cells=(*shares, *evidence)))
     against = f"; {formats.plural(drawn.opposed, 'finding')} in the opposite direction" if drawn.opposed else ""
-    random = "" if drawn.floor is None else f"; random answers {_estimate(drawn.floor.pas)}"
+    random = "" if drawn.floor is None else f"; random answers {plain(drawn.floor.pas, digits=3)}"
     heads = ("finding and test", *(f"π {side}" for side in sides), "PAS", "directional PAS", "ln BF people",
              "ln BF agent", "note")  # fmt: skip
     caption = f"Posteriors: {drawn.name}"
     axis = Axis(title="posterior probability of an effect, π", start=0.0, end=1.0)
     return Chart(
         name=slug("agreement", drawn.name) + ending,
-        title=f"{drawn.name} is in the same state as people with a probability (PAS) of {_estimate(drawn.scores.pas)} "
-        f"over "
+        title=f"{drawn.name} is in the same state as people with a probability (PAS) of "
+        f"{plain(drawn.scores.pas, digits=3)} over "
         f"{formats.plural(drawn.scores.tests_used, 'test')} of {formats.plural(drawn.scores.used, 'study', 'studies')}"
         f"{random}{against}",
         description="One line per test: the probability of an effect given the evidence of people and of the agent, "
@@ -201,10 +201,6 @@ def _agreement(drawn: Drawn, ending: str, tests: Sequence[_Test]) -> Chart:
         table=Table(caption=caption, columns=columns(*heads, text=("note",)), rows=tuple(rows)),
         legend=sides, detail=True,
     )  # fmt: skip
-
-
-def _estimate(estimate: Estimate) -> str:
-    return formats.estimate(estimate.value, estimate.low, estimate.high, digits=3)
 
 
 def _effect(value: float, se: float, z: float) -> blocks.Estimate:
@@ -234,12 +230,12 @@ def _profile(drawn: Drawn, tests: Sequence[_Test]) -> Chart:
 
         curves.append(Curve(points=tuple(fitted(-reach + step * reach / 20) for step in range(41)), form="fit"))
     identity = Curve(points=(Point(x=-reach, y=-reach), Point(x=reach, y=reach)), form="reference")
-    random = "" if drawn.floor is None else f" (random answers {_estimate(drawn.floor.ecs)})"
+    random = "" if drawn.floor is None else f" (random answers {plain(drawn.floor.ecs, digits=3)})"
     slope = formats.estimate(line.slope, line.low, line.high)
     heads = ("finding and test", f"d people [{interval}]", f"d agent [{interval}]")
     return Chart(
         name=slug("effects", drawn.name),
-        title=f"{drawn.name}: ECS {_estimate(drawn.scores.ecs)}{random} over "
+        title=f"{drawn.name}: ECS {plain(drawn.scores.ecs, digits=3)}{random} over "
         f"{formats.plural(drawn.scores.tests_with_effects, 'effect')}; slope of its effects on those of people {slope}",
         description=f"One point per test: the agent's effect over that of people, with {interval}s. On the dashed "
         f"line of identity "

@@ -19,6 +19,7 @@ from karat.kinds.study.places import WHERE, locate, reads_as, shipped_studies, s
 from karat.kinds.study.prompts import described
 from karat.kinds.study.reading import has_relabelled, read_study, wordings_of
 from karat.kinds.study.rounds import round_task
+from karat.kinds.study.sides import STATISTIC
 from karat.records import Sample
 
 if TYPE_CHECKING:
@@ -28,9 +29,6 @@ if TYPE_CHECKING:
     from karat.replication import TestScore
 
 _WIDEST = 40  # columns of one cell
-_STATISTIC = {"anova": "F", "interaction": "F",
-              "mannwhitney": "U", "wilcoxon": "z", "correlation": "r", "spearman": "r",
-              "variance_ratio": "ratio", "binomial": "k", "proportion": "k"}  # fmt: skip
 
 
 def held(study: StudyContents) -> list[str]:
@@ -95,7 +93,7 @@ def people_statistic(test: HeldTest) -> str:
         return " | ".join(" ".join(map(str, row)) for row in test.table)
     if test.statistic is None:
         return formats.UNKNOWN
-    letter = _STATISTIC.get(test.kind, "t")
+    letter = STATISTIC.get(test.kind, "t")
     if letter == "k":
         return f"{formats.brief(test.statistic)}/{'' if test.n is None else formats.brief(test.n)}"
     free = [formats.brief(df) for df in (test.df1, test.df2) if df is not None]

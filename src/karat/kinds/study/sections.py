@@ -148,9 +148,8 @@ def sections(summary: Summary) -> KindBlocks:
 def _beside_people(part: StudySummary) -> Section:
     """Effects beside those of people, by study and finding, and who took part."""
     parts: list[Block] = [*_levels(part)]
-    floor = part.floor if part.floor is not None and part.floor.benchmark.pas.value is not None else None
     for at, condition in enumerate(part.conditions):
-        figures = (*condition_charts(condition, floor=floor), *participants_chart(condition))
+        figures = (*condition_charts(condition, floor=part.scored_floor), *participants_chart(condition))
         if at and figures:
             parts.append(Fold(f"{condition.condition}: {formats.plural(len(figures), 'chart')}", figures))
         else:
@@ -217,8 +216,8 @@ def _legend(part: StudySummary) -> str:
         f"ECS: concordance of their effects, Cohen's d ({part.convention}); 1 is equal, 0 unrelated.",
         f"Intervals: {part.drawn} drawn again, {formats.plural(part.replicates, 'time')}; people's numbers are fixed.",
     ]
-    if part.floor is not None and part.floor.benchmark.pas.value is not None:
-        drawn = formats.plural(part.floor.repetitions, "repetition")
+    if part.scored_floor is not None:
+        drawn = formats.plural(part.scored_floor.repetitions, "repetition")
         parts.append(
             f"Random answers: a reference, the same participants and questions answered by chance ({drawn}). "
             "One answer an arm: the same random answer from all of an arm."
@@ -253,8 +252,8 @@ def _differences(part: StudySummary) -> Iterator[Block]:
 
 def _above_floor(part: StudySummary) -> Iterator[Block]:
     """How far each condition is from random answers."""
-    chance = part.floor
-    if chance is None or chance.benchmark.pas.value is None or not chance.differences:
+    chance = part.scored_floor
+    if chance is None or not chance.differences:
         return
     yield Table(
         caption="Above the floor: each condition less random answers",
@@ -315,7 +314,7 @@ def _levels(part: StudySummary) -> Iterator[Block]:
     """By domain, if there are several, and by study."""
     domains: list[Row | Group] = []
     studies: list[Row | Group] = []
-    floors = () if part.floor is None or part.floor.benchmark.pas.value is None else (part.floor,)
+    floors = filter(None, [part.scored_floor])
     for at, condition in enumerate(part.conditions):
         heading = _heading(condition)
         domains += [heading, *(Row(name=domain.name, cells=_domain(domain, at)) for domain in condition.domains)]

@@ -17,7 +17,7 @@ from karat.sums import exact_sum
 NAN = float("nan")
 TWO_GROUPS = ("ttest_ind", "welch", "anova", "interaction", "mannwhitney", "variance_ratio")
 PAIRED = ("ttest_paired", "ttest_one")
-_STATISTIC = {"anova": "F", "interaction": "F",
+STATISTIC = {"anova": "F", "interaction": "F",
               "mannwhitney": "U", "wilcoxon": "z", "correlation": "r", "spearman": "r",
               "variance_ratio": "ratio", "contingency": "chi2", "binomial": "k", "proportion": "k"}  # fmt: skip
 
@@ -45,7 +45,7 @@ def human_side(test: Test, arms: Mapping[str, Arm]) -> Side:
         return Side(table=table) if table is not None else Side(missing="no counts of people were published")
     if math.isnan(statistic):
         return Side(
-            missing=f"no {_STATISTIC.get(test.kind, 't')} of people was published, nor anything to compute it from"
+            missing=f"no {STATISTIC.get(test.kind, 't')} of people was published, nor anything to compute it from"
         )
     known["statistic"] = statistic
     if test.statistic_kind == "anova":
@@ -74,7 +74,7 @@ def published(test: Test, sizes: Mapping[str, Any]) -> float:
     if test.kind == "mannwhitney" and human.U is None and human.z is not None:
         n1, n2 = sizes.get("n1", NAN), sizes.get("n2", NAN)
         return float(n1 * n2 / 2 + human.z * math.sqrt(n1 * n2 * (n1 + n2 + 1) / 12))
-    value = getattr(human, _STATISTIC.get(test.kind, "t"))
+    value = getattr(human, STATISTIC.get(test.kind, "t"))
     return NAN if value is None else float(value)
 
 

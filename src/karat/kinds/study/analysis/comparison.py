@@ -9,7 +9,7 @@ import msgspec
 from karat import formats
 from karat.analysis.numbers import Estimate
 from karat.analysis.parts import Part
-from karat.kinds.study.analysis.model import Participants
+from karat.kinds.study.analysis.model import Participants, plain, signed
 from karat.kinds.study.analysis.verdicts import Pair, but, closer_to_people
 
 LISTED = 12  # tests in the text; the values include all
@@ -134,7 +134,7 @@ def _of(pairing: StudyPairing, name: str) -> Estimate:
 
 
 def _by(pairing: StudyPairing, name: str) -> str:
-    return f"{_signed(_of(pairing, name))} {name} over {formats.plural(_of(pairing, name).n, 'test')}"
+    return f"{signed(_of(pairing, name), digits=DIGITS)} {name} over {formats.plural(_of(pairing, name).n, 'test')}"
 
 
 def _turned(pairing: StudyPairing) -> str:
@@ -146,7 +146,8 @@ def _pairing(pairing: StudyPairing, comparison: StudyComparison) -> Iterator[str
     for side in (pairing.a, pairing.b):
         yield f"{side.label}, {side.form}: {side.participants.took_part}"
         directional = formats.number(side.pas_directional, digits=DIGITS)
-        yield f"  PAS {_estimate(side.pas)} (with direction {directional}), ECS {_estimate(side.ecs)}"
+        pas, ecs = plain(side.pas, digits=DIGITS), plain(side.ecs, digits=DIGITS)
+        yield f"  PAS {pas} (with direction {directional}), ECS {ecs}"
     how = "paired: the same participants, drawn together" if pairing.paired else "other participants: drawn apart"
     how = how if pairing.studies else "no study in common"
     if pairing.studies and (comparison.only_a or comparison.only_b):
@@ -154,7 +155,7 @@ def _pairing(pairing: StudyPairing, comparison: StudyComparison) -> Iterator[str
     yield f"second − first ({how})"
     for name, difference in (("PAS", pairing.pas), ("ECS", pairing.ecs)):
         reason = f": {difference.reason}" if difference.value is None and difference.reason else ""
-        yield f"  {name} {_signed(difference)} over {formats.plural(difference.n, 'test')}{reason}"
+        yield f"  {name} {signed(difference, digits=DIGITS)} over {formats.plural(difference.n, 'test')}{reason}"
     yield from ["", "  by study"]
     for study in pairing.studies:
         yield f"    {study.study}: PAS {_from_to(study.pas_a, study.pas_b)}, ECS {_from_to(study.ecs_a, study.ecs_b)}"
@@ -170,7 +171,7 @@ def _tests(pairing: StudyPairing, compared: StudyComparison) -> Iterator[str]:
     for test in pairing.tests[:LISTED]:
         mark = "FLIPPED " if test.flipped else "(sign changed) " if test.sign_changed else ""
         moved = f"{formats.signed(test.d_a)} → {formats.signed(test.d_b)}"
-        change = _signed(test.change, digits=2)
+        change = signed(test.change)
         yield f"    {mark}{test.name}: {moved} ({change}), people {formats.signed(test.d_human)}"
         yield f"      PAS {_from_to(test.pas_a, test.pas_b)}"
     if len(pairing.tests) > LISTED:
@@ -181,15 +182,6 @@ def _tests(pairing: StudyPairing, compared: StudyComparison) -> Iterator[str]:
     if any(test.sign_changed and not test.flipped for test in pairing.tests):
         why = "holds 0 or is not known: it may be chance, and is not counted"
         yield f"    (sign changed): the {level} of the change {why}"
-
-
-def _estimate(estimate: Estimate) -> str:
-    return formats.estimate(estimate.value, estimate.low, estimate.high, digits=DIGITS)
-
-
-def _signed(estimate: Estimate, *, digits: int = DIGITS) -> str:
-    span = formats.signed_interval(estimate.low, estimate.high, digits=digits)
-    return f"{formats.signed(estimate.value, digits=digits)} {span}".rstrip()
 
 
 def _from_to(a: float | None, b: float | None) -> str:

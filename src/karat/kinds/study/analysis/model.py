@@ -36,6 +36,17 @@ class Participants(msgspec.Struct, frozen=True, kw_only=True):
 PEOPLE = ("asked", "answered", "parsed")
 
 
+def plain(estimate: Estimate, *, digits: int = 2) -> str:
+    """`0.61 [0.52, 0.70]`."""
+    return formats.estimate(estimate.value, estimate.low, estimate.high, digits=digits)
+
+
+def signed(estimate: Estimate, *, digits: int = 2) -> str:
+    """`+0.12 [+0.02, +0.22]`."""
+    span = formats.signed_interval(estimate.low, estimate.high, digits=digits)
+    return f"{formats.signed(estimate.value, digits=digits)} {span}".rstrip()
+
+
 class ArmCount(msgspec.Struct, frozen=True, kw_only=True):
     """One arm of a study under one condition."""
 
@@ -399,6 +410,11 @@ class StudySummary(Part, frozen=True, kw_only=True):
     floor_one_answer: StudyFloor | None = None  # the second floor: one random answer per arm, given by everyone in it
     warnings: tuple[str, ...]  # also in `Summary.warnings`
 
+    @property
+    def scored_floor(self) -> StudyFloor | None:
+        """The floor, if it has a score."""
+        return None if self.floor is None or self.floor.benchmark.pas.value is None else self.floor
+
     def condition_scores(self) -> Iterator[ConditionScore]:
         for entry in self.conditions:
             level = entry.benchmark
@@ -459,7 +475,7 @@ class StudySummary(Part, frozen=True, kw_only=True):
         if result is None:
             return {"PAS": formats.UNKNOWN, "ECS": formats.UNKNOWN}
         scores = {"PAS": result.benchmark.pas, "ECS": result.benchmark.ecs}
-        return {head: formats.estimate(score.value, score.low, score.high, digits=3) for head, score in scores.items()}
+        return {head: plain(score, digits=3) for head, score in scores.items()}
 
     def of(self, condition: str) -> StudyCondition | None:
         """One condition; None if there is none."""

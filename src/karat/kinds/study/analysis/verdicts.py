@@ -20,6 +20,8 @@ from karat.kinds.study.analysis.model import (
     StudyFloor,
     StudyInfo,
     StudySummary,
+    plain,
+    signed,
 )
 from karat.kinds.study.analysis.scores import mean
 from karat.stats import special
@@ -218,7 +220,7 @@ def study_headline(part: StudySummary) -> str:
         return _beats(gap, part)
     best = max(scored, key=lambda condition: condition.benchmark.pas.value or 0.0)
     shown_best = f"{_scores(best)}{_beside_floor(best, part)}"
-    by = f"{formats.signed(gap.pas.value)} {formats.signed_interval(gap.pas.low, gap.pas.high)}".rstrip()
+    by = signed(gap.pas)
     over = formats.plural(gap.pas.n, "test")
     if wanted == "different":
         return f"{gap.b} and {gap.a} differ by {by} PAS over {over}, {but(pair, (gap.a, gap.b))}; {shown_best}"
@@ -269,11 +271,11 @@ def _alone(one: StudyCondition, part: StudySummary) -> str:
 def _scores(condition: StudyCondition) -> str:
     pas, ecs = condition.benchmark.pas, condition.benchmark.ecs
     floor = " (floor)" if condition.floor else ""
-    text = f"{condition.condition}{floor}: PAS {formats.estimate(pas.value, pas.low, pas.high)}"
+    text = f"{condition.condition}{floor}: PAS {plain(pas)}"
     if condition.benchmark.ceiling is not None:
         text += f" (a perfect copy: {formats.number(condition.benchmark.ceiling)})"
     if ecs.value is not None:
-        text += f", ECS {formats.estimate(ecs.value, ecs.low, ecs.high)}"
+        text += f", ECS {plain(ecs)}"
         if condition.benchmark.ecs_ceiling is not None:
             text += f" (ceiling: {formats.number(condition.benchmark.ecs_ceiling)})"
     return text
@@ -387,7 +389,7 @@ def _not_above(agent: StudyCondition, floor: StudyFloor, name: str, *, showable:
         return
     if not showable and (more.pas.high is None or more.pas.high >= 0):
         return
-    by = f"{formats.signed(more.pas.value)} {formats.signed_interval(more.pas.low, more.pas.high)}".rstrip()
+    by = signed(more.pas)
     if more.pas.low <= 0:
         below = more.pas.high is not None and more.pas.high < 0
         yield f"{agent.condition}: {'below' if below else 'not shown to be above'} {name} in PAS ({by})"

@@ -14,12 +14,12 @@ from pydantic import BaseModel, ConfigDict
 
 from karat import formats
 from karat.analysis import Summary
+from karat.analysis.numbers import Estimate
 from karat.errors import BadOption
 from karat.files import file_safe
 from karat.journal import RunFolder
 from karat.kinds.study.analysis.model import (
     FindingResult,
-    LevelScore,
     Participants,
     SideNumbers,
     StudyCondition,
@@ -160,7 +160,7 @@ def _evaluated(part: StudySummary, condition: StudyCondition, study: StudyResult
         "score_directional": score.pas_directional,
         "score_sd_between_repetitions": score.pas_sd,
         "ecs_corr_study": score.ecs.value,
-        "ecs_interval_these_studies": _interval(score),
+        "ecs_interval_these_studies": _interval(score.ecs),
         "reason": score.reason,
         "tests_used": score.tests_used,
         "tests_planned": score.tests_planned,
@@ -219,7 +219,7 @@ def _test_result(finding: FindingResult, test: TestResult, row: TestRow) -> dict
         "human_effect_d": row.human.d,
         "agent_effect_d": row.agent.d,
         "pas": row.pas.value,
-        "pas_interval": [row.pas.low, row.pas.high],
+        "pas_interval": _interval(row.pas),
         "pas_directional": row.pas_directional,
         "pi_human": row.human.pi,
         "pi_agent": row.agent.pi,
@@ -231,8 +231,8 @@ def _test_result(finding: FindingResult, test: TestResult, row: TestRow) -> dict
     }
 
 
-def _interval(score: LevelScore) -> list[float | None]:
-    return [score.ecs.low, score.ecs.high]
+def _interval(estimate: Estimate) -> list[float | None]:
+    return [estimate.low, estimate.high]
 
 
 def _floor(part: StudySummary, condition: str) -> dict[str, Any] | None:
@@ -243,15 +243,15 @@ def _floor(part: StudySummary, condition: str) -> dict[str, Any] | None:
     return {
         "repetitions": part.floor.repetitions,
         "average_pas_raw": benchmark.pas.value,
-        "average_pas_raw_interval": [benchmark.pas.low, benchmark.pas.high],
+        "average_pas_raw_interval": _interval(benchmark.pas),
         "pas_raw_sd_between_repetitions": benchmark.pas_sd,
         "average_pas_directional": benchmark.pas_directional,
         "average_ecs": benchmark.ecs.value,
-        "average_ecs_interval": [benchmark.ecs.low, benchmark.ecs.high],
+        "average_ecs_interval": _interval(benchmark.ecs),
         "pas_raw_above_floor": None if more is None else more.pas.value,
-        "pas_raw_above_floor_interval": None if more is None else [more.pas.low, more.pas.high],
+        "pas_raw_above_floor_interval": None if more is None else _interval(more.pas),
         "ecs_above_floor": None if more is None else more.ecs.value,
-        "ecs_above_floor_interval": None if more is None else [more.ecs.low, more.ecs.high],
+        "ecs_above_floor_interval": None if more is None else _interval(more.ecs),
         "pas_raw_per_domain": {domain.name: domain.pas.value for domain in part.floor.domains},
         "without": part.floor.without,
     }
@@ -306,10 +306,10 @@ def _benchmark(part: StudySummary, condition: StudyCondition) -> dict[str, Any]:
     usage = _usage([study.usage for study in condition.studies])
     return {
         "average_pas_raw": benchmark.pas.value,
-        "average_pas_raw_interval": [benchmark.pas.low, benchmark.pas.high],
+        "average_pas_raw_interval": _interval(benchmark.pas),
         "average_ecs": benchmark.ecs.value,
-        "average_ecs_interval_these_studies": _interval(benchmark),
-        "average_ecs_interval_new_studies": [None, None] if new is None else [new.low, new.high],
+        "average_ecs_interval_these_studies": _interval(benchmark.ecs),
+        "average_ecs_interval_new_studies": [None, None] if new is None else _interval(new),
         "ecs_per_domain": {domain.name: domain.ecs.value for domain in condition.domains},
         "pas_raw_per_domain": {domain.name: domain.pas.value for domain in condition.domains},
         "reason": benchmark.reason,

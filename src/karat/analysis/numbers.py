@@ -6,6 +6,7 @@ An unknown number is None and comes with a `reason`; None is never 0.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import Any, TypeVar
 
 import msgspec
@@ -16,6 +17,12 @@ Result = TypeVar("Result", bound=msgspec.Struct)
 def known(value: float | None) -> float | None:
     """The number, or None if it is unknown or not finite."""
     return None if value is None or not math.isfinite(value) else float(value)
+
+
+def mean(values: Iterable[float | None]) -> float | None:
+    """Of the known values; None without any."""
+    kept = [value for raw in values if (value := known(raw)) is not None]
+    return math.fsum(kept) / len(kept) if kept else None
 
 
 def filled(kind: type[Result], /, *sources: object, **own: Any) -> Result:

@@ -15,7 +15,7 @@ import numpy as np
 from karat import formats
 from karat.analysis.comparison import Comparison, Side
 from karat.analysis.model import Summary
-from karat.analysis.numbers import Estimate, filled
+from karat.analysis.numbers import Estimate, filled, mean
 from karat.analysis.verdicts import REHEARSED
 from karat.index import read_index, trusted
 from karat.journal import RunFolder
@@ -33,7 +33,7 @@ from karat.kinds.study.analysis.runs import (
     reducer_of,
     seed_of,
 )
-from karat.kinds.study.analysis.scores import changed, mean
+from karat.kinds.study.analysis.scores import changed
 from karat.kinds.study.analysis.verdicts import above_chance, floor_scores, narrow_studies, narrow_warnings, other_code
 from karat.kinds.study.bootstrap import study_draws
 from karat.kinds.study.kept import kept_studies

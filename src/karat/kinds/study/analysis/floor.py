@@ -17,10 +17,10 @@ import msgspec
 import numpy as np
 
 from karat import formats, stats
-from karat.analysis.numbers import Estimate, filled, known
+from karat.analysis.numbers import Estimate, filled, known, mean
 from karat.kinds.study.analysis.model import FloorDifference, FloorScore, FloorTest, StudyFloor
 from karat.kinds.study.analysis.runs import agreement_of
-from karat.kinds.study.analysis.scores import changed, mean, sd, unscored
+from karat.kinds.study.analysis.scores import changed, sd, unscored
 from karat.kinds.study.samples import random_answers
 from karat.records import Sample
 from karat.replication import directed_pas, draw_scores, reference_differences, score_tests

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from karat import formats
-from karat.analysis.numbers import Estimate, Quantity, filled, known
+from karat.analysis.numbers import Estimate, Quantity, filled, known, mean
 from karat.kinds.study.analysis.model import (
     Caricature,
     Concordance,
@@ -44,12 +44,6 @@ if TYPE_CHECKING:
         TestScore,
         Uncertainty,
     )
-
-
-def mean(values: Iterable[float | None]) -> float | None:
-    """Of the known values; None without any."""
-    kept = [value for raw in values if (value := known(raw)) is not None]
-    return math.fsum(kept) / len(kept) if kept else None
 
 
 def means(scores: Iterable[object], *names: str) -> dict[str, float | None]:

@@ -17,7 +17,7 @@ from msgspec import structs
 
 from karat import formats
 from karat.analysis.ledger import Outcome
-from karat.analysis.numbers import filled
+from karat.analysis.numbers import filled, mean
 from karat.analysis.parts import AnalysisInput
 from karat.index import RunIndex
 from karat.journal import RunFolder, StudyCopy
@@ -55,7 +55,7 @@ from karat.kinds.study.analysis.runs import (
     reducer_of,
     seed_of,
 )
-from karat.kinds.study.analysis.scores import Condition, changed, finding_result, level_score, mean, quantity
+from karat.kinds.study.analysis.scores import Condition, changed, finding_result, level_score, quantity
 from karat.kinds.study.analysis.verdicts import narrow_studies, shown_pairs, warnings_of
 from karat.kinds.study.bootstrap import study_draws
 from karat.kinds.study.experiments import study_experiments

@@ -11,7 +11,7 @@ import msgspec
 from msgspec import structs
 
 from karat import formats, stats
-from karat.analysis.numbers import Estimate
+from karat.analysis.numbers import Estimate, mean
 from karat.kinds.study.analysis.model import (
     FindingResult,
     FloorDifference,
@@ -23,7 +23,6 @@ from karat.kinds.study.analysis.model import (
     plain,
     signed,
 )
-from karat.kinds.study.analysis.scores import mean
 from karat.stats import special
 
 NARROW = 0.1  # of PAS between the floor and a perfect copy: trust has .05, the next study .2

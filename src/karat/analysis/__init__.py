@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypedDict
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from msgspec import UNSET, structs
 
@@ -22,6 +22,7 @@ from karat.analysis.model import (
     Family,
     JudgePair,
     LowSample,
+    MetricInfo,
     Provenance,
     Result,
     SampleColumn,
@@ -177,6 +178,8 @@ def _summary(run: RunFolder, scorings: Mapping[str, str], level: float, asked: _
     if shown:
         figures = _figures(given, asked, stopping)
     kind, (parts, head, own) = kind_of(info.kind), _part(given, asked)
+    compared = figures.compared if kind.compared else ()
+    contexts, tools, confusions = _use(run, index, scorers, shown, compared, level)
     return Summary(
         format=formats.OUTPUT_FORMAT, run=info.run, name=info.name, version=info.version, created=info.created,
         kind=info.kind, status=status, level=level,
@@ -198,16 +201,19 @@ def _summary(run: RunFolder, scorings: Mapping[str, str], level: float, asked: _
         table_of_samples=figures.samples,
         panel=figures.panel,
         stopping=stopping or UNSET,
-        **_use(run, index, scorers, shown, figures.compared if kind.compared else (), level),
-        notices=(*_notices(run, index, shown, rows), *(text for part in parts.values() for text in part.notices())),
+        contexts=contexts,
+        tools=tools,
+        confusions=confusions,
+        notices=(
+            *run.gap_notices(),
+            *_incomplete(run),
+            *_undiscerning(index, shown),
+            *unreadable_notices(unreadable_counts(index, shown)),
+            *cut_notices(rows),
+            *(text for part in parts.values() for text in part.notices()),
+        ),
         parts=parts,
     )  # fmt: skip
-
-
-def _notices(run: RunFolder, index: RunIndex, shown: Mapping[str, str], rows: Mapping[str, Account]) -> list[str]:
-    """What to know before reading the result, whatever the kind."""
-    unread = unreadable_notices(unreadable_counts(index, shown))
-    return [*run.gap_notices(), *_incomplete(run), *_undiscerning(index, shown), *unread, *cut_notices(rows)]
 
 
 def _undiscerning(index: RunIndex, shown: Mapping[str, str]) -> Iterator[str]:
@@ -232,12 +238,7 @@ _ENOUGH_TO_DIFFER = 10
 """Judgements of one value from which on a judge is named."""
 
 
-class _Use(TypedDict, total=False):
-    """The fields of the summary that come from tool calls."""
-
-    contexts: tuple[ContextUse, ...]
-    tools: tuple[ToolUse, ...]
-    confusions: tuple[ToolConfusion, ...]
+_Use = tuple[tuple[ContextUse, ...], tuple[ToolUse, ...], tuple[ToolConfusion, ...]]
 
 
 def _use(
@@ -246,11 +247,11 @@ def _use(
 ) -> _Use:  # fmt: skip
     info = run.widened_info()
     if not shown and not any(info.condition_servers.values()) and not info.condition_offers:
-        return {}
+        return (), (), ()
     from karat.analysis.use import context_uses, expectations, tool_uses
 
     tools, confusions = tool_uses(index, expectations(run, index, scorers, shown), level=level)
-    return {"contexts": context_uses(index, grids, level=level), "tools": tools, "confusions": confusions}
+    return context_uses(index, grids, level=level), tools, confusions
 
 
 def _part(given: AnalysisInput, asked: _Asked) -> tuple[dict[str, Part], str, list[str]]:
@@ -268,23 +269,17 @@ def _part(given: AnalysisInput, asked: _Asked) -> tuple[dict[str, Part], str, li
     return {kind: part}, part.headline(), [*filter(None, [asked.unknown]), *part.warning_lines()]
 
 
-class _Figures:
+class _Figures(NamedTuple):
     """The part that needs numpy."""
 
-    def __init__(
-        self,
-        grids: Sequence[Grid] = (),
-        results: tuple[Result, ...] = (),
-        differences: tuple[Difference, ...] = (),
-        lowest: tuple[LowSample, ...] = (),
-        samples: SampleTable | None = None,
-        panel: tuple[JudgePair, ...] = (),
-        family: Family | None = None,
-    ) -> None:
-        self.metrics = tuple(grid.info for grid in grids)
-        self.compared = [grid for grid in grids if grid.stands and grid.info.compared is not False]  # tested metrics
-        self.results, self.differences = results, differences
-        self.lowest, self.samples, self.panel, self.family = lowest, samples, panel, family
+    metrics: tuple[MetricInfo, ...] = ()
+    compared: Sequence[Grid] = ()  # tested metrics
+    results: tuple[Result, ...] = ()
+    differences: tuple[Difference, ...] = ()
+    lowest: tuple[LowSample, ...] = ()
+    samples: SampleTable | None = None
+    panel: tuple[JudgePair, ...] = ()
+    family: Family | None = None
 
     def losses(self, total: Account, kind: KindAnalysis) -> list[str]:
         if not kind.compared:
@@ -326,8 +321,10 @@ def _figures(given: AnalysisInput, asked: _Asked, stopping: Stopping | None) -> 
         differences(all_grids, conditions, units, level=level, baseline=first, every=asked.every, stopping=stopping)
     )
     columns = tuple(column for sides in units for column in columns_of(sides, index.repetitions))
+    compared = [grid for grid in all_grids if grid.info.compared is not False]
     return _Figures(
-        grids=all_grids,
+        metrics=tuple(grid.info for grid in all_grids),
+        compared=[grid for grid in compared if grid.stands],
         results=tuple(
             result
             for grid, sides in zip(all_grids, units, strict=True)
@@ -338,12 +335,8 @@ def _figures(given: AnalysisInput, asked: _Asked, stopping: Stopping | None) -> 
         lowest=lowest(index, all_grids[0], conditions),
         samples=_table(index, columns, None if conversations is None else conversations.weights.tolist()),
         panel=tuple(judge_pairs(all_grids)),
-        family=_family(apart, asked, possible=_compared(all_grids) * math.comb(len(conditions), 2)),
+        family=_family(apart, asked, possible=len(compared) * math.comb(len(conditions), 2)),
     )
-
-
-def _compared(grids: Sequence[Grid]) -> int:
-    return sum(grid.info.compared is not False for grid in grids)
 
 
 def _family(differences: Sequence[Difference], asked: _Asked, *, possible: int) -> Family | None:
@@ -358,11 +351,10 @@ def _family(differences: Sequence[Difference], asked: _Asked, *, possible: int) 
 
 
 def _table(index: RunIndex, columns: tuple[SampleColumn, ...], weights: list[float] | None) -> SampleTable:
-    positions, digests = index.positions.tolist(), index.digests
     return SampleTable(
         ids=list(index.samples),
-        positions=positions,
-        digests=digests,
+        positions=index.positions.tolist(),
+        digests=index.digests,
         columns=columns,
         weights=weights,
         clusters=index.clusters if any(name is not None for name in index.clusters) else None,

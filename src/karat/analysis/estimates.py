@@ -14,7 +14,7 @@ from karat.analysis.grids import Grid, TurnSums
 from karat.analysis.model import Difference, Group, JudgeMean, MetricInfo, Reliability, Result, Stopping
 from karat.analysis.numbers import Estimate, Quantity
 from karat.analysis.stopping import adjusted_by, look_of
-from karat.analysis.units import Compared, Units, mean, question_means
+from karat.analysis.units import Compared, Units, filled, mean, question_means
 from karat.analysis.units import difference as compared
 from karat.analysis.verdicts import ALPHA, NO_DIFFERENCE, NO_VERDICT, NOT_TESTED, UNLIKE, ahead, verdict, winner
 from karat.stats import adjust, between_sd, pooled_sd, proportion_interval
@@ -45,10 +45,8 @@ def _result(grid: Grid, index: int, subject: tuple[str, Units], retried: Flags, 
     info, values = grid.info, grid.values[:, index, :]
     there = ~np.isnan(values)
     flat, questions = values[there], np.nonzero(there)[0]
-    spared = None if grid.not_needed is None else grid.not_needed[:, index, :]
-    worst, best = (
-        _bounds(info, values, there, spared) if grid.turns is None else _turn_bounds(info, grid.turns, index, there)
-    )
+    asked = units.planned > 0  # the others were never asked because the comparison was decided
+    worst, best = _bounds(units) if grid.turns is None else _turn_bounds(info, grid.turns, index, there)
     found = mean(units, level=level)
     return Result(
         condition=condition,
@@ -59,10 +57,10 @@ def _result(grid: Grid, index: int, subject: tuple[str, Units], retried: Flags, 
         judge_sd=_judge_sd(grid, index),
         top_share=_top_share(info, flat),
         distribution=_distribution(info, flat) if units.sums is None else _turn_counts(info, units.sums),
-        reliability=_reliability(info, *_asked(values, there, spared), level=level),
-        n_questions=int(there.any(axis=1).sum()),
+        reliability=_reliability(info, values[asked], there[asked], level=level),
+        n_questions=int(np.count_nonzero(units.answers)),
         n_answers=int(flat.size),
-        n_missing=int(values.size - flat.size) - (0 if spared is None else int(spared.sum())),
+        n_missing=int(units.missing.sum()),
         worst=worst,
         best=best,
         first_attempt=_group(values[there & ~retried]),
@@ -94,15 +92,15 @@ def _turn_bounds(info: MetricInfo, turns: TurnSums, index: int, there: Flags) ->
     total, there_size = added(turns.totals, there), added(turns.counts, there)
     missing = added(turns.planned, ~there)
 
-    def filled(end: float | None) -> Quantity:
+    def with_missing(end: float | None) -> Quantity:
         if not there_size + missing:
             return Quantity(value=None, reason="there are no turns to score")
         if missing and end is None:
             return Quantity(value=None, reason="the metric is not bounded on this side")
         return Quantity(value=(total + missing * (end or 0.0)) / (there_size + missing))
 
-    ends = (info.high, info.low) if info.direction == "lower" else (info.low, info.high)
-    return filled(ends[0]), filled(ends[1])
+    worst, best = map(with_missing, _worst_and_best(info))
+    return worst, best
 
 
 def estimated(interval: Interval | PairedDifference, least: float | None, most: float | None) -> Estimate:
@@ -143,15 +141,9 @@ def _judge_sd(grid: Grid, index: int) -> Quantity:
     return Quantity(value=math.sqrt(float(mine.mean())))
 
 
-def _best_value(info: MetricInfo) -> float | None:
-    if info.direction == "none":
-        return None
-    return info.high if info.direction == "higher" else info.low
-
-
 def _top_share(info: MetricInfo, flat: Floats) -> Quantity:
-    best = _best_value(info)
-    if best is None or info.kind == "number":
+    _, best = _worst_and_best(info)
+    if best is None or info.kind == "number" or info.direction == "none":
         return Quantity(value=None, reason="the metric has no steps with a best one")
     if not flat.size:
         return Quantity(value=None, reason="no values")
@@ -193,39 +185,23 @@ def _reliability(info: MetricInfo, values: Floats, there: Flags, *, level: float
     )  # fmt: skip
 
 
-def _asked(values: Floats, there: Flags, spared: Flags | None) -> tuple[Floats, Flags]:
-    """Without the questions that were never asked because the comparison was decided."""
-    if spared is None:
-        return values, there
-    asked = ~spared.all(axis=1)
-    return values[asked], there[asked]
+def _bounds(units: Units) -> tuple[Quantity, Quantity]:
+    """The mean if every planned trial without a number had the worst, or the best, value of the scale."""
 
+    def bound(end: float | None) -> Quantity:
+        if not units.means.size:
+            return Quantity(value=None, reason="nothing was planned")
+        if end is None and units.missing.any():
+            return Quantity(value=None, reason="the metric is not bounded on this side")
+        value = known(filled(units, units.missing, end or 0.0).plain_mean)
+        return Quantity(value=value, reason="no values" if value is None else None)
 
-def _bounds(info: MetricInfo, values: Floats, there: Flags, spared: Flags | None) -> tuple[Quantity, Quantity]:
-    """The mean if every planned trial without a number had the worst, or the best, value of the scale.
-
-    `spared`: trials that were not run because the comparison was decided; they are not missing.
-    """
-    ends = (info.high, info.low) if info.direction == "lower" else (info.low, info.high)
-    worst, best = (_filled(values, there, end, spared) for end in ends)
+    worst, best = map(bound, _worst_and_best(units.metric))
     return worst, best
 
 
-def _filled(values: Floats, there: Flags, end: float | None, spared: Flags | None) -> Quantity:
-    if not values.size:
-        return Quantity(value=None, reason="nothing was planned")
-    if there.all():
-        return Quantity(value=float(values.mean(axis=1).mean()))
-    if spared is not None:
-        missing = ~there & ~spared
-        if missing.any() and end is None:
-            return Quantity(value=None, reason="the metric is not bounded on this side")
-        means, _ = question_means(np.where(missing, np.nan if end is None else end, values))
-        means = means[~np.isnan(means)]
-        return Quantity(value=float(means.mean()) if means.size else None, reason=None if means.size else "no values")
-    if end is None:
-        return Quantity(value=None, reason="the metric is not bounded on this side")
-    return Quantity(value=float(np.where(there, values, end).mean(axis=1).mean()))
+def _worst_and_best(info: MetricInfo) -> tuple[float | None, float | None]:
+    return (info.high, info.low) if info.direction == "lower" else (info.low, info.high)
 
 
 def _group(flat: Floats) -> Group:
@@ -233,10 +209,9 @@ def _group(flat: Floats) -> Group:
 
 
 def _judge_mean(name: str, values: Floats) -> JudgeMean:
-    means, _ = question_means(values)
-    there = ~np.isnan(means)
-    mean = float(means[there].mean()) if there.any() else None
-    return JudgeMean(judge=name, mean=mean, answers=int((~np.isnan(values)).sum()))
+    means, counts = question_means(values)
+    means = means[counts > 0]
+    return JudgeMean(judge=name, mean=float(means.mean()) if means.size else None, answers=int(counts.sum()))
 
 
 def differences(

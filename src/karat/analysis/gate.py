@@ -205,32 +205,22 @@ class _Means(msgspec.Struct, frozen=True, kw_only=True):
 
     rows: Floats  # columns: over the existing answers, the least possible, the most possible; NaN: not known
     weights: Floats  # the weight of a question in the mean
-    missing: Ints  # planned trials without the number
-    digests: Sequence[tuple[str, str]]  # id and content
-    clusters: Ints | None  # what makes questions dependent
+    units: Units
 
 
 def _means(units: Units) -> _Means:
+    units = units.only(units.planned > 0)  # the others were not run because it was decided: not missing
     info, value, n = units.metric, units.means, units.answers.astype(np.float64)
     k, missing = units.planned, units.missing
     ends = [np.nan if end is None else end for end in (info.low, info.high)]
     sums = [np.where(n > 0, value * n, 0.0)] * 2
-    weights = np.ones(n.size)
-    if units.sums is not None:  # for conversations: over all turns
-        if info.low == 0:  # some rates count a failed trial as wrong; in the best case it is right
-            sums[1] = np.minimum(np.where(n > 0, value * k, 0.0), n * ends[1])
-        lengths = np.divide(units.sums.counts, n, out=np.full(n.size, np.nan), where=n > 0)
-        known = np.isfinite(lengths)
-        weights = np.where(known, lengths, lengths[known].mean() if known.any() else 1.0) * units.weights
+    if units.sums is not None and info.low == 0:
+        # Some rates of conversations count a failed trial as wrong; in the best case it is right.
+        sums[1] = np.minimum(np.where(n > 0, value * k, 0.0), n * ends[1])
     least, most = (
-        np.where(missing > 0, (there + missing * end) / np.maximum(k, 1), value)
-        for there, end in zip(sums, ends, strict=True)
+        np.where(missing > 0, (there + missing * end) / k, value) for there, end in zip(sums, ends, strict=True)
     )
-    asked = k > 0  # the others were not run because it was decided: not missing
-    return _Means(
-        rows=np.column_stack([value, least, most])[asked], weights=weights[asked], missing=missing[asked],
-        digests=units.only(asked).keys, clusters=None if units.clusters is None else units.clusters[asked],
-    )  # fmt: skip
+    return _Means(rows=np.column_stack([value, least, most]), weights=units.lengths * units.weights, units=units)
 
 
 def _spread(values: Floats, weights: Floats) -> Floats:
@@ -257,8 +247,8 @@ def _level(summary: Summary, threshold: Threshold, info: MetricInfo, condition: 
     means = _means(units_of(summary, condition, info.key))
     seen = np.isfinite(means.rows[:, 0])
     first = _spread(means.rows[seen, 0], means.weights[seen])
-    rows = _Rows(first, [_spread(means.rows[:, side], means.weights) for side in (1, 2)], means.clusters)
-    missing, ends = int(means.missing.sum()), (info.low, info.high)
+    rows = _Rows(first, [_spread(means.rows[:, side], means.weights) for side in (1, 2)], means.units.clusters)
+    missing, ends = int(means.units.missing.sum()), (info.low, info.high)
     if summary.calibrated is msgspec.UNSET:
         return _decided(summary, threshold, info, condition, rows, missing, ends)
     every = summary.calibrated.corrected
@@ -284,25 +274,24 @@ def _drop(summary: Summary, threshold: Threshold, info: MetricInfo, condition: s
     if theirs is None or condition not in baseline.conditions:
         raise BadOption("--baseline", f"run {baseline.run} has no '{info.key}' under '{condition}'")
     new, old = (_means(units_of(run, condition, info.key)) for run in (summary, baseline))
-    place = {digest: at for at, digest in enumerate(old.digests)}
-    pairs = np.array([(at, place[key]) for at, key in enumerate(new.digests) if key in place], dtype=int).reshape(-1, 2)
+    ours, keys = new.units.keys, old.units.keys
+    place = {key: at for at, key in enumerate(keys)}
+    pairs = np.array([(at, place[key]) for at, key in enumerate(ours) if key in place], dtype=int).reshape(-1, 2)
     here, there = pairs.T
-    seen = np.isfinite(new.rows[here, 0]) & np.isfinite(old.rows[there, 0])
-    both = [part.rows[side] for part, side in ((new, here), (old, there))]
-    weights = [part.weights[side] for part, side in ((new, here), (old, there))]
+    both, weights = (new.rows[here], old.rows[there]), (new.weights[here], old.weights[there])
+    seen = np.isfinite(both[0][:, 0]) & np.isfinite(both[1][:, 0])
     sides = [
         _spread(both[0][seen, 0], weights[0][seen]) - _spread(both[1][seen, 0], weights[1][seen]),
         # The new run's least minus the old run's most, and the reverse.
         *(_spread(both[0][:, a], weights[0]) - _spread(both[1][:, b], weights[1]) for a, b in ((1, 2), (2, 1))),
     ]
     first, *ends = sides if info.direction == "higher" else [-sides[0], -sides[2], -sides[1]]
-    clusters = None if new.clusters is None else new.clusters[here]
-    rows = _Rows(first, ends, clusters)
+    rows = _Rows(first, ends, new.units.only(here).clusters)
     width = None if info.low is None or info.high is None else info.high - info.low
-    missing = int(new.missing[here].sum() + old.missing[there].sum())
+    missing = int(new.units.missing[here].sum() + old.units.missing[there].sum())
     scale = (None, None) if width is None else (-width, width)
     check = _decided(summary, threshold, info, condition, rows, missing, scale)
-    other = len(new.digests) + len(old.digests) - 2 * len(pairs)
+    other = len(ours) + len(keys) - 2 * len(pairs)
     reason = f"questions that one of the two runs does not have are left out: {other}" if other else None
     if theirs.scoring != info.scoring:
         reason = f"the baseline was scored differently: score both alike with `karat score` ({info.scorer})"

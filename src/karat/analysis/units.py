@@ -227,10 +227,10 @@ def with_losses_worst(units: Units, *, seen: tuple[float, float]) -> Units:
     """
     info = units.metric
     low, high = (seen[at] if end is None else end for at, end in enumerate((info.low, info.high)))
-    return _filled(units, units.counted_losses, high if info.direction == "lower" else low)
+    return filled(units, units.counted_losses, high if info.direction == "lower" else low)
 
 
-def _filled(units: Units, missing: Ints, value: float) -> Units:
+def filled(units: Units, missing: Ints, value: float) -> Units:
     """The units with that many more repetitions of a value; over conversations, of average length."""
     if not missing.any():
         return units
@@ -253,7 +253,7 @@ def _bounds(a: Units, b: Units) -> tuple[float, float]:
         a, b = a.only(asked), b.only(asked)
     low, high = (math.nan if end is None else end for end in (a.metric.low, a.metric.high))
     ends = [
-        _filled(b, b.missing, of_b).plain_mean - _filled(a, a.missing, of_a).plain_mean
+        filled(b, b.missing, of_b).plain_mean - filled(a, a.missing, of_a).plain_mean
         for of_b, of_a in ((low, high), (high, low))
     ]
     least, most = (0.0 if abs(end) <= _NOISE * max(abs(low), abs(high)) else end for end in ends)

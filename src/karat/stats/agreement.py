@@ -314,10 +314,8 @@ def _interval(  # noqa: PLR0913 – the arguments of every coefficient here, and
     matrix = weight_matrix(ratings.categories, *weights)
     # The mean weight over the pairs of raters of each thing; 0 where there is no pair.
     total = np.zeros(len(ratings.codes))
-    for rater in range(ratings.codes.shape[1]):
-        for other in range(rater):
-            a, b = ratings.codes[:, rater], ratings.codes[:, other]
-            total += np.where((a >= 0) & (b >= 0), matrix[a, b], 0.0)
+    for rows, a, b in _pairs(ratings):
+        total[rows] += matrix[a, b]
     agreeing = np.asarray(2 * total / np.maximum(1.0, ratings.counts * (ratings.counts - 1)))
 
     def coefficient(ratings: Ratings, often: Floats) -> Agreed:

@@ -9,11 +9,10 @@ from typing import Any, Literal
 import numpy as np
 from msgspec import Struct, structs
 
-from karat.stats import special
 from karat.stats._groups import Floats, Groups, check_level, group, labels_of, t_quantile
 from karat.stats.intervals import centred_mean, clustered_mean, sample_sd
 from karat.stats.results import Interval
-from karat.stats.shares import effective_n
+from karat.stats.shares import clopper_pearson_bounds, effective_n
 
 CROWDED = 0.3  # if at least this share of questions has one value, rare other values are allowed for
 
@@ -98,7 +97,7 @@ def _on_scale(
     n, level = known.n, known.level
     if scale == (0.0, 1.0) and once and bool(np.isin(means, (0.0, 1.0)).all()):
         size = float(n) if origins is None else effective_n(over, level)
-        low, high = _clopper_pearson(over.value, size, level)
+        low, high = clopper_pearson_bounds(over.value, size, 2 * level - 1)  # two-sided: each end at `level`
         return structs.replace(known, low=low, high=high, method="Clopper-Pearson")
     for end, other in (scale, scale[::-1]):
         if n > 1 and bool((means == end).all()):
@@ -124,12 +123,6 @@ def _with_one_more(means: Floats, value: float, origins: Groups | None) -> Inter
 
 def _t_bound(over: Interval, side: int, level: float) -> float:
     return over.value + side * t_quantile(level, over.df) * over.se
-
-
-def _clopper_pearson(share: float, n: float, level: float) -> tuple[float, float]:
-    k, rest = share * n, (1 - share) * n
-    low = float(special.betaincinv(k, rest + 1, 1 - level)) if k > 0 else 0.0
-    return low, float(special.betaincinv(k + 1, rest, level)) if rest > 0 else 1.0
 
 
 def _hall_bounds(means: Floats, level: float) -> tuple[float, float]:

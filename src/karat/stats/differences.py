@@ -70,7 +70,13 @@ def paired_difference(
     d = means_b - means_a
     kept = None if pairs.sources is None else pairs.sources[both]
     interval = clustered_mean(d, kept, level=level)
-    statistic, p, reason = _t_test(interval)
+    units = "differences" if interval.n == interval.observations else "mean differences of clusters"
+    statistic, p, reason = t_test(
+        interval,
+        unknown=interval.reason if interval.observations else "no question has a value under both",
+        zero=f"all {interval.n} {units} are 0",
+        units=units,
+    )
     sd = sample_sd(d)
     return PairedDifference(
         value=interval.value,
@@ -87,7 +93,7 @@ def paired_difference(
         mean_b=centred_mean(means_b),
         d_z=interval.value / sd if sd > 0 else math.nan,
         cliffs_delta=cliffs_delta(means_a, means_b),
-        correlation=_correlation(means_a, means_b),
+        correlation=correlation(means_a, means_b),
         better=int(np.count_nonzero(d > 0)),
         worse=int(np.count_nonzero(d < 0)),
         equal=int(np.count_nonzero(d == 0)),
@@ -147,20 +153,20 @@ def answered_means(side: Groups) -> dict[object, float]:
     return dict(zip(left.labels, left.means.tolist(), strict=True))
 
 
-def _t_test(d: Interval) -> tuple[float, float, str | None]:
-    """Statistic, p and reason of "the mean of these differences is 0"."""
+def t_test(d: Interval, *, unknown: str | None, zero: str, units: str) -> tuple[float, float, str | None]:
+    """Statistic, p and reason of "the mean of these differences is 0"; the reasons are in the caller's words."""
     if math.isnan(d.se):
-        return math.nan, math.nan, d.reason if d.observations else "no question has a value under both"
+        return math.nan, math.nan, unknown
     if d.se > 0:
         return d.value / d.se, t_two_sided(d.value / d.se, d.df), None
-    units = "differences" if d.n == d.observations else "mean differences of clusters"
     if d.value == 0:
-        return math.nan, 1.0, f"all {d.n} {units} are 0"
+        return math.nan, 1.0, zero
     p = max(2.0 ** (1 - d.n), math.ulp(0.0))
     return math.copysign(math.inf, d.value), p, f"all {d.n} {units} are equal: p by sign flips"
 
 
-def _correlation(a: Floats, b: Floats) -> float:
+def correlation(a: Floats, b: Floats) -> float:
+    """Pearson's; NaN where one side does not vary."""
     if a.size < 2:
         return math.nan
     x, y = a - centred_mean(a), b - centred_mean(b)
@@ -517,7 +523,7 @@ def tost_of_estimate(
     )  # fmt: skip
     if reason is not None:
         return known
-    t_low, t_high, reach = (value - low) / se, (value - high) / se, _quantile(1 - alpha, df) * se
+    t_low, t_high, reach = (value - low) / se, (value - high) / se, t_quantile(1 - alpha, df) * se
     return replace(
         known,
         low=value - reach,
@@ -557,8 +563,4 @@ def _flat(test: Equivalence, sides: tuple[int, int] | None = None) -> Equivalenc
 
 
 def _below(t: float, df: float) -> float:
-    return max(float(special.ndtr(t) if math.isinf(df) else special.stdtr(df, t)), math.ulp(0.0))
-
-
-def _quantile(probability: float, df: float) -> float:
-    return float(special.ndtri(probability)) if math.isinf(df) else t_quantile(probability, df)
+    return max(float(special.stdtr(df, t)), math.ulp(0.0))

@@ -40,7 +40,7 @@ def strata_of_scores(scores: Iterable[Any], groups: Iterable[Hashable]) -> list[
     if len(named) != values.size:
         raise ValueError(f"groups: must be as many as scores ({values.size}), got {len(named)}")
     strata = np.full(values.size, -1, dtype=np.int64)
-    members = np.array(_numbered(named), dtype=np.int64)
+    members = group(values, named).codes
     start = 0
     for member in range(int(members.max(initial=-1)) + 1):
         rows = np.flatnonzero((members == member) & np.isfinite(values))
@@ -54,11 +54,6 @@ def strata_of_scores(scores: Iterable[Any], groups: Iterable[Hashable]) -> list[
         strata[rows] = start + merged[codes]
         start += int(merged.max()) + 1
     return strata.tolist()
-
-
-def _numbered(names: Sequence[Hashable]) -> list[int]:
-    numbers: dict[Hashable, int] = {}
-    return [numbers.setdefault(name, len(numbers)) for name in names]
 
 
 def _merged(sizes: np.ndarray[Any, np.dtype[np.int64]]) -> np.ndarray[Any, np.dtype[np.int64]]:

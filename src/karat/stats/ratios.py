@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from karat.stats._groups import Codes, Floats, check_level, columns, group, t_two_sided
-from karat.stats.differences import cliffs_delta
-from karat.stats.intervals import clustered_mean, sample_sd
+from karat.stats._groups import Codes, Floats, check_level, columns, group
+from karat.stats.differences import cliffs_delta, correlation, t_test
+from karat.stats.intervals import clustered_mean
 from karat.stats.results import Interval, PairedDifference
 from karat.stats.shares import effective_n, wilson_bounds
 
@@ -232,7 +232,12 @@ def ratio_difference(
         bare = replace(_by_source(value, scores, shares, sources_of, level=level), value=value)
     elif n > 1:
         bare = bare.with_error(_jackknife(_moved(second.pulls() - first.pulls())), n - 1)
-    statistic, p, reason = _t_test(bare)
+    statistic, p, reason = t_test(
+        bare,
+        unknown="one cluster: its spread cannot be known" if bare.n else "no cluster has values in both",
+        zero=f"all {bare.n} clusters have the same rate on both sides",
+        units="differences",
+    )
     x, y = (part.totals / part.counts for part in (first, second))
     change = np.where(np.abs(y - x) <= _NOISE, 0.0, y - x)
     return PairedDifference(
@@ -250,7 +255,7 @@ def ratio_difference(
         mean_b=second.ratio,
         d_z=value / (bare.se * math.sqrt(n)) if bare.se > 0 else math.nan,
         cliffs_delta=cliffs_delta(x, y),
-        correlation=_correlation(first.pulls(), second.pulls()) if n > 1 else math.nan,
+        correlation=correlation(first.pulls(), second.pulls()),
         better=int(np.count_nonzero(change > 0)),
         worse=int(np.count_nonzero(change < 0)),
         equal=int(np.count_nonzero(change == 0)),
@@ -299,22 +304,3 @@ def ratio_gap(
     df = variance**2 / parts if parts > 0 else first.df + second.df
     bare = Interval(value=value, level=level, n=n, method=method, observations=observations)
     return bare.with_error(math.sqrt(variance), df)
-
-
-def _t_test(d: Interval) -> tuple[float, float, str | None]:
-    if math.isnan(d.se):
-        return math.nan, math.nan, "one cluster: its spread cannot be known" if d.n else "no cluster has values in both"
-    if d.se > 0:
-        return d.value / d.se, t_two_sided(d.value / d.se, d.df), None
-    if d.value == 0:
-        return math.nan, 1.0, f"all {d.n} clusters have the same rate on both sides"
-    p = max(2.0 ** (1 - d.n), math.ulp(0.0))
-    return math.copysign(math.inf, d.value), p, f"all {d.n} differences are equal: p by sign flips"
-
-
-def _correlation(a: Floats, b: Floats) -> float:
-    if not sample_sd(a) * sample_sd(b) > 0:
-        return math.nan
-    x, y = a - math.fsum(a) / a.size, b - math.fsum(b) / b.size
-    # Exact sums: those of a BLAS, as in `np.corrcoef`, differ in the last digit from one processor to another.
-    return math.fsum(x * y) / math.sqrt(math.fsum(x * x) * math.fsum(y * y))

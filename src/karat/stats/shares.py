@@ -119,7 +119,8 @@ def _flat_prior(share: float, n: float, level: float) -> tuple[float, float]:
     return _beta(n * share + 1, n * (1 - share) + 1, level)
 
 
-def _clopper_pearson(share: float, n: float, level: float) -> tuple[float, float]:
+def clopper_pearson_bounds(share: float, n: float, level: float) -> tuple[float, float]:
+    """The exact interval of a share at a real-valued n > 0."""
     k, failures = n * share, n * (1 - share)
     low = 0.0 if share <= 0 else _beta(k, failures + 1, level)[0]
     high = 1.0 if share >= 1 else _beta(k + 1, failures, level)[1]
@@ -143,7 +144,7 @@ _SHARE = {
     "wilsoncc": _wilson_corrected,
     "jeffreys": _jeffreys,
     "beta_posterior_uniform": _flat_prior,
-    "clopper-pearson": _clopper_pearson,
+    "clopper-pearson": clopper_pearson_bounds,
     "agresti-coull": _agresti_coull,
     "wald": _wald,
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
@@ -305,8 +305,7 @@ def variance_components(
         if method == "auto":
             method = "anova" if data.balanced else "reml"
         if reason is not None:
-            unknown = _unknown(group(y, question), level=level, method=method, reason=reason)
-            return replace(unknown, judge=unknown.within, share_judge=math.nan, share_intervals=(unknown.within,) * 3)
+            return _unknown(group(y, question), 3, level=level, method=method, reason=reason)
         parts = data.parts(data.squares) if method == "anova" else reml_parts(data)
         return _three(data, parts, method=method, level=level, size=y.size)
     groups = group(y, question)
@@ -318,35 +317,46 @@ def variance_components(
     elif groups.values.size <= len(groups.labels):
         reason = "no question was answered twice"
     if reason is not None:
-        return _unknown(groups, level=level, method=method, reason=reason)
+        return _unknown(groups, 2, level=level, method=method, reason=reason)
     if method == "auto":
         method = "anova" if bool((groups.counts == groups.counts[0]).all()) else "reml"
     return _components(groups, method, level)
 
 
-def _unknown(groups: Groups, *, level: float, method: str, reason: str) -> VarianceComponents:
-    nan, n, size = math.nan, len(groups.labels), groups.values.size
-    nothing = Interval(value=nan, level=level, n=n, method=method, observations=size, reason=reason)
+def _unknown(groups: Groups, levels: int, *, level: float, method: str, reason: str) -> VarianceComponents:
+    n, size = len(groups.labels), groups.values.size
+    nothing = Interval(value=math.nan, level=level, n=n, method=method, observations=size, reason=reason)
     mean = t_interval(groups.means, level=level, observations=size, missing=groups.missing)
+    parts = (nothing,) * levels
+    return _result(_Table(math.nan, math.nan, math.nan, (math.nan, math.nan)), mean, parts, parts, icc=nothing)
+
+
+def _result(
+    table: _Table, mean: Interval, parts: Sequence[Interval], shares: Sequence[Interval], *, icc: Interval
+) -> VarianceComponents:
+    """`parts` and `shares`: between, within and, of three levels, the judge."""
+    three = len(parts) > 2
     return VarianceComponents(
         mean=mean.value,
         se_mean=mean.se,
-        between=nothing,
-        within=nothing,
-        share_between=nan,
-        share_within=nan,
-        share_intervals=(nothing, nothing),
-        icc=nothing,
-        ms_between=nan,
-        ms_within=nan,
-        n0=nan,
-        statistic=nan,
-        df=(nan, nan),
-        p=nan,
-        n=n,
-        observations=size,
-        method=method,
-        reason=reason,
+        between=parts[0],
+        within=parts[1],
+        judge=parts[2] if three else None,
+        share_between=shares[0].value,
+        share_within=shares[1].value,
+        share_judge=shares[2].value if three else None,
+        share_intervals=tuple(shares),
+        icc=icc,
+        ms_between=table.ms_between,
+        ms_within=table.ms_within,
+        n0=table.n0,
+        statistic=table.ratio,
+        df=table.df,
+        p=table.p,
+        n=icc.n,
+        observations=icc.observations,
+        method=icc.method,
+        reason=icc.reason,
     )
 
 
@@ -400,26 +410,9 @@ def _components(groups: Groups, method: str, level: float) -> VarianceComponents
         return Interval(value=value, low=low, high=high, level=level, n=n, method=method, observations=size, reason=why)
 
     of_each = [estimate(part, share) for part, share in zip(("of between", "of within"), shares, strict=True)]
-    return VarianceComponents(
-        mean=mean.value,
-        se_mean=mean.se,
-        between=estimate("between", between),
-        within=estimate("within", within),
-        share_between=shares[0],
-        share_within=shares[1],
-        share_intervals=tuple(of_each),
-        icc=estimate("icc", between / (between + within) if between + within > 0 else math.nan),
-        ms_between=table.ms_between,
-        ms_within=table.ms_within,
-        n0=table.n0,
-        statistic=table.ratio,
-        df=table.df,
-        p=table.p,
-        n=n,
-        observations=size,
-        method=method,
-        reason=reason,
-    )
+    icc = estimate("icc", between / (between + within) if between + within > 0 else math.nan)
+    parts = estimate("between", between), estimate("within", within)
+    return replace(_result(table, mean, parts, of_each, icc=icc), reason=reason)
 
 
 def _pivot(groups: Groups, table: _Table) -> _Table:
@@ -484,30 +477,10 @@ def _three(data: Nested, parts: tuple[float, ...], *, method: str, level: float,
         interval = Interval(value=value, low=low, high=high, level=level, n=data.df[0] + 1, method=method)
         return replace(interval, observations=size, reason=why)
 
-    between, within, judge = (estimate(part, points) for part, points in zip(parts, possible, strict=True))
-    of_each = tuple(estimate(share, points) for share, points in zip(shares, ratios, strict=True))
-    return VarianceComponents(
-        mean=mean.value,
-        se_mean=mean.se,
-        between=between,
-        within=within,
-        judge=judge,
-        share_between=shares[0],
-        share_within=shares[1],
-        share_judge=shares[2],
-        share_intervals=of_each,
-        icc=replace(of_each[0], value=parts[0] / total if total > 0 else math.nan),
-        ms_between=table.ms_between,
-        ms_within=table.ms_within,
-        n0=table.n0,
-        statistic=table.ratio,
-        df=table.df,
-        p=table.p,
-        n=data.df[0] + 1,
-        observations=size,
-        method=method,
-        reason=reason,
-    )
+    of_parts = [estimate(part, points) for part, points in zip(parts, possible, strict=True)]
+    of_each = [estimate(share, points) for share, points in zip(shares, ratios, strict=True)]
+    icc = replace(of_each[0], value=parts[0] / total if total > 0 else math.nan)
+    return replace(_result(table, mean, of_parts, of_each, icc=icc), reason=reason)
 
 
 def _table_of_three(data: Nested) -> _Table:

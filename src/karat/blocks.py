@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import Literal, TypeVar
+from typing import Any, Literal, Protocol, TypeVar
 
 import msgspec
 
@@ -130,6 +130,22 @@ class Estimate(msgspec.Struct, frozen=True):
 
 
 Cell = Text | Number | Share | Count | Money | Duration | PValue | Range | Estimate
+
+
+class _Found(Protocol):
+    """Any result with an interval."""
+
+    @property
+    def value(self) -> float | None: ...
+    @property
+    def low(self) -> float | None: ...
+    @property
+    def high(self) -> float | None: ...
+
+
+def estimate(found: _Found | None, **shown: Any) -> Estimate:
+    """The cell of a result. `shown`: the other fields of `Estimate`."""
+    return Estimate(None) if found is None else Estimate(found.value, found.low, found.high, **shown)
 
 
 def written(cell: Cell) -> tuple[str, str]:  # noqa: PLR0911 - a line for each type of cell

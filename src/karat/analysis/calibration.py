@@ -15,7 +15,7 @@ import numpy as np
 from karat import formats
 from karat.analysis.details import trials
 from karat.analysis.estimates import estimated, known
-from karat.analysis.model import Difference, MetricInfo, Summary
+from karat.analysis.model import Difference, MetricInfo, Summary, metric_of
 from karat.analysis.numbers import Estimate
 from karat.analysis.panels import nearest_steps, steps_of
 from karat.analysis.parts import kind_of
@@ -54,12 +54,8 @@ def metrics_for_people(summary: Summary, names: Sequence[str] = ()) -> list[Metr
         raise BadOption("sample", f"answers to a {summary.kind} dataset are reviewed turn by turn: use `karat view`")
     if not summary.metrics:
         raise BadOption("sample", f"run {summary.run} has no scores: score it first, `karat score RUN --judge MODEL`")
-    keys = [info.key for info in summary.metrics]
-    for name in names:
-        if name not in keys:
-            raise BadOption("--metric", f"run {summary.run} has no metric '{name}'{did_you_mean(name, keys)}")
     if names:
-        return [summary.metrics[keys.index(name)] for name in dict.fromkeys(names)]
+        return [metric_of(summary, name) for name in dict.fromkeys(names)]
     return [info for info in summary.metrics if info.scorer == summary.metrics[0].scorer]
 
 

@@ -39,11 +39,9 @@ def failure_kinds(index: RunIndex, outcome: Outcome) -> tuple[FailureKind, ...]:
         message = _GAP_IN_FILES if index.run.info.imported else _GAP
         groups.append(FailureKind(cls=cls, stage=stage, kind=kind, trials=gap, attempts=0, example=message))
     failed_calls = [] if index.run.info.measures_calls else call_failures(index)
-    return (*sorted(groups, key=_rank), *failed_calls)
-
-
-def _rank(kind: FailureKind) -> tuple[int, int, str, str, str, str]:
-    return -kind.trials, -kind.attempts, kind.cls, kind.kind, kind.error or "", kind.scorer or ""
+    groups.sort(key=lambda kind: (kind.cls, kind.kind, kind.error or "", kind.scorer or ""))
+    groups.sort(key=lambda kind: (kind.trials, kind.attempts), reverse=True)
+    return (*groups, *failed_calls)
 
 
 def _messages(index: RunIndex, outcome: Outcome) -> dict[int, str]:

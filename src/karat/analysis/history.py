@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 import numpy as np
 
-from karat.analysis.model import MetricInfo, Summary
+from karat.analysis.model import MetricInfo, Summary, check_condition, metric_of
 from karat.analysis.numbers import Estimate
 from karat.errors import BadOption, did_you_mean
 from karat.stats import Alarm, ChangePoint, change_point, cusum_alarm, whitened
@@ -60,10 +60,11 @@ def history(
         raise BadOption("history", f"no run of '{name}'{hint}" if name is not None else "there are no runs")
     newest = named[-1]
     alike = [run for run in named if run.name == newest.name and run.provenance.sha256 == newest.provenance.sha256]
-    info = _metric(newest, metric)
-    if condition is not None and condition not in newest.conditions:
-        hint = did_you_mean(condition, newest.conditions)
-        raise BadOption("--condition", f"run {newest.run} has no condition '{condition}'{hint}")
+    if not newest.metrics:
+        raise BadOption("history", f"run {newest.run} has no scores")
+    info = newest.metrics[0] if metric is None else metric_of(newest, metric)
+    if condition is not None:
+        check_condition(newest, condition, option="--condition")
     chosen = newest.conditions if condition is None else (condition,)
     return History(
         name=newest.name,
@@ -73,15 +74,6 @@ def history(
         left_out=len(every) - len(alike),
         series=tuple(_series(alike, label, info) for label in chosen),
     )
-
-
-def _metric(summary: Summary, metric: str | None) -> MetricInfo:
-    keys = [info.key for info in summary.metrics]
-    if not keys:
-        raise BadOption("history", f"run {summary.run} has no scores")
-    if metric is not None and metric not in keys:
-        raise BadOption("--metric", f"run {summary.run} has no metric '{metric}'{did_you_mean(metric, keys)}")
-    return summary.metrics[0 if metric is None else keys.index(metric)]
 
 
 def _series(summaries: Sequence[Summary], condition: str, info: MetricInfo) -> Series:

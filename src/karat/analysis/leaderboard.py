@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 
 from karat.analysis.estimates import estimated, holds, tested_p
-from karat.analysis.model import MetricInfo, Summary
+from karat.analysis.model import MetricInfo, Summary, check_condition
 from karat.analysis.numbers import Estimate
 from karat.analysis.units import Units, difference, mean, shared, units_of
 from karat.errors import BadOption, did_you_mean
@@ -63,9 +63,8 @@ def leaderboard(
         )
     )
     for summary, condition in sides:
-        if condition is not None and condition not in summary.conditions:
-            hint = did_you_mean(condition, summary.conditions)
-            raise BadOption("condition", f"run {summary.run} has no condition '{condition}'{hint}")
+        if condition is not None:
+            check_condition(summary, condition)
     if not 2 <= len(entries) <= _MOST:
         raise BadOption("compare", f"ranks 2 to {_MOST} conditions, got {len(entries)}")
     summaries = [summary for summary, _ in sides]

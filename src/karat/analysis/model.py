@@ -490,13 +490,9 @@ class Summary(PartHolder, frozen=True, kw_only=True):
 
         Raises BadOption for a condition or a metric that the run does not have.
         """
-        if condition not in self.conditions:
-            swapped = " (the condition comes first, then the metric)" if metric in self.conditions else ""
-            hint = swapped or did_you_mean(condition, self.conditions)
-            raise BadOption("condition", f"run {self.run} has no condition '{condition}'{hint}")
-        if all(info.key != metric for info in self.metrics):
-            hint = did_you_mean(metric, [info.key for info in self.metrics])
-            raise BadOption("metric", f"run {self.run} has no metric '{metric}'{hint}")
+        swapped = " (the condition comes first, then the metric)" if metric in self.conditions else ""
+        check_condition(self, condition, hint=swapped)
+        metric_of(self, metric, option="metric")
         return next((row for row in self.results if row.condition == condition and row.metric == metric), None)
 
     def table(self) -> list[dict[str, Any]]:
@@ -519,3 +515,18 @@ class Summary(PartHolder, frozen=True, kw_only=True):
     def _repr_html_(self) -> str:
         html: str = plugins.load("karat.document.render.notebook:summary_html")(self)  # it imports this module
         return html
+
+
+def check_condition(summary: Summary, name: str, *, option: str = "condition", hint: str = "") -> None:
+    """Raises BadOption for a condition that the run does not have."""
+    if name not in summary.conditions:
+        hint = hint or did_you_mean(name, summary.conditions)
+        raise BadOption(option, f"run {summary.run} has no condition '{name}'{hint}")
+
+
+def metric_of(summary: Summary, name: str, *, option: str = "--metric") -> MetricInfo:
+    """The metric with this key. Raises BadOption if the run has none."""
+    metrics = {info.key: info for info in summary.metrics}
+    if name not in metrics:
+        raise BadOption(option, f"run {summary.run} has no metric '{name}'{did_you_mean(name, list(metrics))}")
+    return metrics[name]

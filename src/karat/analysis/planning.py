@@ -8,11 +8,11 @@ from collections.abc import Sequence
 import msgspec
 import numpy as np
 
-from karat.analysis.model import Difference, MetricInfo, Money, Repeat, Step, Summary
+from karat.analysis.model import Difference, MetricInfo, Money, Repeat, Step, Summary, check_condition, metric_of
 from karat.analysis.stopping import REPEATED
 from karat.analysis.units import Units, by_cluster, shared, units_of
 from karat.analysis.verdicts import NO_VERDICT, ONLY_AHEAD
-from karat.errors import BadOption, did_you_mean
+from karat.errors import BadOption
 from karat.stats import minimum_detectable_effect, power_ttest, questions_needed, same_verdict, special
 from karat.sums import exact_sum
 
@@ -137,13 +137,10 @@ def comparison_of(
     """
     if not summary.differences:
         raise BadOption("run", f"run {summary.run} compares nothing: it has one condition, or no scores")
-    keys = [info.key for info in summary.metrics]
-    if metric is not None and metric not in keys:
-        raise BadOption("--metric", f"run {summary.run} has no metric '{metric}'{did_you_mean(metric, keys)}")
+    if metric is not None:
+        metric_of(summary, metric)
     for name in pair or ():
-        if name not in summary.conditions:
-            hint = did_you_mean(name, summary.conditions)
-            raise BadOption("--pair", f"run {summary.run} has no condition '{name}'{hint}")
+        check_condition(summary, name, option="--pair")
     of_metric = [difference for difference in summary.differences if metric is None or difference.metric == metric]
     of_pair = [difference for difference in of_metric if pair is None or {difference.a, difference.b} == set(pair)]
     comparison = next((difference for difference in of_pair if difference.estimate.value is not None), None)
@@ -153,7 +150,7 @@ def comparison_of(
         raise BadOption("run", f"no comparison{where}{on} in run {summary.run} has a question scored under both")
     if comparison is None:
         raise BadOption("--pair", "these two conditions were not compared on that metric; `--pairs all` compares all")
-    return comparison, next(info for info in summary.metrics if info.key == comparison.metric)
+    return comparison, metric_of(summary, comparison.metric)
 
 
 def _price(spent: Sequence[Money], units: int) -> float | None:

@@ -36,12 +36,12 @@ def unchanged_conditions(run: RunFolder, baseline: RunFolder) -> frozenset[str]:
     """
     ours, theirs = _answers(run), _answers(baseline)
     shared = ours.keys() & theirs.keys()
-    return frozenset(name for name in shared if _all_alike(ours[name], theirs[name]))
-
-
-def _all_alike(ours: Answers, theirs: Answers) -> bool:
-    both = ours.keys() & theirs.keys()
-    return bool(both) and all(_alike(ours[key], theirs[key]) for key in both)
+    alike = set()
+    for name in shared:
+        both = ours[name].keys() & theirs[name].keys()
+        if both and all(_alike(ours[name][key], theirs[name][key]) for key in both):
+            alike.add(name)
+    return frozenset(alike)
 
 
 def _alike(ours: list[bytes | None], theirs: list[bytes | None]) -> bool:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from karat.analysis.grids import Grid
 from karat.analysis.ledger import Outcome
-from karat.analysis.model import MetricInfo, SampleColumn, Summary
+from karat.analysis.model import MetricInfo, SampleColumn, Summary, metric_of
 from karat.clusters import codes_of
 from karat.index import RunIndex
 from karat.stats import clustered_mean, paired_difference, ratio_difference, ratio_interval, too_few_clusters
@@ -428,7 +428,7 @@ def units_of(summary: Summary, condition: str, metric: str) -> Units:
         counts = np.array(column.turns, dtype=np.float64)
         sums = Sums.of(np.nan_to_num(means) * counts, counts, weights=table.weights)
     spared = 0 if column.not_needed is None else np.array(column.not_needed, dtype=np.int64)
-    info = next(info for info in summary.metrics if info.key == metric)
+    info = metric_of(summary, metric)
     return Units(
         metric=info,
         keys=list(zip(table.ids, table.digests, strict=True)),
@@ -437,14 +437,8 @@ def units_of(summary: Summary, condition: str, metric: str) -> Units:
         sds=np.array(column.sd, dtype=np.float64),
         planned=np.full(len(means), summary.repetitions, dtype=np.int64) - spared,
         lost={cls: np.array(part, dtype=np.int64) for cls, part in column.lost.items()},
-        ends=_ends(column, info),
+        # With a range, the scale's ends are enough.
+        ends=column.ends if info.low is None or info.high is None else (info.low, info.high),
         clusters=clusters_of(table.clusters),
         sums=sums,
     )
-
-
-def _ends(column: SampleColumn, info: MetricInfo) -> tuple[float, float] | None:
-    """The least and the greatest value of an answer; with a range, the scale's, since nothing else is needed."""
-    if info.low is not None and info.high is not None:
-        return info.low, info.high
-    return column.ends

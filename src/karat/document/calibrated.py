@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from karat import formats
-from karat.analysis.numbers import Estimate as Found
 from karat.analysis.people import Calibrated, MetricAgreement
-from karat.blocks import Block, Column, Count, Estimate, Note, Number, Row, Section, Share, Table, Text, columns
+from karat.blocks import Block, Column, Count, Note, Number, Row, Section, Share, Table, Text, columns, estimate
 from karat.document.corrected import corrected_blocks, corrected_lines
 from karat.document.run import Document
 
@@ -54,10 +53,10 @@ def _agreement(report: Calibrated) -> Iterator[Block]:
                 name=row.metric,
                 cells=(
                     Share(row.exact),
-                    _estimate(row.kappa),
-                    _estimate(row.ac2),
-                    _estimate(row.alpha),
-                    *([_estimate(row.people_alpha) if row.people_alpha else Text("–")] if people else []),
+                    estimate(row.kappa),
+                    estimate(row.ac2),
+                    estimate(row.alpha),
+                    *([estimate(row.people_alpha) if row.people_alpha else Text("–")] if people else []),
                     Count(row.labelled),
                 ),
             )
@@ -72,10 +71,6 @@ def _agreement(report: Calibrated) -> Iterator[Block]:
         yield from _confusion(row)
     if report.disagreements:
         yield _disagreements(report)
-
-
-def _estimate(interval: Found) -> Estimate:
-    return Estimate(interval.value, interval.low, interval.high)
 
 
 def _confusion(agreement: MetricAgreement) -> Iterator[Block]:

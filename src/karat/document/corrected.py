@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from karat import formats
 from karat.analysis.people import Calibrated, Corrected
-from karat.blocks import Block, Cell, Column, Count, Estimate, Group, Note, Number, Row, Share, Table, plain
+from karat.blocks import Block, Cell, Column, Count, Estimate, Group, Note, Number, Row, Share, Table, estimate, plain
 
 _TARGETS = {
     "questions": "Intervals are for questions like these: they include which questions were asked and which answers "
@@ -70,9 +70,8 @@ def _name(row: Corrected) -> str:
 
 
 def _people(row: Corrected) -> Estimate:
-    interval = row.people
-    return Estimate(interval.value, interval.low, interval.high, percent=row.percent, signed=row.against is not None)
+    return estimate(row.people, percent=row.percent, signed=row.against is not None)
 
 
 def _bias(row: Corrected) -> Estimate:
-    return Estimate(row.bias.value, row.bias.low, row.bias.high, percent=row.percent, signed=True)
+    return estimate(row.bias, percent=row.percent, signed=True)

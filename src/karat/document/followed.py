@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from karat import formats
-from karat.analysis import numbers
 from karat.analysis.history import History, Series
-from karat.blocks import Axis, Chart, Curve, Estimate, Plane, Row, Section, Table, Text, columns
+from karat.blocks import Axis, Chart, Curve, Plane, Row, Section, Table, Text, columns, estimate
 from karat.blocks import Point as Place
 from karat.document.run import Document
 
@@ -61,10 +60,10 @@ def history_chart(history: History) -> Chart:
     )
     means = {(series.condition, point.run): point.estimate for series in history.series for point in series.points}
     conditions = [series.condition for series in history.series]
-    rows = [
-        Row(name=run, cells=(Text(runs[run][:16]), *(_cell(means.get((name, run)), percent) for name in conditions)))
-        for run in order
-    ]
+    rows = []
+    for run in order:
+        cells = [estimate(means.get((name, run)), percent=percent) for name in conditions]
+        rows.append(Row(name=run, cells=(Text(runs[run][:16]), *cells)))
     return Chart(
         name="history",
         title=f"{history.series[0].metric} of {history.name}",
@@ -87,9 +86,3 @@ def history_chart(history: History) -> Chart:
         ),
         legend=tuple(conditions),
     )
-
-
-def _cell(estimate: numbers.Estimate | None, percent: bool) -> Estimate:
-    if estimate is None:
-        return Estimate(None)
-    return Estimate(estimate.value, estimate.low, estimate.high, percent=percent)

@@ -12,7 +12,6 @@ from karat.blocks import (
     Cell,
     Column,
     Count,
-    Estimate,
     Money,
     Note,
     Row,
@@ -22,6 +21,7 @@ from karat.blocks import (
     Text,
     Tone,
     columns,
+    estimate,
     plain,
 )
 from karat.document.run import Document
@@ -90,7 +90,7 @@ def _name(check: Check) -> str:
 def _value(check: Check) -> Cell:
     if check.method != "known":
         drop = check.threshold.bound == "max_drop"
-        return Estimate(check.value, check.low, check.high, percent=check.percent, signed=drop)
+        return estimate(check, percent=check.percent, signed=drop)
     if check.percent:
         return Share(check.value)
     return Money(check.value, 0 if check.high is not None else 1)

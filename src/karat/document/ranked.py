@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from karat import formats
 from karat.analysis.leaderboard import Entry, Leaderboard
-from karat.blocks import Column, Estimate, Row, Section, Table, Text
+from karat.blocks import Column, Row, Section, Table, Text, estimate
 from karat.document.run import Document
 
 _LEGEND = (
@@ -34,7 +34,7 @@ def leaderboard_document(board: Leaderboard) -> Document:
                 name=entry.condition,
                 cells=(
                     *([Text(f"{entry.name} {entry.run}")] if several else []),
-                    Estimate(entry.mean.value, entry.mean.low, entry.mean.high, percent=board.percent),
+                    estimate(entry.mean, percent=board.percent),
                     Text(entry.groups),
                 ),
             )

@@ -132,7 +132,7 @@ def _cells(info: MetricInfo, result: Result, scale: Scale | None, color: int) ->
     low, high = (result.best, result.worst) if info.direction == "lower" else (result.worst, result.best)
     bounds = blocks.Range(low.value, high.value, percent=percent) if result.n_missing else Text("")
     return (
-        blocks.Estimate(mean.value, mean.low, mean.high, percent=percent, scale=scale, color=color),
+        blocks.estimate(mean, percent=percent, scale=scale, color=color),
         blocks.Share(spread) if percent else blocks.Number(spread),
         Count(result.n_answers, of=result.n_answers + result.n_missing, tone="bad" if result.n_missing else ""),
         bounds,
@@ -289,7 +289,6 @@ def _misses(pair: Difference) -> bool:
 
 def _difference(pair: Difference, info: MetricInfo, alike: Sequence[Difference], *, missing: bool) -> Row:
     bounds = between(None, pair.least, pair.most, percent=info.percent)[1] if _misses(pair) else ""
-    estimate = pair.estimate
     ends = [end for other in alike for end in (other.estimate.value, other.estimate.low, other.estimate.high) if end]
     reach = 1.05 * max(map(abs, ends), default=1.0)
     lost = pair.lost_a + pair.lost_b + pair.lost_both
@@ -299,10 +298,7 @@ def _difference(pair: Difference, info: MetricInfo, alike: Sequence[Difference],
     return Row(
         name=f"{pair.b} − {pair.a}",
         cells=(
-            blocks.Estimate(
-                estimate.value, estimate.low, estimate.high, percent=info.percent, signed=True,
-                scale=Scale(-reach, reach, 0.0),
-            ),
+            blocks.estimate(pair.estimate, percent=info.percent, signed=True, scale=Scale(-reach, reach, 0.0)),
             PValue(pair.p_adjusted),
             blocks.Number(pair.effect),
             Count(pair.n_pairs, below=f"{formats.count(lost)} lost" if lost else ""),

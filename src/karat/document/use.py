@@ -9,7 +9,7 @@ from karat.analysis import Summary
 from karat.analysis import numbers as analysis
 from karat.analysis.model import ContextUse
 from karat.analysis.verdicts import CONTEXT_KINDS
-from karat.blocks import Block, Column, Count, Estimate, Group, Note, Row, Scale, Table, Text, columns
+from karat.blocks import Block, Column, Count, Estimate, Group, Note, Row, Scale, Table, Text, columns, estimate
 from karat.document.scores import note_of
 from karat.kinds import of
 
@@ -60,7 +60,7 @@ def _name(context: ContextUse) -> str:
 
 
 def _share(share: analysis.Estimate) -> Estimate:
-    return Estimate(share.value, share.low, share.high, percent=True, scale=Scale(0.0, 1.0))
+    return estimate(share, percent=True, scale=Scale(0.0, 1.0))
 
 
 def _scores(summary: Summary) -> Iterator[Block]:
@@ -70,10 +70,7 @@ def _scores(summary: Summary) -> Iterator[Block]:
         for context in summary.contexts:
             for by in context.scores:
                 if by.metric == info.key and by.answers_used and by.answers_not_used:
-                    used, unused = (
-                        Estimate(mean.value, mean.low, mean.high, percent=info.percent)
-                        for mean in (by.used, by.not_used)
-                    )
+                    used, unused = (estimate(mean, percent=info.percent) for mean in (by.used, by.not_used))
                     cells = used, Count(by.answers_used), unused, Count(by.answers_not_used)
                     metric_rows.append(Row(name=f"{context.condition}: {_name(context)}", cells=cells))
         rows += [Group(info.key, note_of(info, summary)), *metric_rows] if metric_rows else []

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-import msgspec
-
 from karat import formats
 from karat.analysis import Summary
-from karat.analysis.model import JudgePair, MetricInfo, Result
+from karat.analysis.model import MetricInfo, Result
 from karat.analysis.numbers import Quantity
 from karat.blocks import (
     Bar,
@@ -16,7 +14,6 @@ from karat.blocks import (
     Cell,
     Column,
     Count,
-    Estimate,
     Group,
     Note,
     Number,
@@ -25,6 +22,7 @@ from karat.blocks import (
     Table,
     Text,
     columns,
+    estimate,
 )
 from karat.document.scores import note_of
 from karat.kinds import of
@@ -87,14 +85,13 @@ def _parts(result: Result) -> tuple[Quantity, Quantity, Quantity]:
 
 
 def _cells(result: Result, widest: float, *, judged: bool, best: Cell | None, reliable: bool) -> tuple[Cell, ...]:
-    interval = result.reliability
     return (
         *(
             Number(part.value, bar=Bar((("spread", part.value / widest),)) if part.value and widest else None)
             for part in (_parts(result) if judged else _parts(result)[:2])
         ),
         *([best] if best is not None else []),
-        *([Estimate(interval.value, interval.low, interval.high, percent=True)] if reliable else []),
+        *([estimate(result.reliability, percent=True)] if reliable else []),
     )
 
 
@@ -123,7 +120,7 @@ def _panel(summary: Summary) -> Iterator[Block]:
         rows += [
             Row(
                 name=f"{pair.a} – {pair.b}",
-                cells=(Share(pair.exact), Share(pair.within_one), _ac2(pair), Count(pair.answers)),
+                cells=(Share(pair.exact), Share(pair.within_one), estimate(pair.ac2 or None), Count(pair.answers)),
             )
             for pair in own
         ]
@@ -139,11 +136,6 @@ def _panel(summary: Summary) -> Iterator[Block]:
         rows=tuple(rows),
         legend="The share of the answers that two judges put on one step, or at most one apart.",
     )
-
-
-def _ac2(pair: JudgePair) -> Estimate:
-    estimate = pair.ac2
-    return Estimate(None) if estimate is msgspec.UNSET else Estimate(estimate.value, estimate.low, estimate.high)
 
 
 def _by_judge(summary: Summary) -> Table:

@@ -10,7 +10,7 @@ from contextlib import ExitStack
 from functools import cached_property, partial
 from math import fsum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
@@ -19,7 +19,7 @@ from karat.analysis.ledger import accounts, ledger_rows, outcome
 from karat.index import ScoreRows, read_index, trusted
 from karat.journal import Attempt, RunFolder
 from karat.journal.codec import decode
-from karat.records import Answer, Failure, Reply, Sample, Score, Usage, recorded_seconds
+from karat.records import Answer, Failure, Sample, Score, Usage, recorded_seconds
 from karat.sql import Filled
 from karat.tables.columns import Runs, opened
 from karat.tool_use import CalledTool, Offered, called_tool
@@ -44,6 +44,7 @@ _WHOLE = 2**63 - 1  # the largest integer in a column
 _encode = msgspec.json.Encoder().encode
 
 Row = dict[str, Any]
+_Number = TypeVar("_Number", int, float)
 
 
 def fill(
@@ -152,8 +153,9 @@ class _Filling:
                     for file, rows in tables:
                         for row in rows(event, cell, self._last_failure.get(cell) == at):
                             file.write({**place, **row})
-        if "trials" in self.files:
-            self._rest_of_trials()
+        for cell in range(self.index.planned) if "trials" in self.files else ():
+            if not self.index.answered[cell] and cell not in self._last_failure:
+                self.files["trials"].write({**self._place(cell), **self._planned(cell)})
         for row in ledger_rows(*accounts(self.index, self._ended)) if "ledger" in self.files else ():
             self.files["ledger"].write(row)
 
@@ -199,34 +201,44 @@ class _Filling:
             return
         assert cell is not None
         replies = event.replies
+        times = [reply.milliseconds for reply in replies]
+        dollars = _known(reply.dollars for reply in replies)
+        used = {name: _known(_tokens(reply.usage, name) for reply in replies) for name in _TOKENS}
         yield {
             **self._planned(cell),
             "answer": event.text,
             "turns": len(replies),
             "tool_calls": sum(len(reply.tool_calls) for reply in replies),
             "attempts": _whole(event.attempts),
-            "seconds": self._seconds(event),
+            # Older versions recorded the time it took to read the answer back.
+            "seconds": recorded_seconds(times) if self.index.recorded else event.seconds,
             "started": event.started,
-            "dollars": _sum([reply.dollars for reply in replies]),
+            "dollars": fsum(dollars) if dollars else None,
             "not_kept": "; ".join(event.workspace.left_out) or None if event.workspace is not None else None,
-            **{name: _total([_tokens(reply.usage, name) for reply in replies]) for name in _TOKENS},
+            **{name: _whole(sum(tokens)) if tokens else None for name, tokens in used.items()},
         }
-
-    def _seconds(self, answer: Answer) -> float | None:
-        if self.index.recorded:  # older versions recorded the time it took to read the answer back
-            return recorded_seconds(reply.milliseconds for reply in answer.replies)
-        return answer.seconds
-
-    def _rest_of_trials(self) -> None:
-        for cell in range(self.index.planned):
-            if not self.index.answered[cell] and cell not in self._last_failure:
-                self.files["trials"].write({**self._place(cell), **self._planned(cell)})
 
     def _replies(self, answer: Answer, *_: object) -> Iterator[Row]:
         turns = self._turns.get(answer.sample, ())
         for turn, reply in enumerate(answer.replies):
             question, golden = turns[turn] if turn < len(turns) else (None, None)
-            yield {"turn": turn, "question": question, "golden": golden, **_reply_row(reply)}
+            yield {
+                "turn": turn,
+                "question": question,
+                "golden": golden,
+                "text": reply.text,
+                "answer": reply.answer,
+                "unit": reply.unit,
+                "program": reply.program,
+                "reasoning": reply.reasoning,
+                "model": reply.model,
+                "stop_reason": reply.stop_reason,
+                "responses": _whole(reply.responses),
+                "tool_calls": len(reply.tool_calls),
+                "milliseconds": reply.milliseconds,
+                "dollars": reply.dollars,
+                **{name: _tokens(reply.usage, name) for name in _TOKENS},
+            }
 
     def _tool_calls(self, answer: Answer, *_: object) -> Iterator[Row]:
         for turn, reply in enumerate(answer.replies):
@@ -327,23 +339,6 @@ def _sample_row(sample: Sample) -> Row:
     }
 
 
-def _reply_row(reply: Reply) -> Row:
-    return {
-        "text": reply.text,
-        "answer": reply.answer,
-        "unit": reply.unit,
-        "program": reply.program,
-        "reasoning": reply.reasoning,
-        "model": reply.model,
-        "stop_reason": reply.stop_reason,
-        "responses": _whole(reply.responses),
-        "tool_calls": len(reply.tool_calls),
-        "milliseconds": reply.milliseconds,
-        "dollars": reply.dollars,
-        **{name: _tokens(reply.usage, name) for name in _TOKENS},
-    }
-
-
 def _calls(answer: Answer) -> Iterator[tuple[CalledTool, bool]]:
     for call in (call for reply in answer.replies for call in reply.tool_calls):
         yield called_tool(call.tool, call.server, call.input), call.error is None
@@ -362,11 +357,8 @@ def _tokens(usage: Usage | None, name: str) -> int | None:
     return _whole(getattr(usage, name)) if usage is not None else None
 
 
-def _total(values: list[int | None]) -> int | None:
-    known = [value for value in values if value is not None]
-    return _whole(sum(known)) if known and len(known) == len(values) else None
-
-
-def _sum(values: list[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return fsum(known) if known and len(known) == len(values) else None
+def _known(values: Iterable[_Number | None]) -> list[_Number]:
+    """The values; empty if one is not known."""
+    listed = list(values)
+    known = [value for value in listed if value is not None]
+    return known if len(known) == len(listed) else []

@@ -17,7 +17,6 @@ from karat.blocks import (
     Block,
     Column,
     Count,
-    Estimate,
     Number,
     PValue,
     Row,
@@ -27,6 +26,7 @@ from karat.blocks import (
     Table,
     Text,
     columns,
+    estimate,
 )
 from karat.document.scores import SAME_AGAIN, same_again
 from karat.errors import OperatorError
@@ -95,7 +95,7 @@ def _result(comparison: Comparison) -> Table:
     rows = []
     for pairing in comparison.pairings:
         difference, percent = pairing.difference, comparison.percent(pairing)
-        estimate, write = difference.estimate, Share if percent else Number
+        write = Share if percent else Number
         verdict = Text(
             difference.verdict,
             below=difference.reason or f"{pairing.better} better, {pairing.worse} worse, {pairing.equal} equal",
@@ -108,8 +108,10 @@ def _result(comparison: Comparison) -> Table:
                 name=difference.metric,
                 note=f"{sides}{offline}",
                 cells=(
-                    Estimate(
-                        estimate.value, estimate.low, estimate.high, percent=percent, signed=True,
+                    estimate(
+                        difference.estimate,
+                        percent=percent,
+                        signed=True,
                         scale=Scale(-reach[percent], reach[percent], 0.0),
                     ),
                     verdict,

@@ -48,7 +48,8 @@ class LiveIndex:
         self._index: RunIndex | None = None
         self._listing = SampleList()
         self._sample_places = array("q")
-        self._samples_state = self._read_state = self._tail = b""  # of what was read
+        self._samples_state = self._read_state = ""  # of what was read
+        self._tail = b""
         self._questions: Questions | None = None
 
     def progress(self) -> Progress:
@@ -93,12 +94,12 @@ class LiveIndex:
     def _fits(self) -> bool:
         """Whether the index still belongs to this journal and these samples."""
         index = self._index
-        if index is None or index.outgrown or self._samples_state != _file_state(self.run.path / "samples.jsonl"):
+        if index is None or index.outgrown or self._samples_state != file_state(self.run.path / "samples.jsonl"):
             return False
         return self._before(index.end) == self._tail
 
     def _begin(self) -> None:
-        self._samples_state = _file_state(self.run.path / "samples.jsonl")
+        self._samples_state = file_state(self.run.path / "samples.jsonl")
         self._index, self._questions, self._tail = RunIndex(self.run), None, b""
         self._sample_places = array("q", [0])
         with self.run.open_file("samples.jsonl") or BytesIO() as file:
@@ -114,17 +115,18 @@ class LiveIndex:
             file.seek(max(0, end - _TAIL))
             return file.read(min(end, _TAIL))
 
-    def _state(self) -> bytes:
+    def _state(self) -> str:
         """A stamp that changes with the journal and the samples."""
-        return _file_state(self.run.journal) + _file_state(self.run.path / "samples.jsonl")
+        return f"{file_state(self.run.journal)}-{file_state(self.run.path / 'samples.jsonl')}"
 
 
-def _file_state(path: Path) -> bytes:
+def file_state(path: Path) -> str:
+    """A stamp that changes with the file; `none` if there is none."""
     try:
         status = path.stat()
     except OSError:
-        return b"none "
-    return b"%d.%d.%d " % (status.st_ino, status.st_size, status.st_mtime_ns)
+        return "none"
+    return f"{status.st_ino:x}.{status.st_size:x}.{status.st_mtime_ns:x}"
 
 
 def _size(run: RunFolder) -> int:

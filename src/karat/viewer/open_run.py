@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
-from pathlib import Path
 
 import msgspec
 
@@ -18,7 +17,7 @@ from karat.errors import BadRun
 from karat.index.cache import is_large
 from karat.journal import Labels, RunFolder, RunLock, labels_path, read_labels
 from karat.viewer.jobs import PATIENCE_SECONDS, NotYet
-from karat.viewer.live_index import LiveIndex, Progress
+from karat.viewer.live_index import LiveIndex, Progress, file_state
 from karat.viewer.queries import Questions
 from karat.viewer.summing import summed
 from karat.viewer.texts import Moved, Texts
@@ -50,9 +49,12 @@ class OpenRun:
 
     def stamp(self) -> str:
         """A stamp that changes whenever a page may: with the journal, the samples, the labels or the status."""
-        files = (self.run.journal, self.run.path / "samples.jsonl", self.run.path / "labels.jsonl")
-        stamps = [_stamp_of(file) for file in files]
-        return "-".join([*stamps, "on" if self.going() else "off"])
+        return f"{self._state()}-{file_state(labels_path(self.run))}"
+
+    def _state(self) -> str:
+        """The same without the labels, which no number depends on."""
+        files = [file_state(file) for file in (self.run.journal, self.run.path / "samples.jsonl")]
+        return "-".join([*files, "on" if self.going() else "off"])
 
     def going(self) -> bool:
         """Whether some process is writing to the run."""
@@ -103,8 +105,7 @@ class OpenRun:
 
         For a running run it may be somewhat out of date, because computing must not slow the run down.
         """
-        stamps = [_stamp_of(file) for file in (self.run.journal, self.run.path / "samples.jsonl")]
-        stamp = "-".join(stamps) + str(self.going())
+        stamp = self._state()
         with self._guard:
             last = self._sum
             if last is None or (last.stamp != stamp and last.job.done() and not (self.going() and last.fresh())):
@@ -126,7 +127,7 @@ class OpenRun:
 
     def labels(self) -> Labels:
         """The run's labels. Raises BadRun if their file is invalid."""
-        stamp = _stamp_of(labels_path(self.run))
+        stamp = file_state(labels_path(self.run))
         if self._labels is None or self._labels[0] != stamp:
             self._labels = stamp, read_labels(self.run)
         return self._labels[1]
@@ -153,11 +154,3 @@ class _Sum:
     def fresh(self) -> bool:
         """Whether, for a large run, a new one now would mean spending over a tenth of the time on summaries."""
         return self._large and time.monotonic() - self._ended < 10 * self._took
-
-
-def _stamp_of(path: Path) -> str:
-    try:
-        status = path.stat()
-    except OSError:
-        return "0"
-    return f"{status.st_size:x}.{status.st_mtime_ns:x}"

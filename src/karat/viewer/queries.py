@@ -6,19 +6,21 @@ import math
 import re
 import time
 from array import array
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import cached_property
 from io import BytesIO
+from itertools import chain
 from typing import BinaryIO, Literal, TypeVar
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from karat.analysis.grids import grids
+from karat.analysis.compare_runs import NOISE
+from karat.analysis.grids import Grid, grids
 from karat.analysis.model import MetricInfo
+from karat.analysis.units import question_means, units_of_grid
 from karat.errors import BadRun, KaratError
 from karat.formats import excerpt
 from karat.index import FailureGroup, RunIndex, ScoreRows
@@ -31,7 +33,6 @@ PAGE = 50
 _SECONDS = 5.0  # of processor time for one search
 _BLOCK = 8 * 2**20
 _MOST_CHOICES = 100
-_NOISE = 1e-12  # as in `karat.analysis.compare`: thirds do not subtract exactly
 
 Sort = Literal["position", "gap", "worst", "best", "variance"]
 ORDERS = ("worst", "best", "largest")
@@ -123,20 +124,16 @@ _answer = msgspec.json.Decoder(_AnswerLine).decode
 class _Means:
     """Means of one metric: over repetitions per question and condition, then over conditions per question."""
 
-    def __init__(self, values: Floats) -> None:
-        """`values`: samples × conditions × repetitions; NaN: none."""
-        self.n = (~np.isnan(values)).sum(axis=2)  # samples × conditions, like the next two
-        with np.errstate(invalid="ignore", divide="ignore"):
-            self.mean = np.nansum(values, axis=2) / self.n
-            squares = np.nansum((values - self.mean[:, :, None]) ** 2, axis=2)
-            variance = np.where(self.n > 1, squares / (self.n - 1), np.nan)
-            self.sd = np.sqrt(variance)
-            known = ~np.isnan(self.mean)
-            self.low = np.where(known, self.mean, np.inf).min(axis=1)  # per question; ±inf: no score
-            self.high = np.where(known, self.mean, -np.inf).max(axis=1)
-            self.gap = np.where(known.sum(axis=1) > 1, self.high - self.low, np.nan)
-            counted = (~np.isnan(variance)).sum(axis=1)
-            self.spread = np.nansum(variance, axis=1) / np.where(counted, counted, np.nan)
+    def __init__(self, grid: Grid) -> None:
+        units = [units_of_grid(grid, column) for column in range(grid.values.shape[1])]
+        # Each samples × conditions.
+        self.mean, self.sd = (np.column_stack([getattr(side, part) for side in units]) for part in ("means", "sds"))
+        self.n = np.column_stack([side.answers for side in units])
+        known = ~np.isnan(self.mean)
+        self.low = np.where(known, self.mean, np.inf).min(axis=1)  # per question; ±inf: no score
+        self.high = np.where(known, self.mean, -np.inf).max(axis=1)
+        self.gap = np.where(known.sum(axis=1) > 1, self.high - self.low, np.nan)
+        self.spread, _ = question_means(self.sd**2)
 
     def order(self, sort: Sort, *, lower: bool) -> Ints:
         """The questions that have a score, in order; ties in the dataset's order, or its reverse."""
@@ -163,7 +160,8 @@ class Questions:
                        if (name, scoring) in index.scores}  # fmt: skip
         measured = grids(index, list(index.scorers.values()), {name: self.shown[name] for name in self.scores})
         self.columns: tuple[MetricInfo, ...] = tuple(grid.info for grid in measured)
-        self.values = {grid.info.key: grid.values for grid in measured}  # samples × conditions × repetitions
+        self._grids = {grid.info.key: grid for grid in measured}
+        self.values = {key: grid.values for key, grid in self._grids.items()}  # samples × conditions × repetitions
         self.conditions, self.ids = tuple(index.conditions), tuple(index.samples)
         self._means: dict[str, _Means] = {}
         self._ordered: dict[Filter, Ints] = {}
@@ -175,7 +173,7 @@ class Questions:
 
     def means(self, column: MetricInfo) -> _Means:
         if column.key not in self._means:
-            self._means[column.key] = _Means(self.values[column.key])
+            self._means[column.key] = _Means(self._grids[column.key])
         return self._means[column.key]
 
     def rows(self, wanted: Filter) -> Ints:
@@ -218,7 +216,7 @@ class Questions:
         for condition in range(len(self.conditions)):
             first = (row * len(self.conditions) + condition) * repetitions
             answers = self.index.answered.count(1, first, first + repetitions)
-            failures = self._failed_trials[row * len(self.conditions) + condition]
+            failures = sum(cell in self.failures for cell in range(first, first + repetitions))
             if answers or failures:
                 at = row, condition
                 mean, sd = (math.nan, math.nan) if means is None else (float(means.mean[at]), float(means.sd[at]))
@@ -278,11 +276,6 @@ class Questions:
                 failures[cell] = last[cell]
         return failures
 
-    @cached_property
-    def _failed_trials(self) -> Counter[int]:
-        """Sample and condition, as one number → failed trials."""
-        return Counter(cell // self.index.repetitions for cell in self.failures)
-
     def _masks(self, wanted: Filter, column: MetricInfo | None) -> Iterator[Flags]:
         """For each part of a filter, flags of the questions that match."""
         condition = self.index.conditions.get(wanted.condition, -1) if wanted.condition else None
@@ -297,10 +290,16 @@ class Questions:
             yield self._having((cell for cell, kind in kinds if wanted.failure in ("any", kind)), condition)
         name, equals, value = wanted.label.partition("=")
         if equals:
-            yield self._having(self._labelled(name, value), condition)
+            cells = (
+                _counting_cells(rows, positions)
+                for rows in self.scores.values()
+                for (label, of), positions in rows.labels.items()
+                if of == value and name in ("", label)
+            )
+            yield self._having(chain.from_iterable(cells), condition)
         if wanted.claims:
             cells = (_counting_cells(rows, rows.claims) for rows in self.scores.values())
-            yield self._having((cell for some in cells for cell in some), condition)
+            yield self._having(chain.from_iterable(cells), condition)
         for name, value in wanted.choices:
             flags = self._none()
             flags[self.listing.choices.get(name, {}).get(value, [])] = True
@@ -334,12 +333,6 @@ class Questions:
         flags = self._none()
         flags[places // len(self.conditions)] = True
         return flags
-
-    def _labelled(self, name: str, value: str) -> Iterator[int]:
-        for rows in self.scores.values():
-            for (label, of), positions in rows.labels.items():
-                if of == value and name in ("", label):
-                    yield from _counting_cells(rows, positions)
 
     def _search(self, words: Sequence[str], condition: int | None) -> Iterator[int]:
         """Rows of questions whose text, or one answer, contains all words; the last may be the start of a word."""
@@ -403,7 +396,7 @@ class Flips:
             same = [(row, other) for row, other in both if a.digests[row] == b.digests[other]]
             rows, others = np.array(same, dtype=np.int64).reshape(-1, 2).T
         change = means[1][others] - means[0][rows]
-        differing = np.abs(change) > _NOISE
+        differing = np.abs(change) > NOISE
         self._rows, self._others, self._change = rows[differing], others[differing], change[differing]
         self._a, self._b = means[0][self._rows], means[1][self._others]
         self.up, self.down = int((self._change > 0).sum()), int((self._change < 0).sum())

@@ -75,7 +75,7 @@ def _compared(
     first: Summary, second: Summary, pairs: Sequence[tuple[str, str]], sides: tuple[Side, Side], *, level: float
 ) -> Comparison:
     metrics = _metrics(first, second)
-    rows_a, rows_b, changed = _shared(first, second)
+    alike, changed = _shared(first, second)
     contests = _contests(first, second, pairs, metrics, level=level)
     pairings = _pairings(first, second, contests)
     unit = _unit(first)
@@ -90,8 +90,8 @@ def _compared(
         metrics=tuple(metrics),
         pairings=tuple(pairings),
         pairs=math.comb(len(first.conditions), 2) if first.run == second.run else None,
-        only_a=first.samples - len(rows_a) - changed,
-        only_b=second.samples - len(rows_b) - changed,
+        only_a=first.samples - alike - changed,
+        only_b=second.samples - alike - changed,
         changed=changed,
         warnings=tuple(
             _warnings(first, second, metrics, (changed, any(contest.reweighted for contest in contests)), pairings)
@@ -161,13 +161,13 @@ def _scale(metric: MetricInfo) -> tuple[Any, ...]:
     return metric.direction, metric.percent, metric.low if metric.percent else None
 
 
-def _shared(a: Summary, b: Summary) -> tuple[list[int], list[int], int]:
-    """Rows of the questions with the same id and content, and how many have only the id in common."""
+def _shared(a: Summary, b: Summary) -> tuple[int, int]:
+    """How many questions have the same id and content, and how many only the id."""
     first, second = _table(a), _table(b)
-    there = {name: row for row, name in enumerate(second.ids)}
-    both = [(row, there[name]) for row, name in enumerate(first.ids) if name in there]
-    like = [(left, right) for left, right in both if first.digests[left] == second.digests[right]]
-    return [left for left, _ in like], [right for _, right in like], len(both) - len(like)
+    theirs = dict(zip(second.ids, second.digests, strict=True))
+    ours = zip(first.ids, first.digests, strict=True)
+    alike = [theirs[name] == digest for name, digest in ours if name in theirs]
+    return alike.count(True), alike.count(False)
 
 
 def _table(summary: Summary) -> SampleTable:

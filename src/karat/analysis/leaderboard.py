@@ -121,11 +121,9 @@ def letters(count: int, apart: set[tuple[int, int]]) -> list[str]:
             if not any(column < other or (column == other and at > before) for before, other in enumerate(columns))
         ]
     columns.sort(key=sorted)
-    return ["".join(_letter(at) for at, column in enumerate(columns) if entry in column) for entry in range(count)]
-
-
-def _letter(at: int) -> str:
-    return chr(ord("a") + at % 26) + (str(at // 26) if at >= 26 else "")
+    named = [chr(ord("a") + at % 26) + str(at // 26 or "") for at in range(len(columns))]
+    pairs = list(zip(named, columns, strict=True))
+    return ["".join(name for name, column in pairs if entry in column) for entry in range(count)]
 
 
 def _metric(summaries: Sequence[Summary], metric: str | None) -> MetricInfo:

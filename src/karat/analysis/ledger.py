@@ -145,6 +145,7 @@ def accounts(index: RunIndex, outcome: Outcome) -> tuple[dict[str, Account], Acc
 def _account(tallies: Sequence[Tally], counts: Sequence[Mapping[str, int]], retried: int) -> Account:
     ended = {cls: sum(count[cls] for count in counts) for cls in _CLASSES}
     seconds = ordered(tally.seconds for tally in tallies)
+    failed = sum(tally.failed_attempts for tally in tallies)
     return Account(
         ledger=Ledger(planned=sum(ended.values()), **ended),
         cost=Cost(
@@ -155,8 +156,17 @@ def _account(tallies: Sequence[Tally], counts: Sequence[Mapping[str, int]], retr
         ),
         tokens=_tokens(tallies),
         latency=Latency(median=quantile(seconds, 0.5), p95=quantile(seconds, 0.95), n=len(seconds)),
-        attempts=_attempts(tallies),
-        failed_attempts=sum(tally.failed_attempts for tally in tallies),
+        attempts=Attempts(
+            answered=sum(tally.answered for tally in tallies),
+            failed=failed,
+            unfinished=sum(tally.unfinished_attempts for tally in tallies),
+            of_trials_not_run=0,
+            lost=Money(
+                known=_sum(tally.lost_dollars for tally in tallies),
+                unknown=sum(tally.lost_unknown for tally in tallies),
+            ),
+        ),
+        failed_attempts=failed,
         retried=retried,
         cut=sum(tally.cut for tally in tallies),
         servers=_servers(tallies),
@@ -182,18 +192,6 @@ def ledger_rows(accounts: Mapping[str, Account], total: Account) -> list[dict[st
         }
         for name, account in named
     ]
-
-
-def _attempts(tallies: Sequence[Tally]) -> Attempts:
-    return Attempts(
-        answered=sum(tally.answered for tally in tallies),
-        failed=sum(tally.failed_attempts for tally in tallies),
-        unfinished=sum(tally.unfinished_attempts for tally in tallies),
-        of_trials_not_run=0,
-        lost=Money(
-            known=_sum(tally.lost_dollars for tally in tallies), unknown=sum(tally.lost_unknown for tally in tallies)
-        ),
-    )
 
 
 def server_problems(
@@ -244,19 +242,12 @@ def _sum(parts: object) -> float:
 
 
 def _tokens(tallies: Sequence[Tally]) -> Tokens:
-    sums: list[int | None] = [None] * 5
-    for tally in tallies:
-        for place, tokens in enumerate(tally.tokens):
-            if tokens is not None:
-                sums[place] = (sums[place] or 0) + tokens
-    return Tokens(
-        input=sums[0],
-        output=sums[1],
-        cache_read=sums[2],
-        cache_write=sums[3],
-        reasoning=sums[4],
-        unknown=sum(tally.tokens_unknown for tally in tallies),
-    )
+    names = ("input", "output", "cache_read", "cache_write", "reasoning")
+    sums: dict[str, int | None] = {}
+    for place, name in enumerate(names):
+        known = [tokens for tally in tallies if (tokens := tally.tokens[place]) is not None]
+        sums[name] = sum(known) if known else None
+    return Tokens(**sums, unknown=sum(tally.tokens_unknown for tally in tallies))
 
 
 def _servers(tallies: Sequence[Tally]) -> tuple[ServerUse, ...]:

@@ -365,7 +365,10 @@ def loss_warnings(results: Sequence[Result], differences: Sequence[Difference], 
     for pair in compared:
         if pair.lost_a != pair.lost_b:
             alike.setdefault((pair.a, pair.b, pair.lost_a, pair.lost_b), []).append(pair.metric)
-    warnings += [_lost_questions(*pattern, metrics) for pattern, metrics in alike.items()]
+    for (a, b, lost_a, lost_b), metrics in alike.items():
+        lost = formats.plural(lost_a + lost_b, "question")
+        sides = f"{lost_a} without a score under {a}, {lost_b} under {b}"
+        warnings.append(f"{b} against {a} on {_few(metrics)}: {lost} lost ({sides}); the compared parts may differ")
     warnings += _uneven([result for result in results if result.condition not in empty]) if bounds else []
     if any(pair.verdict.endswith(ONLY_AHEAD) for pair in compared):
         warnings.append(
@@ -396,12 +399,6 @@ def _without_scores(results: Sequence[Result]) -> list[str]:
     for result in results:
         answers[result.condition] = answers.get(result.condition, 0) + result.n_answers
     return [condition for condition, count in answers.items() if not count]
-
-
-def _lost_questions(a: str, b: str, lost_a: int, lost_b: int, metrics: Sequence[str]) -> str:
-    lost = formats.plural(lost_a + lost_b, "question")
-    sides = f"{lost_a} without a score under {a}, {lost_b} under {b}"
-    return f"{b} against {a} on {_few(metrics)}: {lost} lost ({sides}); the compared parts may differ"
 
 
 def _uneven(results: Sequence[Result]) -> list[str]:

@@ -138,6 +138,7 @@ def _by_step(summary: Summary, group: Sequence[MetricInfo], steps: tuple[str, ..
             rows.append(Row(name=result.condition, cells=tuple(cells)))
         panels.append(Rows(title=info.key, axis=axis, lines=tuple(lines)))
     first, shares = group[0], []
+    name = first.key if len(group) == 1 else f"{first.key} and {len(group) - 1} more"
     for result in _scored(summary, first)[:3]:
         scored = formats.plural(result.n_answers, "answer")
         shares.append(f"{result.condition} {formats.share(result.top_share.value)} of {scored}")
@@ -145,7 +146,7 @@ def _by_step(summary: Summary, group: Sequence[MetricInfo], steps: tuple[str, ..
     end = "right" if first.percent else f"at the best step, {formats.brief(top)}" if top is not None else "at the best"
     caption = "Answers on each step of the scale"
     return Chart(
-        name=slug("scores", _named(group)),
+        name=slug("scores", name),
         title=f"{first.key} {end}: {'; '.join(shares)}",
         description="One panel per metric, one bar per condition: the shares of answers on each step of the scale, "
         "lowest on the left.",
@@ -153,11 +154,6 @@ def _by_step(summary: Summary, group: Sequence[MetricInfo], steps: tuple[str, ..
         table=Table(caption=caption, columns=columns("condition", *(Column(step) for step in steps)), rows=tuple(rows)),
         legend=steps, ordered=True, detail=True,
     )  # fmt: skip
-
-
-def _named(group: Sequence[MetricInfo]) -> str:
-    """Metrics by name: one, or the first and the number of others."""
-    return group[0].key if len(group) == 1 else f"{group[0].key} and {len(group) - 1} more"
 
 
 def _histogram(summary: Summary, info: MetricInfo, unit: str) -> Iterator[Chart]:

@@ -57,12 +57,16 @@ def plan_document(plan: Plan, *, title: str, percent: bool = False) -> Document:
 
 def sentence(plan: Plan, design: Design, *, percent: bool = False) -> str:
     """What one experiment can show, in one line."""
-    size = f"{formats.plural(design.questions, 'question')} × {formats.plural(design.repetitions, 'repetition')}"
+    size = _size(design)
     if design.detectable is None:
         return f"{size} cannot show a difference: {plan.pilot.reason or 'too few questions'}."
     return (
         f"{size} show a difference of {_points(design.detectable, percent)} or more in {_percent(plan.power)} of runs."
     )
+
+
+def _size(design: Design) -> str:
+    return f"{formats.plural(design.questions, 'question')} × {formats.plural(design.repetitions, 'repetition')}"
 
 
 def _percent(share: float) -> str:
@@ -89,10 +93,7 @@ def _verdicts(plan: Plan, percent: bool) -> list[str]:
     for design in plan.needed:
         if design.cheapest and plan.delta is not None:
             price = f", {formats.dollars(design.cost)}" if design.cost else ""
-            size = (
-                f"{formats.plural(design.questions, 'question')} × {formats.plural(design.repetitions, 'repetition')}"
-            )
-            lines.append(f"To show {_points(plan.delta, percent)}: {size}{price}.")
+            lines.append(f"To show {_points(plan.delta, percent)}: {_size(design)}{price}.")
     return lines
 
 

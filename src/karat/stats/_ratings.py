@@ -131,7 +131,10 @@ def read_ratings(
     A single argument has the raters as its rows. None and NaN: not rated; things nobody
     rated are left out. Without categories, those that occur, in order.
     """
-    listed = _lists(raters)
+    try:
+        listed = [list(rater) for rater in (list(raters[0]) if len(raters) == 1 else raters)]
+    except TypeError as error:
+        raise ValueError("raters: must be a list for each rater, or one table with a row for each") from error
     if not listed:
         raise ValueError("raters: must be at least one")
     if len({len(rater) for rater in listed}) > 1:
@@ -212,13 +215,6 @@ def _drawn(bare: Interval, ratings: Ratings, coefficient: Coefficient, rng: np.r
     if note is None and high - low < ROUNDING:
         note = POINT
     return replace(bare, se=float(kept.std(ddof=1)), low=float(low), high=float(high), method=method, reason=note)
-
-
-def _lists(raters: Sequence[Iterable[Any]]) -> list[list[object]]:
-    try:
-        return [list(rater) for rater in (list(raters[0]) if len(raters) == 1 else raters)]
-    except TypeError as error:
-        raise ValueError("raters: must be a list for each rater, or one table with a row for each") from error
 
 
 def _missing(value: object) -> bool:

@@ -91,12 +91,12 @@ def _agreement(group: Sequence[Pair]) -> Agreement:
 
 def _of_words(group: Sequence[WordPair]) -> Agreement:
     both = [pair for pair in group if pair.person is not None and pair.karat is not None]
-    n, kappa, too_many = len(both), None, False
+    n, kappa, note = len(both), None, "the fields share no words" if both else ""
     if both and all(pair.words for pair in both):
         people, karats = [pair.person for pair in both], [pair.karat for pair in both]
         categories = list(dict.fromkeys([*people, *karats]))
-        too_many = len(categories) > _MOST_WORDS
-        if not too_many:
+        note = "too many different answers for a kappa"
+        if len(categories) <= _MOST_WORDS:
             kappa = cohen_kappa(people, karats, [pair.cluster for pair in both], categories=categories, weights="none")
     return Agreement(
         metric=group[0].what,
@@ -107,15 +107,9 @@ def _of_words(group: Sequence[WordPair]) -> Agreement:
         exact=formats.share(sum(pair.person == pair.karat for pair in both) / n) if n else formats.UNKNOWN,
         within_one=formats.UNKNOWN,
         kappa=formats.UNKNOWN if kappa is None else _estimate(kappa),
-        kappa_note=_note(kappa) if kappa is not None else _no_kappa(n, too_many=too_many),
+        kappa_note=note if kappa is None else _note(kappa),
         bias=formats.UNKNOWN,
     )
-
-
-def _no_kappa(n: int, *, too_many: bool) -> str:
-    if too_many:
-        return "too many different answers for a kappa"
-    return "the fields share no words" if n else ""
 
 
 def _kappa(group: Sequence[Pair], steps: Sequence[Any]) -> Interval:

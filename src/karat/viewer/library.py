@@ -17,8 +17,8 @@ from karat.analysis.cached import cached_summary
 from karat.analysis.model import Summary
 from karat.document.verdicts import verdicts
 from karat.errors import BadRun, KaratError
-from karat.journal import End, RunFolder, RunInfo, RunLock, labels_path
-from karat.viewer.open_run import OpenRun
+from karat.journal import End, RunFolder, RunInfo, labels_path
+from karat.viewer.open_run import OpenRun, held
 
 _MOST_RUNS = 2_000
 _MOST_OPEN = 8
@@ -203,7 +203,7 @@ class Library:
     def _status(self, name: str, run: RunFolder) -> str:
         """The status of the run; read only once if nothing writes to it."""
         stamp = _stamp(run.journal)
-        if (known := self._statuses.get(name)) is not None and known[0] == stamp and not _held(run):
+        if (known := self._statuses.get(name)) is not None and known[0] == stamp and not held(run):
             return known[1]
         status = _status(run)
         if status != "running":
@@ -241,13 +241,6 @@ def _read(file: Path) -> RunInfo | str:
         return str(error)
 
 
-def _held(run: RunFolder) -> bool:
-    try:
-        return RunLock(run.path).held()
-    except (BadRun, OSError):
-        return False
-
-
 def _status(run: RunFolder) -> str:
     try:
         if not run.journal.exists():
@@ -261,7 +254,7 @@ def _status(run: RunFolder) -> str:
 
 def _by_the_end(run: RunFolder) -> str:
     """The status according to the lock and the last line: a list must not read a long journal."""
-    if _held(run):
+    if held(run):
         return "running"
     try:
         end = msgspec.json.decode(run.last_line(), type=End)

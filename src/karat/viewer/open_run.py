@@ -58,10 +58,7 @@ class OpenRun:
 
     def going(self) -> bool:
         """Whether some process is writing to the run."""
-        try:
-            return RunLock(self.run.path).held()
-        except (BadRun, OSError):
-            return False
+        return held(self.run)
 
     def fresh(self) -> Progress:
         """Updates the index for as long as a page may wait."""
@@ -131,6 +128,14 @@ class OpenRun:
         if self._labels is None or self._labels[0] != stamp:
             self._labels = stamp, read_labels(self.run)
         return self._labels[1]
+
+
+def held(run: RunFolder) -> bool:
+    """Whether some process is writing to a run."""
+    try:
+        return RunLock(run.path).held()
+    except (BadRun, OSError):
+        return False
 
 
 class _Sum:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +45,21 @@ def trial_view(trial: TrialRecord, page: TrialContext) -> dict[str, Any]:
     own = next((label for label in labels if label.who == page.reviews.reviewer and label.turn is None), None)
     replies = trial.replies
     people = [label for label in labels if label.scores and label.turn is None][-_MOST_PEOPLE:]
-    claims = claims_of(trial.scores)
+    scores = []
+    for column in page.columns:  # on which the judge, another scorer or a person gave a number
+        value, given = trial.values.get(column.key, math.nan), [label.scores.get(column.key) for label in people]
+        if not math.isnan(value) or any(score is not None for score in given):
+            told = [written(column, score) for score in given]
+            scores.append({"key": column.key, "value": written(column, value), "people": told})
+    claims = [
+        {
+            "index": at,
+            "text": text,
+            "verdicts": [(label.who, label.claims[text]) for label in labels if text in label.claims][-_MOST_PEOPLE:],
+            "own": own.claims.get(text, "") if own is not None else "",
+        }
+        for at, text in enumerate(claims_of(trial.scores))
+    ]
     return {
         "n": trial.n,
         "id": trial.id,
@@ -58,10 +72,10 @@ def trial_view(trial: TrialRecord, page: TrialContext) -> dict[str, Any]:
         "failure": _failure(trial),
         "damaged": trial.damaged,
         "people": [label.who for label in people],
-        "scores": list(_scores(trial, page, people)),
+        "scores": scores,
         "replies": [_reply(reply, turn, trial, page) for turn, reply in enumerate(replies)],
         "reasons": _reasons(trial.scores),
-        "claims": [_claim(at, text, labels, own) for at, text in enumerate(claims)],
+        "claims": claims,
         "besides": _besides(trial),
         "workspace": _workspace(trial, page.folder),
         "spent": _spent(trial),
@@ -96,18 +110,6 @@ def steps_of(column: MetricInfo) -> list[tuple[str, str]]:
     if not (column.low == int(column.low) and 0 < column.high - column.low < _MOST_STEPS):
         return []
     return [(str(step), str(step)) for step in range(int(column.low), int(column.high) + 1)]
-
-
-def _scores(trial: TrialRecord, page: TrialContext, people: Sequence[Label]) -> Iterator[dict[str, Any]]:
-    """The metrics on which the judge or another scorer gave a number."""
-    for column in page.columns:
-        value, given = trial.values.get(column.key, math.nan), [label.scores.get(column.key) for label in people]
-        if not math.isnan(value) or any(score is not None for score in given):
-            yield {
-                "key": column.key,
-                "value": written(column, value),
-                "people": [written(column, score) for score in given],
-            }
 
 
 def _question(column: MetricInfo, own: Label | None) -> dict[str, Any]:
@@ -198,15 +200,6 @@ def _workspace(trial: TrialRecord, run: Path) -> dict[str, str] | None:
     except (OSError, ValueError) as error:
         parts, diff = [*parts, f"the archive cannot be read: {error}"], ""
     return {"what": ", ".join(parts), "diff": diff, "file": f"workspaces/{changes.file}"}
-
-
-def _claim(at: int, text: str, labels: Sequence[Label], own: Label | None) -> dict[str, Any]:
-    return {
-        "index": at,
-        "text": text,
-        "verdicts": [(label.who, label.claims[text]) for label in labels if text in label.claims][-_MOST_PEOPLE:],
-        "own": own.claims.get(text, "") if own is not None else "",
-    }
 
 
 def _spent(trial: TrialRecord) -> str:

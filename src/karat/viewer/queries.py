@@ -127,8 +127,9 @@ class _Means:
     def __init__(self, grid: Grid) -> None:
         units = [units_of_grid(grid, column) for column in range(grid.values.shape[1])]
         # Each samples × conditions.
-        self.mean, self.sd = (np.column_stack([getattr(side, part) for side in units]) for part in ("means", "sds"))
-        self.n = np.column_stack([side.answers for side in units])
+        self.mean: Floats = np.column_stack([side.means for side in units])
+        self.sd: Floats = np.column_stack([side.sds for side in units])
+        self.n: Ints = np.column_stack([side.answers for side in units])
         known = ~np.isnan(self.mean)
         self.low = np.where(known, self.mean, np.inf).min(axis=1)  # per question; ±inf: no score
         self.high = np.where(known, self.mean, -np.inf).max(axis=1)
@@ -283,8 +284,9 @@ class Questions:
             low = -np.inf if wanted.low is None else wanted.low
             high = np.inf if wanted.high is None else wanted.high
             mean = self.means(column).mean
-            inside = (mean >= low) & (mean <= high)
-            yield inside.any(axis=1) if condition is None else inside[:, condition] if condition >= 0 else self._none()
+            inside: Flags = (mean >= low) & (mean <= high)
+            under_any: Flags = np.logical_or.reduce(inside, axis=1)
+            yield under_any if condition is None else inside[:, condition] if condition >= 0 else self._none()
         if wanted.failure:
             kinds = ((cell, self._groups[code].kind) for cell, (_, code) in self.failures.items())
             yield self._having((cell for cell, kind in kinds if wanted.failure in ("any", kind)), condition)

@@ -19,7 +19,6 @@ from karat.agents._prompt import prompt
 from karat.config.model import Address, Count, Name, Number, Strictly, Text, VariableName
 from karat.errors import BadOption, LimitReached, TrialFault
 from karat.mcp import Tool, Tools
-from karat.mcp.results import images_of
 from karat.models import Meter, close_model, fault_of, metered, open_model, parse_model, price, settings_of
 from karat.records import Condition, History, Reply, Sample, ToolCall, Turn, Usage
 from karat.thoughts import spoken
@@ -30,6 +29,9 @@ if TYPE_CHECKING:
     from pydantic_ai.settings import ModelSettings
 
 __all__ = ["Chat"]
+
+Images = Sequence[tuple[str, bytes]]
+"""Media type and bytes of each."""
 
 _NO_TOKENS = Usage(input_tokens=0, output_tokens=0)
 
@@ -222,7 +224,7 @@ class _Conversation:
         return [task.result() for task in tasks]
 
     async def _call_one(self, part: ToolCallPart, progress: _Progress) -> ToolReturnPart:
-        result = None
+        images: Images = ()
         place = len(progress.calls)
         progress.calls.append(None)
         tool = self._named.get(part.tool_name)
@@ -237,24 +239,24 @@ class _Conversation:
                 call = ToolCall(tool=tool.name, error=message)  # no server: it never reached one
             else:
                 try:
-                    call, result = await self._tools.call_in_full(tool.server, tool.name, arguments)
+                    call, images = await self._tools.call_with_images(tool.server, tool.name, arguments)
                 except TrialFault as fault:
                     progress.calls[place] = ToolCall(
                         tool=tool.name, server=tool.server, input=arguments, error=fault.message
                     )
                     raise
         progress.calls[place] = call
-        return _tool_return(call, name=part.tool_name, key=part.tool_call_id, images=result if self._images else None)
+        return _tool_return(call, name=part.tool_name, key=part.tool_call_id, images=images if self._images else ())
 
 
-def _tool_return(call: ToolCall, *, name: str, key: str, images: BaseModel | None = None) -> ToolReturnPart:
-    """What the model reads of a call. `images`: the result whose images are sent with its text."""
+def _tool_return(call: ToolCall, *, name: str, key: str, images: Images = ()) -> ToolReturnPart:
+    """What the model reads of a call. `images`: media type and bytes of those sent with its text."""
     from pydantic_ai.messages import BinaryContent, ToolReturnPart
 
     if call.error is not None:
         return ToolReturnPart(tool_name=name, content=call.error, tool_call_id=key, outcome="failed")
-    pictures = [] if images is None else [BinaryContent(data, media_type=kind) for kind, data in images_of(images)]
     text = call.result or ""
+    pictures = [BinaryContent(data, media_type=media_type) for media_type, data in images]
     return ToolReturnPart(tool_name=name, content=[text, *pictures] if pictures else text, tool_call_id=key)
 
 

@@ -13,7 +13,6 @@ from karat.agents import AgentSetting
 from karat.config.model import Name, Strictly
 from karat.errors import AgentFault, InfrastructureFault
 from karat.mcp import Tools
-from karat.mcp.results import answer_of
 from karat.records import Condition, JsonObject, Reply, Sample, ToolCall, Turn
 
 __all__ = ["Mcp"]
@@ -72,15 +71,14 @@ class _Session:
 
     async def ask(self, turn: Turn) -> Reply:
         try:
-            call, result = await self._called()
+            call, answer = await self._called()
         except InfrastructureFault as fault:  # the call was made, and is counted
             fault.reply = Reply(text="", tool_calls=self._tools.calls[-1:], dollars=0.0, model=self._server)
             raise
         failed = call.error is not None
-        answer = None if failed or result is None else answer_of(result)
         return Reply(
             text=(call.error if failed else call.result) or "",
-            answer=None if answer is None else msgspec.json.encode(answer, order="sorted").decode(),
+            answer=None if failed or answer is None else msgspec.json.encode(answer, order="sorted").decode(),
             tool_calls=(call,),
             dollars=0.0,
             milliseconds=call.milliseconds,
@@ -88,7 +86,7 @@ class _Session:
             stop_reason="error" if failed else None,
         )
 
-    async def _called(self) -> tuple[ToolCall, BaseModel | None]:
+    async def _called(self) -> tuple[ToolCall, JsonObject | None]:
         if self._method != "tools/call":
             return await self._tools.read(self._server, self._method, self._parameters)
         tool = self._parameters["name"]

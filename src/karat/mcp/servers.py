@@ -20,7 +20,7 @@ from karat.mcp.hub import Hub, ProxySession
 from karat.mcp.observed import Observed
 from karat.mcp.preflight import ServerFault, Tool, ToolList, tool_change
 from karat.mcp.relay import Relay
-from karat.mcp.results import Outcome, as_call, bounded
+from karat.mcp.results import Outcome, answer_of, as_call, bounded, images_of
 from karat.records import Cassettes, Condition, JsonObject, McpServer, ServerEvent, ToolCall
 from karat.redact import Redactor
 
@@ -59,13 +59,22 @@ class Tools:
         """
         return (await self.call_in_full(server, tool, arguments))[0]
 
-    async def call_in_full(self, server: str, tool: str, arguments: JsonObject) -> tuple[ToolCall, BaseModel | None]:
-        """The same, with the SDK's result; None if the request failed."""
-        return await self._asked(server, tool, arguments, lambda line: line.ask(tool, arguments))
+    async def call_in_full(self, server: str, tool: str, arguments: JsonObject) -> tuple[ToolCall, JsonObject | None]:
+        """The same, with the result's structuredContent; None if it has none."""
+        call, result = await self._asked(server, tool, arguments, lambda line: line.ask(tool, arguments))
+        return call, None if result is None else answer_of(result)
 
-    async def read(self, server: str, method: str, parameters: JsonObject) -> tuple[ToolCall, BaseModel | None]:
+    async def call_with_images(
+        self, server: str, tool: str, arguments: JsonObject
+    ) -> tuple[ToolCall, tuple[tuple[str, bytes], ...]]:
+        """The same, with media type and bytes of each image in the result that models can be sent."""
+        call, result = await self._asked(server, tool, arguments, lambda line: line.ask(tool, arguments))
+        return call, () if result is None else tuple(images_of(result))
+
+    async def read(self, server: str, method: str, parameters: JsonObject) -> tuple[ToolCall, JsonObject | None]:
         """A resource (`resources/read`) or a prompt (`prompts/get`): as a call of the method, and the whole result."""
-        return await self._asked(server, method, parameters, lambda line: line.read(method, parameters))
+        call, result = await self._asked(server, method, parameters, lambda line: line.read(method, parameters))
+        return call, None if result is None else answer_of(result)
 
     async def _asked(
         self,

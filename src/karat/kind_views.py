@@ -15,14 +15,12 @@ import msgspec
 from karat.analysis import Summary
 from karat.blocks import Section
 from karat.journal import Attempt, Label, Labels, RunInfo
-from karat.numeric import right_by
 from karat.records import Answer, Failure, Reply, Sample, Score
 
 VERDICTS = {"right": "right", "wrong": "wrong", "cannot_tell": "cannot tell"}
 """What a person can say of an answer against the golden one, as pages write it."""
 
 _MOST_PEOPLE = 12  # of one turn; the newest
-_MATCHES = {"right", "numerical"}  # that make a turn right
 
 Reading = float | str | list[str]
 """An answer as a person or karat reads it in a field."""
@@ -91,7 +89,7 @@ class SamplePage(msgspec.Struct, frozen=True, kw_only=True):
     trials: Sequence[TrialRecord]
     conditions: Sequence[str]
     reviews: Reviews
-    rule: str = "numerical"  # the match that makes a turn right
+    rule: str = ""  # the match that makes a turn right; empty: the kind has no such option
     seat: str = ""  # the requested member of a group
     query: Mapping[str, str] = {}  # the list that the page was opened from
 
@@ -175,11 +173,15 @@ class Views:
         del sample, turn
         return {}, ""
 
+    def own_judgement(self, scores: Sequence[Score], turn: int, rule: str) -> tuple[bool | None, str | None]:
+        """Whether a turn is right by the match `rule`, and a diagnosis, as karat judges; None: it does not."""
+        del scores, turn, rule
+        return None, None
+
     def judgements(self, label: Label, scores: Sequence[Score], part: str, rule: str) -> Iterator[Judgement]:
         """A person's label of a turn compared with karat's judgement. `part`: of the dataset."""
         assert label.turn is not None
-        row = verdict_row(scores, label.turn)
-        right = right_of(row, rule)
+        right, diagnosis = self.own_judgement(scores, label.turn, rule)
         if label.verdict is not None:
             karat = None if right is None else "right" if right else "wrong"
             person = None if label.verdict == "cannot_tell" else label.verdict
@@ -192,7 +194,6 @@ class Views:
                 differs=differs and person is not None,
             )
         if label.verdict is not None and label.diagnosis:
-            diagnosis = row.labels.get("diagnosis") if row is not None else None
             differs = diagnosis is not None and diagnosis != label.diagnosis
             words = label.diagnosis + (f" (karat: {diagnosis})" if differs else "")
             yield Judgement(
@@ -221,21 +222,6 @@ class Views:
         """One of those pages; None: there is none. `run`: the name of its folder."""
         del summary, run, group, name
         return None
-
-
-def verdict_row(scores: Iterable[Score], turn: int) -> Score | None:
-    """The row that tells whether a turn is right; None if there is none."""
-    return next((score for score in scores if score.turn == turn and not _MATCHES.isdisjoint(score.values)), None)
-
-
-def right_of(score: Score | None, rule: str = "numerical") -> bool | None:
-    """Whether a turn is right according to karat, by the match `rule`; None if unknown."""
-    if score is None:
-        return None
-    if {rule, "right", "numerical"} <= score.values.keys():
-        return bool(right_by(score.values, rule))
-    value = score.values.get("right", score.values.get("numerical"))
-    return None if value is None else bool(value)
 
 
 def is_judged(sample: Sample, turn: int, trial: TrialRecord) -> bool:

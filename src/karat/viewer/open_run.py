@@ -30,7 +30,7 @@ class Page(msgspec.Struct, frozen=True, kw_only=True):
 
     questions: Questions
     texts: Texts
-    right: str = "numerical"  # for conversations: the match that makes a turn right
+    right: str = ""  # the match that makes a turn right; empty: the kind has no such option
 
 
 class OpenRun:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from difflib import SequenceMatcher
 from pathlib import Path
 
@@ -16,13 +16,13 @@ from karat.kind_views import (
     TrialRecord,
     Views,
     is_judged,
-    right_of,
-    verdict_row,
 )
+from karat.numeric import right_by
 from karat.numeric.diagnosis import MEANINGS
-from karat.records import JsonObject, Sample
+from karat.records import JsonObject, Sample, Score
 
 _STEP = re.compile(r"\b[A-Za-z_]\w*+\([^()]*+\)")
+_MATCHES = {"right", "numerical"}  # that make a turn right
 _MOST_STEPS = 60
 _MOST_TURNS = 100
 _LONG = 300  # characters of one value in a proof
@@ -50,6 +50,25 @@ class ConversationViews(Views):
     def place_of(self, sample: Sample, turn: int) -> tuple[dict[str, str], str]:
         del sample
         return {}, f"turn-{turn + 1}"
+
+    def own_judgement(self, scores: Sequence[Score], turn: int, rule: str) -> tuple[bool | None, str | None]:
+        row = verdict_row(scores, turn)
+        return right_of(row, rule), row.labels.get("diagnosis") if row is not None else None
+
+
+def verdict_row(scores: Iterable[Score], turn: int) -> Score | None:
+    """The row that tells whether a turn is right; None if there is none."""
+    return next((score for score in scores if score.turn == turn and not _MATCHES.isdisjoint(score.values)), None)
+
+
+def right_of(score: Score | None, rule: str) -> bool | None:
+    """Whether a turn is right according to karat, by the match `rule`; None if unknown."""
+    if score is None:
+        return None
+    if {rule, "right", "numerical"} <= score.values.keys():
+        return bool(right_by(score.values, rule))
+    value = score.values.get("right", score.values.get("numerical"))
+    return None if value is None else bool(value)
 
 
 def turns(page: SamplePage) -> list[JsonObject]:

@@ -12,6 +12,7 @@ from types import ModuleType
 from typing import Any
 
 import msgspec
+import numpy as np
 import pytest
 
 from karat import formats
@@ -25,6 +26,7 @@ from karat.exports.terminal import Terminal
 from karat.journal import Choice
 from karat.kinds.conversation import Conversation
 from karat.kinds.conversation.analysis.model import right_in_words
+from karat.kinds.conversation.analysis.scoring import NumericTurns
 from karat.kinds.conversation.exports.convfinqa import Convfinqa
 from karat.kinds.conversation.sections import reasoning
 from karat.records import Reply, Score, Usage
@@ -563,3 +565,39 @@ def test_every_heading_that_counts_right_turns_names_the_rule(in_percent):
     files = dict(Convfinqa().render(summary, in_percent))
     assert [row["right"] for row in csv.DictReader(io.StringIO(files["turns.csv"]))] == ["True"] * 3
     assert (json.loads(files["statistics.json"])["right"], files["errors.csv"].count("\n")) == ("declared", 1)
+
+
+@pytest.mark.parametrize(
+    ("rule", "columns", "tested"),
+    [
+        pytest.param("soft", {}, ("soft", "declared", "logic_recall"), id="nothing is scored"),
+        pytest.param(
+            "numerical",
+            {"numerical": [1.0, 0.0], "right": [1.0, 0.0]},
+            ("numerical", "declared", "logic_recall"),
+            id="no yes or no",
+        ),
+        pytest.param(
+            "numerical",
+            {"numerical": [1.0, 0.0], "right": [1.0, 1.0]},
+            ("right", "declared", "logic_recall"),
+            id="yes or no",
+        ),
+        pytest.param(
+            "declared",
+            {"numerical": [0.0], "right": [0.0], "declared": [1.0]},
+            ("declared", "logic_recall"),
+            id="once each",
+        ),
+    ],
+)
+def test_conditions_are_tested_first_on_what_makes_a_turn_right(rule, columns, tested):
+    arrays = {name: np.array(values) for name, values in columns.items()}
+    assert NumericTurns(rule).tested(arrays) == tested
+
+
+def test_right_follows_the_rule():
+    columns = {"numerical": np.array([0.0, 0.0]), "right": np.array([0.0, 1.0]), "declared": np.array([1.0, 0.0])}
+    assert NumericTurns("declared").values("right", columns).tolist() == [1.0, 1.0]
+    assert NumericTurns("declared").values("numerical", columns).tolist() == [0.0, 0.0]
+    assert NumericTurns("soft").values("right", columns).tolist() == [0.0, 1.0], "an old run has no such column"

@@ -92,7 +92,7 @@ def summarize(
     if it has changed since the run was made.
     `pairs`: "baseline" compares each condition with `baseline` (default: the experiment's `baseline`, else its
     first condition) and with the best on the metric, "all" compares every pair; p-values are adjusted over all shown.
-    `right`: for conversations, the match that makes a turn right (`karat.numeric.RIGHT_RULES`); None: the run's own.
+    `right`: for conversations, the match that makes a turn right; None: the run's own.
     The journal is streamed; memory grows by a few bytes per planned trial
     and by about twenty per score. Raises BadRun for a damaged run, BadOption for a
     scoring that the run does not have.
@@ -305,8 +305,8 @@ def _figures(given: AnalysisInput, asked: _Asked, stopping: Stopping | None) -> 
 
     index, level = given.index, given.level
     conditions = tuple(index.conditions)
-    conversations = declared(given.run, index)
-    all_grids = grids(index, given.scorers, given.shown, conversations, right=asked.right)
+    by_turn = declared(given.run, index, filter(given.shows, given.scorers), rule=given.rule)
+    all_grids = grids(index, given.scorers, given.shown, by_turn)
     if not all_grids:
         return _Figures()
     shape = (len(index.samples), len(conditions), index.repetitions)
@@ -333,7 +333,7 @@ def _figures(given: AnalysisInput, asked: _Asked, stopping: Stopping | None) -> 
         ),
         differences=apart,
         lowest=lowest(index, all_grids[0], conditions),
-        samples=_table(index, columns, None if conversations is None else conversations.weights.tolist()),
+        samples=_table(index, columns, None if by_turn is None else by_turn.weights.tolist()),
         panel=tuple(judge_pairs(all_grids)),
         family=_family(apart, asked, possible=len(compared) * math.comb(len(conditions), 2)),
     )

@@ -1,8 +1,8 @@
 """Score rows → one number per trial and metric, as an array samples × conditions × repetitions.
 
 Order of averaging: repeats of a judge on one turn, then judges, then turns. The last row of
-(trial, turn, judge, repeat) counts. NaN if there is no number. In a run over conversations the sums
-over turns are kept too: its rates are over all turns, not over the means of conversations.
+(trial, turn, judge, repeat) counts. NaN if there is no number. If a kind's rates are over turns, the
+sums over turns are kept too: its rates are over all turns, not over the means of samples.
 """
 
 from __future__ import annotations
@@ -16,35 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from karat.analysis.model import MetricInfo
-from karat.analysis.parts import kind_of
+from karat.analysis.parts import TurnScoring, kind_of
 from karat.index import RunIndex, ScoreRows
 from karat.journal import RunFolder, ScorerInfo
-from karat.numeric import parse_value, right_by
 from karat.records import Metric
-
-RATES = frozenset({
-    "numerical", "soft", "unit_agnostic", "sign_agnostic", "general", "exact", "scale_and_sign", "declared", "right",
-})  # fmt: skip
-"""Metrics of the scorer `numeric` that are rates over all declared turns: one that was never reached is wrong."""
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
-
-
-_TESTED = ("declared", "logic_recall")
-"""Metrics of the scorer `numeric` on which conditions are tested, after the match that makes a turn right. The others
-measure the same answers in other ways; testing them too would only increase the adjusted p-values of these."""
-
-
-def tested_by(index: RunIndex, scorer: ScorerInfo, right: str) -> tuple[str, ...]:
-    """The tested metrics of `numeric`: first the match that makes a turn right, or `right` with yes and no."""
-    rows = index.scores.get((scorer.name, scorer.scoring))
-    first = right
-    if rows is not None and {right, "right", "numerical"} <= rows.values.keys():
-        columns = {name: np.frombuffer(rows.values[name], dtype=np.float64) for name in (right, "right", "numerical")}
-        first = right if np.array_equal(right_by(columns, right), columns[right], equal_nan=True) else "right"
-    return tuple(dict.fromkeys((first, *_TESTED)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +34,7 @@ class Grid:
     values: Floats  # samples × conditions × repetitions
     judge_variance: tuple[Floats, Ints]  # between repeats of a judge: variance of each group, and its cell
     by_judge: dict[str, Floats]  # judge → samples × conditions × repetitions, when there are several
-    turns: TurnSums | None = None  # for a run over conversations
+    turns: TurnSums | None = None  # if the run's rates are over turns
     stands: bool = True  # False: it measures what an earlier metric tests in another way
     not_needed: Flags | None = None  # shaped like `values`: trials not run because it was decided; None: none
 
@@ -72,41 +51,61 @@ class TurnSums:
 
 
 @dataclass(frozen=True, slots=True)
+class Counting:
+    """How the rows of one scorer count, by the rules of the run's kind."""
+
+    rules: TurnScoring
+    flags: list[Flags]  # of each sample, turn by turn: whether the turn counts
+    sizes: Ints  # of each sample: how many of its turns count
+
+
+@dataclass(frozen=True, slots=True)
 class Declared:
-    """The conversations of a run: turns and weight of each sample, and the trials without an answer."""
+    """The turns of a run: how many each sample has, its weight, and the trials without an answer."""
 
     turns: Ints
-    numbers: Ints  # of them: whose golden answer is a number, yes or no
-    is_number: list[Flags]  # of each sample, turn by turn
     weights: Floats
     failed: NDArray[np.bool_]  # by cell
+    scorings: dict[tuple[str, str], Counting]  # by scorer and scoring; without one every turn counts
 
 
-def declared(run: RunFolder, index: RunIndex) -> Declared | None:
-    """None for a run whose samples are scored as a whole."""
-    if not kind_of(run.info.kind).by_turn:
+def declared(run: RunFolder, index: RunIndex, scorers: Iterable[ScorerInfo], *, rule: str) -> Declared | None:
+    """None for a run whose samples are scored as a whole. `rule`: the match that makes a turn right."""
+    kind = kind_of(run.info.kind)
+    if not kind.by_turn:
         return None
-    turns, weights = np.zeros(len(index.samples), dtype=np.int64), np.ones(len(index.samples))
-    is_number = [np.zeros(0, dtype=bool)] * len(index.samples)
+    size = len(index.samples)
+    turns, weights = np.zeros(size, dtype=np.int64), np.ones(size)
+    scorings: dict[tuple[str, str], Counting] = {}
+    for scorer in scorers:
+        rules = kind.turn_scoring(scorer, rule)
+        if rules is not None:
+            nothing = [np.zeros(0, dtype=bool)] * size
+            scorings[scorer.name, scorer.scoring] = Counting(rules, nothing, np.zeros(size, dtype=np.int64))
     for sample in run.samples():
         row = index.samples[sample.id]
         turns[row], weights[row] = len(sample.turns), sample.weight
-        is_number[row] = np.array([parse_value(turn.golden) is not None for turn in sample.turns], dtype=bool)
+        for counting in scorings.values():
+            flags = np.array([counting.rules.counts(turn) for turn in sample.turns], dtype=bool)
+            counting.flags[row] = flags
+            counting.sizes[row] = flags.sum()
     failed = np.frombuffer(index.failed, dtype=np.uint16) > 0
     answered = np.frombuffer(index.answered, dtype=np.uint8) > 0
-    numbers = np.array([int(flags.sum()) for flags in is_number], dtype=np.int64)
-    return Declared(turns, numbers, is_number, weights, failed & ~answered)
+    return Declared(turns, weights, failed & ~answered, scorings)
+
+
+def columns_of(rows: ScoreRows) -> dict[str, Floats]:
+    """Metric → the number of each row, in the order of the journal; NaN if there is none."""
+    return {name: np.frombuffer(values, dtype=np.float64) for name, values in rows.values.items()}
 
 
 def grids(
     index: RunIndex,
     scorers: Sequence[ScorerInfo],
     shown: Mapping[str, str],
-    conversations: Declared | None = None,
-    *,
-    right: str = "numerical",
+    by_turn: Declared | None = None,
 ) -> list[Grid]:
-    """Every metric of every shown scoring, in the order of the scorers. `right`: the match that makes a turn right."""
+    """Every metric of every shown scoring, in the order of the scorers. `by_turn`: if rates are over turns."""
     described = {(scorer.name, scorer.scoring): scorer for scorer in scorers}
     metrics: list[tuple[str, str, Metric, ScoreRows | None, bool]] = []
     for name, scoring in shown.items():
@@ -122,21 +121,24 @@ def grids(
     for scorer, scoring, metric, rows, offline in metrics:
         key = metric.name if names.count(metric.name) == 1 else f"{scorer}.{metric.name}"
         info = described.get((scorer, scoring))
-        numeric = conversations is not None and info is not None and info.type == "numeric"
+        counting = by_turn.scorings.get((scorer, scoring)) if by_turn is not None else None
         if rows is not None and id(rows) not in layouts:
-            layouts[id(rows)] = Layout(rows, right=right if numeric else None)
+            layouts[id(rows)] = Layout(rows, counting.rules if counting is not None else None)
         layout = layouts[id(rows)] if rows is not None else None
         grid = replace(_grid(index, _described(metric, key, scorer, scoring, offline), layout), not_needed=not_needed)
         if info is not None and info.compared_with is not None:  # its repeats differ in the order shown, not by noise
             once = msgspec.structs.replace(grid.info, repeats=1)
             grid = replace(grid, info=once, judge_variance=(np.empty(0), np.empty(0, dtype=np.int64)))
-        if conversations is not None:
-            sums = _turn_sums(layout, metric.name, grid.values.shape, conversations, rate=numeric)
-            if numeric and not sums.counts.any() and not (metric.name in RATES and conversations.numbers.any()):
-                continue  # e.g. no turn has a program, or a number
-            tested = tested_by(index, info, right) if numeric and info is not None else (metric.name,)
-            grid = replace(grid, turns=sums, stands=metric.name in tested)
-            if numeric and metric.name == tested[0]:  # what makes a turn right comes first
+        if by_turn is not None:
+            sums = _turn_sums(layout, metric.name, grid.values.shape, by_turn, counting)
+            grid = replace(grid, turns=sums)
+        if by_turn is not None and counting is not None:
+            is_rate = metric.name in counting.rules.rates and bool(counting.sizes.any())
+            if not is_rate and not sums.counts.any():
+                continue  # no turn has what it measures
+            tested = counting.rules.tested({} if rows is None else columns_of(rows))
+            grid = replace(grid, stands=metric.name in tested)
+            if metric.name == tested[0]:
                 place = next((at for at, other in enumerate(all_grids) if other.info.scorer == scorer), len(all_grids))
                 all_grids.insert(place, grid)
                 continue
@@ -193,9 +195,9 @@ def _threshold(metric: Metric, low: float | None, high: float | None) -> float |
 class Layout:
     """The rows of one scoring that count, ordered by cell, turn, judge and repeat."""
 
-    def __init__(self, rows: ScoreRows, *, right: str | None = None) -> None:
-        """`right`: the match that makes a turn right; None: use the scorer's own."""
-        self.rows, self._right = rows, right
+    def __init__(self, rows: ScoreRows, rules: TurnScoring | None = None) -> None:
+        """`rules`: of the run's kind; None: the numbers are those of the scorer."""
+        self.rows, self._rules = rows, rules
         self.order = rows.counting()
         self.judge_names = sorted(rows.names)
         self.cells = np.frombuffer(rows.cells, dtype=np.int64)[self.order]
@@ -204,13 +206,9 @@ class Layout:
         self.judges = rows.judge_ranks()[self.order]
 
     def values(self, metric: str) -> Floats:
-        if metric == "right" and self._right is not None and {self._right, "numerical"} <= self.rows.values.keys():
-            columns = {name: self._column(name) for name in ("right", "numerical", self._right)}
-            return np.asarray(right_by(columns, self._right), dtype=np.float64)
-        return self._column(metric)
-
-    def _column(self, metric: str) -> Floats:
-        return np.frombuffer(self.rows.values[metric], dtype=np.float64)[self.order]
+        if self._rules is None:
+            return np.frombuffer(self.rows.values[metric], dtype=np.float64)[self.order]
+        return self._rules.values(metric, columns_of(self.rows))[self.order]
 
 
 def _grid(index: RunIndex, info: MetricInfo, layout: Layout | None) -> Grid:
@@ -237,37 +235,37 @@ def _grid(index: RunIndex, info: MetricInfo, layout: Layout | None) -> Grid:
 
 
 def _turn_sums(
-    layout: Layout | None, metric: str, shape: tuple[int, ...], conversations: Declared, *, rate: bool
+    layout: Layout | None, metric: str, shape: tuple[int, ...], by_turn: Declared, counting: Counting | None
 ) -> TurnSums:
-    """`rate`: whether the metric may count unreached turns as wrong."""
-    size = len(conversations.failed)
+    """`counting`: None if every turn counts."""
+    size = len(by_turn.failed)
     cells, turns, means = _turn_means(layout, metric)
-    if rate:
-        kept = _of_numbers(cells // (size // shape[0]), turns, conversations.is_number)
+    if counting is not None:
+        kept = _counted(cells // (size // shape[0]), turns, counting.flags)
         cells, turns, means = cells[kept], turns[kept], means[kept]
     counts = np.bincount(cells, minlength=size).astype(np.float64)
     totals, squares = (
         np.bincount(cells, weights=part, minlength=size).astype(np.float64) for part in (means, means**2)
     )
     per_answer = bool(turns.size) and bool((turns < 0).all())  # a number for the whole answer
-    declared = conversations.numbers if rate else conversations.turns
-    per_sample = np.ones(shape[0]) if per_answer else declared.astype(np.float64)
+    sizes = by_turn.turns if counting is None else counting.sizes
+    per_sample = np.ones(shape[0]) if per_answer else sizes.astype(np.float64)
     planned = np.repeat(per_sample, size // shape[0])
-    if rate and metric in RATES:
-        counts = np.where(conversations.failed, planned, counts)
+    if counting is not None and metric in counting.rules.rates:
+        counts = np.where(by_turn.failed, planned, counts)
     return TurnSums(
         totals=totals.reshape(shape),
         counts=counts.reshape(shape),
         squares=squares.reshape(shape),
-        weights=conversations.weights,
+        weights=by_turn.weights,
         planned=planned.reshape(shape),
     )
 
 
-def _of_numbers(samples: Ints, turns: Ints, is_number: Sequence[Flags]) -> Flags:
-    """Which rows belong to a turn whose golden answer is a number; older scores count text as wrong."""
-    first = np.concatenate(([0], np.cumsum([flags.size for flags in is_number])))
-    flat = np.concatenate([*is_number, np.zeros(1, dtype=bool)])
+def _counted(samples: Ints, turns: Ints, of_samples: Sequence[Flags]) -> Flags:
+    """Which rows belong to a turn that counts; older scores may have rows of others."""
+    first = np.concatenate(([0], np.cumsum([flags.size for flags in of_samples])))
+    flat = np.concatenate([*of_samples, np.zeros(1, dtype=bool)])
     inside = (turns >= 0) & (turns < np.diff(first)[samples])
     kept: Flags = inside & flat[np.where(inside, first[samples] + turns, flat.size - 1)]
     return kept

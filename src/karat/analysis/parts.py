@@ -5,7 +5,7 @@ Analysis imports no kind: `kind_of` looks one up among the plug-ins.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import msgspec
@@ -15,11 +15,12 @@ from karat.analysis.numbers import Estimate
 
 if TYPE_CHECKING:
     from karat.analysis.comparison import Comparison, Side
+    from karat.analysis.grids import Floats
     from karat.analysis.ledger import Outcome
     from karat.analysis.model import Account, MetricInfo, Summary
     from karat.index import RunIndex
     from karat.journal import RunFolder, ScorerInfo
-    from karat.records import AllowCode
+    from karat.records import AllowCode, Turn
 
 
 class ConditionScore(msgspec.Struct, frozen=True, kw_only=True):
@@ -109,6 +110,23 @@ class AnalysisInput(msgspec.Struct, frozen=True, kw_only=True):
         return self.shown.get(scorer.name) == scorer.scoring
 
 
+class TurnScoring(Protocol):
+    """How the rows of one scorer become numbers of turns. `columns`: metric → the number of each row; NaN: none."""
+
+    @property
+    def rates(self) -> Collection[str]:
+        """Metrics over all turns that count: in a trial without an answer each of these turns is wrong."""
+
+    def counts(self, turn: Turn) -> bool:
+        """Whether a turn counts in the scorer's metrics."""
+
+    def tested(self, columns: Mapping[str, Floats]) -> tuple[str, ...]:
+        """The metrics on which conditions are tested, at least one; the first is shown before all others."""
+
+    def values(self, metric: str, columns: Mapping[str, Floats]) -> Floats:
+        """The number of each row for a metric, which may depend on the match that makes a turn right."""
+
+
 class KindAnalysis(Protocol):
     """The part of a kind that analysis uses; `karat.kinds.Kind` is complete and documents each member."""
 
@@ -122,6 +140,8 @@ class KindAnalysis(Protocol):
 
     @staticmethod
     def right_rule(run: RunFolder, wanted: str | None) -> tuple[str, str | None]: ...
+    @staticmethod
+    def turn_scoring(scorer: ScorerInfo, rule: str) -> TurnScoring | None: ...
     @staticmethod
     def analyse(given: AnalysisInput) -> Part | None: ...
     @staticmethod

@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from array import array
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from math import isfinite
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -36,6 +36,7 @@ class RunningMeans:
         self.metric: Metric | None = None  # None: nothing is scored, or nothing yet
         self._scorer: ScorerInfo | None = None
         self._by_turn = False
+        self._rates: Collection[str] = ()  # metrics in which turns never reached count as wrong, as in the report
         self._rows: dict[str, list[Score]] = {}  # trial → its scores so far, until it is complete
         self._questions: dict[str, int] = {}  # sample → its place in the sums
         self._weights: array[float] = array("d")
@@ -48,6 +49,8 @@ class RunningMeans:
         """Sets the scorer whose metric is followed."""
         self._scorer = scorer if kinds.of(kind).compared else None
         self._by_turn = kinds.of(kind).by_turn
+        scoring = kinds.of(kind).turn_scoring(scorer, "")
+        self._rates = scoring.rates if scoring is not None else ()
 
     @property
     def unit(self) -> Literal["question", "turn"]:
@@ -146,16 +149,13 @@ class RunningMeans:
         """Turns, clustered by conversation, or questions, which are not weighted."""
         import numpy as np
 
-        from karat.analysis.grids import RATES
         from karat.analysis.units import Units
         from karat.stats import Sums
 
         totals, counts, squares, lost, weights = map(np.frombuffer, columns)
         sums = None
         if self._by_turn:
-            # Turns never reached count as wrong if the report counts them so.
-            wrong = self._scorer is not None and self._scorer.type == "numeric" and info.name in RATES
-            counts = counts + lost if wrong else counts
+            counts = counts + lost if info.name in self._rates else counts
             sums = Sums.of(totals, counts, squares=squares, weights=weights)
         means = np.divide(totals, counts, out=np.full(counts.size, np.nan), where=counts > 0)
         spread = np.maximum(squares - counts * means**2, 0.0)

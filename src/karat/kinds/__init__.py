@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
     from karat.analysis.comparison import Comparison, Side
     from karat.analysis.model import Summary
-    from karat.analysis.parts import AnalysisInput, Part
+    from karat.analysis.parts import AnalysisInput, Part, TurnScoring
     from karat.documents.rows import Rows
-    from karat.journal import RunFolder, StudyCopy
+    from karat.journal import RunFolder, ScorerInfo, StudyCopy
     from karat.kind_views import Views
     from karat.redact import Redactor
 
@@ -352,7 +352,16 @@ class Kind:
         del run
         if wanted is not None:
             raise BadOption("--right", "is for runs over conversations")
-        return "numerical", None
+        return "", None
+
+    @staticmethod
+    def turn_scoring(scorer: ScorerInfo, rule: str) -> TurnScoring | None:
+        """How a scorer's rows become numbers of turns, if `by_turn`; None: every turn and every metric counts alike.
+
+        `rule`: the match that makes a turn right.
+        """
+        del scorer, rule
+        return None
 
     @staticmethod
     def analyse(given: AnalysisInput) -> Part | None:

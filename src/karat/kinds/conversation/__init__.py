@@ -24,9 +24,9 @@ from karat.records import Sample, Turn
 
 if TYPE_CHECKING:
     from karat.analysis.model import Summary
-    from karat.analysis.parts import AnalysisInput, Part
+    from karat.analysis.parts import AnalysisInput, Part, TurnScoring
     from karat.blocks import KindBlocks
-    from karat.journal import RunFolder
+    from karat.journal import RunFolder, ScorerInfo
     from karat.kind_views import Views
 
 __all__ = ["Conversation"]
@@ -132,6 +132,13 @@ class Conversation(Kind):
         if wanted not in RIGHT_RULES:
             raise BadOption("--right", f"there is no '{wanted}'{did_you_mean(wanted, RIGHT_RULES)}")
         return wanted, None
+
+    @staticmethod
+    def turn_scoring(scorer: ScorerInfo, rule: str) -> TurnScoring | None:
+        """None for a scorer other than `numeric`: it may score text."""
+        from karat.kinds.conversation.analysis.scoring import NumericTurns
+
+        return NumericTurns(rule) if scorer.type == "numeric" else None
 
     @staticmethod
     def views() -> Views:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from karat.analysis.grids import tested_by
+from karat.analysis.grids import columns_of
 from karat.analysis.model import Account
 from karat.analysis.parts import AnalysisInput
 from karat.index import RunIndex
@@ -29,6 +29,7 @@ from karat.kinds.conversation.analysis.rates import (
     strata,
     verdicts,
 )
+from karat.kinds.conversation.analysis.scoring import NumericTurns
 from karat.kinds.conversation.analysis.turns import Declarations, Floats, Turns, declarations, read_turns
 from karat.numeric import match_many, null_answers, right_by
 
@@ -64,12 +65,13 @@ def conversation(given: AnalysisInput) -> ConversationSummary | None:
         _result(name, part, nulls, given.accounts[name], _failures(index, failed, column))
         for column, (name, part) in enumerate(zip(index.conditions, parts, strict=True))
     ]
+    rows = index.scores.get((info.name, info.scoring))
     return ConversationSummary(
         scorer=info.name,
         scoring=info.scoring,
         rules=tuple(sorted(rules)),
         right=right,
-        tested=tested_by(index, info, right),
+        tested=NumericTurns(right).tested({} if rows is None else columns_of(rows)),
         conversations=len(base.ids),
         turns=sum(golden is not None for golden in base.golden),
         texts=sum(text is not None for text in base.texts),

@@ -100,6 +100,9 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--patience", type=float, default=20.0, help="seconds after the second signal")
     options = parser.parse_args()
+    # What nohup and shells that run it in the background ignore, karat would ignore as well.
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     dice = random.Random(options.seed)
     names = list(KINDS)
     plans = []

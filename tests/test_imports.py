@@ -28,7 +28,7 @@ HEAVY = {"duckdb", "httpx2", "jinja2", "mcp", "msgspec", "nh3", "numpy", "pydant
 def lint_imports(folder: Path) -> subprocess.CompletedProcess[str]:
     program = Path(sysconfig.get_path("scripts")) / "lint-imports"
     return subprocess.run(
-        [program, "--no-cache", "--no-logo", "--config", ROOT / "pyproject.toml"],
+        [program, "--no-cache", "--config", ROOT / "pyproject.toml"],
         cwd=folder,
         capture_output=True,
         text=True,

@@ -13,6 +13,7 @@ from karat import plugins
 from karat.agents import AgentSetting
 from karat.agents.floor import NO_TOOL, NOTHING_FOUND, Floor, _search_tool, unsuitable
 from karat.errors import InfrastructureFault
+from karat.kinds import of_sample
 from karat.mcp import Tool, Toolbox
 from karat.records import AgentSpec, Condition, McpServer, Reply, Sample, ToolCall, Turn
 from karat.redact import Redactor
@@ -199,7 +200,7 @@ def test_of_a_report_it_looks_the_number_up(tmp_path, questions, answer, rows):
     table = [["", "2019", "2018"], ["net sales", 412.5, 388.0], ["costs", "n/m", "-"], ["margin", "31.5%", ""]]
     detail = {**REPORT, "table": table} if rows else REPORT
     turns = tuple(Turn(question=question, golden="7") for question in questions)
-    sample = Sample(id="1", position=0, digest="", turns=turns, detail=detail)
+    sample = Sample(kind="conversation", id="1", position=0, digest="", turns=turns, detail=detail)
     condition = Condition(name="c", position=0, digest="", agent=AgentSpec(type="floor"))
 
     async def story() -> Reply:
@@ -210,6 +211,22 @@ def test_of_a_report_it_looks_the_number_up(tmp_path, questions, answer, rows):
 
     said = json.loads(asyncio.run(story()).text)
     assert said == {"answer": answer, "unit": "none", "program": answer}
+
+
+def test_without_a_search_only_a_kind_with_documents_finds_something():
+    turn = Turn(question="what were the net sales in 2018?", golden="7")
+    found = {}
+    for kind in ("", "golden", "study", "conversation", "not-installed"):
+        sample = Sample(kind=kind, id="1", position=0, digest="", turns=(turn,), detail=REPORT)
+        found[kind] = of_sample(sample).look_up(sample, turn)
+    number = '{"answer": "388", "unit": "none", "program": "388"}'
+    assert found == {"": None, "golden": None, "study": None, "conversation": number, "not-installed": None}
+
+
+def test_a_report_without_a_number_gives_nothing():
+    turn = Turn(question="what were the net sales?", golden="7")
+    sample = Sample(kind="conversation", id="1", position=0, digest="", turns=(turn,), detail={"table": {}})
+    assert of_sample(sample).look_up(sample, turn) is None
 
 
 REFERENCE = json.loads((Path(__file__).parent / "reference_servers.json").read_text(encoding="utf-8"))

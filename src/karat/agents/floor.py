@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 import random
 import re
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from itertools import takewhile
 
 from pydantic import BaseModel, ConfigDict
 
@@ -39,11 +38,10 @@ _SHORT = re.compile(r"\b(?:terse|tersely|short|shortly|brief|briefly|concise|con
 class Floor:
     """Searches with the condition's first search tool and gives the first result. Also `type: floor`.
 
-    In a conversation about a report, without such a tool, it looks up the number: the cell of the table whose row
-    and column share most words with the question (and, among equals, with the questions before). It computes
-    nothing, so it shows what reading alone is worth. As a participant of a human study it answers at random, all
-    answers equally likely, in the requested form: the agreement with people by chance. The same trial always gets
-    the same answer. If it finds nothing, it answers that it does not know. It is free.
+    Without such a tool, it gives what the kind of dataset can look up in the sample's own document. It computes
+    nothing, so it shows what reading alone is worth. Where a kind has random replies, it answers at random, all
+    answers equally likely, in the requested form: the score by chance. The same trial always gets the same answer.
+    If it finds nothing, it answers that it does not know. It is free.
     """
 
     listed_as = "search-baseline"
@@ -84,7 +82,7 @@ class Floor:
 
 
 class _RandomAnswers:
-    """A participant of a study, who sees only which fields there are."""
+    """Answers at random: it sees only which fields there are."""
 
     def __init__(self, sample: Sample, first: int, *, seed: int) -> None:
         self._sample = sample
@@ -118,13 +116,12 @@ class _Session:
         return Reply(text=text, tool_calls=self._tools.calls[before:], dollars=0.0, model="floor")
 
     async def _search(self, turn: Turn) -> str:
-        """The first result of the first search tool; without one, a number from the sample's own report."""
+        """The first result of the first search tool; without one, what the kind finds in the sample itself."""
         question = turn.question
         search = _search_tool(self._tools.tools)
         if search is None:
-            earlier = takewhile(lambda asked: asked is not turn, self._sample.turns)
-            number = look_up_number(question, [asked.question for asked in earlier], self._sample.detail)
-            return number or unsuitable(self._tools.tools) or NO_TOOL
+            found = of_sample(self._sample).look_up(self._sample, turn)
+            return found or unsuitable(self._tools.tools) or NO_TOOL
         tool, arguments = search
         call = await self._tools.call(tool.server, tool.name, {**arguments, _query_name(tool): question})
         result = _first_result(call.result or "")
@@ -215,57 +212,3 @@ def _cut(text: str, length: str) -> str:
     if length == "paragraph":
         return first
     return re.split(r"(?<=[.!?])\s+(?=[A-Z`*\"(])", first, maxsplit=1)[0]
-
-
-_TERM = re.compile(r"[a-z]+|\d+")
-_SILENT = frozenset(
-    _TERM.findall(
-        "a all an and are as at be by did do does for from had has how in is it its many much of on or so than that "
-        "the then these this those to up was were what which who will with would"
-    )
-)
-_NUMBER = re.compile(r"\d(?:[\d,]*\d)?(?:\.\d+)?")
-
-
-def look_up_number(question: str, earlier: Sequence[str], document: Mapping[str, object]) -> str | None:
-    """The answer in the form that conversations ask for; None if the document contains no number.
-
-    The cell of the table whose row and column share most words with the question; where several
-    do, with the earlier questions too; then the first. Without such a cell, the document's last number.
-    """
-    asked = _terms(question)
-    before = _terms(" ".join(earlier))
-    best: tuple[tuple[int, int], str] | None = None
-    for label, value in _cells(document.get("table")):
-        words = _terms(label)
-        shared = len(words & asked), len(words & before)
-        if shared[0] and (best is None or shared > best[0]):
-            best = shared, value
-    if best is not None:
-        number = best[1]
-    elif numbers := _NUMBER.findall(f"{document.get('pre_text') or ''} {document.get('post_text') or ''}"):
-        number = numbers[-1].replace(",", "")
-    else:
-        return None
-    return json.dumps({"answer": number, "unit": "none", "program": number})
-
-
-def _terms(text: str) -> set[str]:
-    return {word.removesuffix("s") for word in _TERM.findall(text.lower()) if word not in _SILENT}
-
-
-def _cells(table: object) -> Iterator[tuple[str, str]]:
-    """Row and column in one text, and the number, of each cell that holds one."""
-    from karat.numeric import parse_value
-
-    labelled: list[tuple[str, object]] = []
-    if isinstance(table, Mapping):
-        labelled = [(f"{row} {column}", cell) for column, rows in table.items() for row, cell in rows.items()]
-    elif isinstance(table, list) and table:
-        header, *rows = table
-        for row in rows:
-            labelled += [(f"{row[0]} {column}", cell) for column, cell in zip(header[1:], row[1:], strict=False)]
-    for label, cell in labelled:
-        value = parse_value(cell)
-        if value is not None and value.boolean is None:
-            yield label, repr(float(value.number)).removesuffix(".0")

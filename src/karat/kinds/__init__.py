@@ -12,7 +12,7 @@ import msgspec
 from karat import plugins
 from karat.blocks import KindBlocks
 from karat.errors import BadOption, BadPlugin, Fault, UnknownPlugin
-from karat.records import AllowCode, Answer, Condition, Reply, Sample, Score
+from karat.records import AllowCode, Answer, Condition, Reply, Sample, Score, Turn
 
 if TYPE_CHECKING:
     from random import Random
@@ -307,6 +307,15 @@ class Kind:
         Raises ValueError for a sample without fields.
         """
         raise ValueError(f"'{sample.id}' has no fields to answer in turn {turn}")
+
+    @staticmethod
+    def look_up(sample: Sample, turn: Turn) -> str | None:
+        """What a search without a model finds in the sample's own document, as a reply to one of its turns.
+
+        None: nothing, or there is no document.
+        """
+        del sample, turn
+        return None
 
     @staticmethod
     def keep(dataset: Dataset, *, redact: Redactor) -> Sequence[tuple[StudyCopy, bytes]]:

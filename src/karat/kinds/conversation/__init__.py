@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -118,6 +119,14 @@ class Conversation(Kind):
         if not path.is_file() or (path.suffix in {".yaml", ".yml"} and holds_study(path)):
             return False
         return looks_like_conversations(path)
+
+    @staticmethod
+    def look_up(sample: Sample, turn: Turn) -> str | None:
+        """A number of the report: the table's cell whose labels share most words with the questions so far."""
+        from karat.kinds.conversation.look_up import look_up_number
+
+        earlier = takewhile(lambda asked: asked is not turn, sample.turns)
+        return look_up_number(turn.question, [asked.question for asked in earlier], sample.detail)
 
     @staticmethod
     def right_rule(run: RunFolder, wanted: str | None) -> tuple[str, str | None]:

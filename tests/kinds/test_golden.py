@@ -320,3 +320,27 @@ def test_lint_tells_what_golden_answers_say_against_each_other(folder: Path) -> 
         ["line 10: 'question' is empty; fill it in, or remove the row"],
     )
     assert set(found.meanings) >= {reason for one in found.doubted for reason in one.reasons}
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "reason"),
+    [
+        ("10 %", "0.1", "same_question"),
+        ("10percent", ".10", "same_question"),
+        ("-5%", "\u22120.05", "same_question"),
+        ("1,234.5", "+1234.50", "same_question"),
+        ("NO", "false", "same_question"),
+        ("12,5", "125", "contradicts"),
+        ("-5", "5", "contradicts"),
+        ("10 %", "10", "contradicts"),
+        ("yes", "no", "contradicts"),
+        ("yes", "1", "contradicts"),
+        ("9" * 400, "8" * 400, "contradicts"),
+        ("about 10", "10", "contradicts"),
+    ],
+)
+def test_lint_knows_two_spellings_of_one_golden_value(folder: Path, one: str, other: str, reason: str) -> None:
+    rows = [{"id": "a", "question": "How many?", "answer": one}, {"id": "b", "question": "How many?", "answer": other}]
+    Path("q.jsonl").write_text(lines(rows))
+    found = Golden(Golden.Options(id_key="id")).lint(Path("q.jsonl"))
+    assert [(doubt.id, doubt.reasons) for doubt in found.doubted] == [("b", (reason,))]

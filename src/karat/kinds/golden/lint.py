@@ -6,12 +6,12 @@ import json
 import re
 from collections.abc import Hashable, Iterable, Sequence
 from contextlib import suppress
+from decimal import Decimal
 from typing import Any
 
 from karat.formats import excerpt, plural, some_of
 from karat.kinds import Doubted
 from karat.kinds._samples import asks, folded
-from karat.numeric import parse_value
 from karat.records import Sample
 
 MEANINGS = {
@@ -144,9 +144,21 @@ def _same(one: str, other: str) -> bool:
     """The same text except for case and spaces, or the same value: `10 %` and `0.1`."""
     if folded(one) == folded(other):
         return True
-    value, its = parse_value(one), parse_value(other)
-    if value is None or its is None:
-        return False
-    if value.boolean is not None or its.boolean is not None:
-        return value.boolean is its.boolean
-    return value.number == its.number
+    value = _value(one)
+    return value is not None and value == _value(other)
+
+
+_WORDS = {"yes": "yes", "true": "yes", "no": "no", "false": "no"}
+_NUMBER = re.compile(
+    r"([-+]?) ?([1-9][0-9]{0,2}(?:,[0-9]{3})+(?:\.[0-9]*)?|[0-9]+(?:\.[0-9]*)?|\.[0-9]+) ?((?:%|percent)?)"
+)
+
+
+def _value(text: str) -> Decimal | str | None:
+    """A plain number (10 % is 0.1), or `yes` or `no`; None for any other text."""
+    words = " ".join(text.split()).lower().replace("\u2212", "-")
+    number = _NUMBER.fullmatch(words)
+    if number is None:
+        return _WORDS.get(words)
+    sign, digits, percent = number.groups()
+    return Decimal(f"{sign}{digits.replace(',', '')}{'e-2' if percent else ''}")

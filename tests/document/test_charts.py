@@ -15,7 +15,8 @@ from tests.document.made_up import conversations, studies
 from karat.analysis import Summary, summarize
 from karat.analysis.parts import Part
 from karat.blocks import Chart, Curve, Plane, Rows, labels
-from karat.charts import charts, study_charts, svg
+from karat.charts import charts, svg
+from karat.kinds.study.charts import study_charts
 from karat.records import Metric
 from karat.replication import Agreement, Side, StudyTest, score_tests, score_uncertainty
 

@@ -82,7 +82,7 @@ class Study(Kind):
     content = "human studies"
     doubted = "published number"
     answer_file = AnswerFile(option="participants", rows="what a participant answered, one task or round per row")
-    commands = {"study-tests": "karat.kinds.study.commands:study_tests"}
+    commands = {"study-tests": f"{__name__}.commands:study_tests"}
 
     @staticmethod
     def parts_asked(dataset: Dataset, samples: Sequence[Sample]) -> tuple[DatasetPart, ...]:

@@ -67,7 +67,6 @@ def study_tests(path: Path, output: Output, asked: StudyTests) -> None:
     """Writes the tests of each condition, then each further condition against the first."""
     import numpy as np
 
-    from karat import plugins
     from karat.kinds.study import agreement_report as report
     from karat.replication import (
         difference_uncertainty,
@@ -97,9 +96,9 @@ def study_tests(path: Path, output: Output, asked: StudyTests) -> None:
         draw(charts, asked.plot, (), dark=False, output=output)
     if asked.out is not None:
         from karat.exports import save
+        from karat.kinds.study.exports.humanstudy import files_of_tests
 
-        files = plugins.load("karat.kinds.study.exports.humanstudy:files_of_tests")(scored)
-        for written in save(files, asked.out):
+        for written in save(files_of_tests(scored), asked.out):
             output.say(f"wrote {written}")
         return
     parts = [report.agreement_text(name, *both, bound=asked.bound) for name, both in scored.items()]

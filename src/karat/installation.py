@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import pkgutil
 import shlex
 import shutil
 import sys
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -71,3 +73,22 @@ def _requirement(extra: str, direct_url: str | None) -> list[str]:
         commit = origin["vcs_info"].get("commit_id", "")
         return [f"{DISTRIBUTION}[{extra}] @ {origin['vcs_info'].get('vcs', 'git')}+{url}@{commit}"]
     return [f"{DISTRIBUTION}[{extra}] @ {url}" if url else f"{DISTRIBUTION}[{extra}]"]
+
+
+@cache
+def packages() -> tuple[str, ...]:
+    """`karat`, and the packages of the same distribution that add to it: folders beside it called `karat_…`."""
+    home = Path(__file__).parent.parent
+    return ("karat", *sorted(file.parent.name for file in home.glob("karat_*/__init__.py")))
+
+
+@cache
+def plugin_modules(family: str) -> dict[str, str]:
+    """The built-in plug-ins of a family: name of the file, such as `json_schema` → module, in order of the names."""
+    found = {}
+    home = Path(__file__).parent.parent
+    for package in packages():
+        for module in pkgutil.iter_modules([str(home / package / family)]):
+            if not module.name.startswith("_"):
+                found[module.name] = f"{package}.{family}.{module.name}"
+    return dict(sorted(found.items()))

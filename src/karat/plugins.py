@@ -1,10 +1,11 @@
 """A name, or "module:Class", becomes a plug-in: one file per plug-in, no table to edit.
 
-A family is a package (`karat.agents`). Each of its modules that does not begin with
-an underscore holds one plug-in with the module's name: the one public class that is
-named in the module's `__all__`, with an inner `Options` model (pydantic) that defines
-everything the experiment file may set. Third parties register theirs as an entry
-point in the group `karat.agents`, or the file names `module:Class`.
+A family is a folder of modules, such as `agents`, in karat or in a package beside it
+(`karat_coding`). Each module whose name does not begin with an underscore holds one
+plug-in with that name: the one public class in its `__all__`, with an inner `Options`
+model (pydantic) that defines everything the experiment file may set. Third parties
+register theirs as an entry point in the group `karat.agents`, or the file names
+`module:Class`.
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ import contextlib
 import importlib
 import importlib.util
 import inspect
-import pkgutil
 import sys
 from collections.abc import Iterator, Mapping
 from hashlib import blake2b
@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from karat.errors import BadPlugin, Caught, Fault, KaratError, UnknownPlugin, described, did_you_mean
+from karat.installation import plugin_modules
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -38,8 +39,6 @@ class Description(msgspec.Struct, frozen=True, kw_only=True):
     source: str  # "built in", or the distribution that brings it
 
 
-_BROUGHT_BY_KINDS = {"exports"}
-
 _ALIASES = {"agents": {"claude_code_sdk": "claude", "search-baseline": "floor"}}
 """Family → another name (k-eval's; the one in lists) → the name of the file, which is what runs record."""
 
@@ -49,23 +48,9 @@ def file_name(family: str, name: str) -> str:
     return _ALIASES.get(family, {}).get(name, name)
 
 
-def names(family: str, *, package: str | None = None) -> list[str]:
+def names(family: str) -> list[str]:
     """The built-in plug-ins of a family, by their file names."""
-    modules = [
-        module.name
-        for home in _homes(family, package)
-        for module in pkgutil.iter_modules(importlib.import_module(home).__path__)
-    ]
-    return sorted(name for name in modules if not name.startswith("_"))
-
-
-def _homes(family: str, package: str | None) -> Iterator[str]:
-    """Packages that hold the plug-ins of a family: its own, and those of the dataset kinds that have some."""
-    yield package or f"karat.{family}"
-    if package is None and family in _BROUGHT_BY_KINDS:
-        for kind in names("kinds"):
-            if (Path(__file__).parent / "kinds" / kind / family / "__init__.py").is_file():
-                yield f"karat.kinds.{kind}.{family}"
+    return list(plugin_modules(family))
 
 
 def find(
@@ -74,7 +59,6 @@ def find(
     *,
     folder: Path | None = None,
     allow_code: bool = True,
-    package: str | None = None,
 ) -> type[Any]:
     """The class called `name`.
 
@@ -89,17 +73,14 @@ def find(
         if not allow_code:
             raise BadPlugin(name, "this command does not import code that a run folder names")
         return _as_class(load(name, folder=folder), name)
-    module_name = name.replace("-", "_")
-    if module_name.isidentifier() and not module_name.startswith("_"):
-        for home in _homes(family, package):
-            if importlib.util.find_spec(f"{home}.{module_name}"):
-                module = importlib.import_module(f"{home}.{module_name}")
-                public = (getattr(module, name) for name in getattr(module, "__all__", []))
-                classes: list[type[Any]] = list(filter(inspect.isclass, public))
-                if len(classes) != 1:
-                    count = len(classes)
-                    raise BadPlugin(module.__name__, f"must name exactly one class in __all__, it names {count}")
-                return classes[0]
+    built_in = plugin_modules(family).get(name.replace("-", "_"))
+    if built_in is not None:
+        module = importlib.import_module(built_in)
+        public = (getattr(module, name) for name in getattr(module, "__all__", []))
+        classes: list[type[Any]] = list(filter(inspect.isclass, public))
+        if len(classes) != 1:
+            raise BadPlugin(built_in, f"must name exactly one class in __all__, it names {len(classes)}")
+        return classes[0]
     for point in _entry_points(family):
         if point.name == name:
             try:
@@ -107,7 +88,7 @@ def find(
             except ImportError as error:
                 raise BadPlugin(name, f"entry point {point.value} cannot be imported: {error}") from error
             return _as_class(plugin, name)
-    known = {*names(family, package=package), *(point.name for point in _entry_points(family))}
+    known = {*names(family), *(point.name for point in _entry_points(family))}
     if family == "importers":  # format names have hyphens
         known = {key.replace("_", "-") for key in known}
     raise UnknownPlugin(family, name, known)
@@ -181,12 +162,9 @@ def installed(family: str) -> Iterator[tuple[str, type[Any]]]:
             yield point.name, _as_class(point.load(), point.name)
 
 
-def describe(family: str, *, package: str | None = None) -> list[Description]:
+def describe(family: str) -> list[Description]:
     """Every plug-in of the family that is installed, built-in ones first."""
-    descriptions = []
-    for name in names(family, package=package):
-        plugin = find(family, name, package=package)
-        descriptions.append(_description(family, name, plugin, "built in"))
+    descriptions = [_description(family, name, find(family, name), "built in") for name in names(family)]
     descriptions.sort(key=lambda description: description.name)
     for point in _entry_points(family):
         source = point.dist.name if point.dist else "entry point"

@@ -1,54 +1,30 @@
 """The commands: each parses its arguments, makes one call and prints the result.
 
-Each file in `commands/` holds one command of the same name. `karat --help` loads them
-and click, nothing else; a command's own imports happen when it runs.
+Each file in `karat/commands/`, and in `commands/` of a package beside karat, holds one command of the same name.
+`karat --help` loads them and click, nothing else; a command's own imports happen when it runs.
 """
 
 from __future__ import annotations
 
-import importlib
-import keyword
+from functools import cache
+from importlib import import_module
 from typing import Any
 
 import click
 
 from karat.cli.ending import past_click
 from karat.cli.options import debug, show_help
+from karat.installation import plugin_modules
 
 __all__ = ["cli"]
-
-_COMMANDS = (
-    "init",
-    "import",
-    "lint",
-    "check",
-    "check-server",
-    "login",
-    "rehearse",
-    "run",
-    "score",
-    "report",
-    "plot",
-    "merge",
-    "verify",
-    "view",
-    "compare",
-    "plan",
-    "gate",
-    "history",
-    "sample",
-    "calibrate",
-    "query",
-    "list",
-    "schema",
-)  # in the order in which a new user needs them
 
 
 class _Commands(click.Group):
     """A group that imports a command only when it is used."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(_COMMANDS)
+        places = {name: import_module(module).PLACE for name, module in _commands().items()}
+        return sorted(places, key=lambda name: (places[name], name))  # in the order in which a new user needs them
 
     def make_context(
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
@@ -61,20 +37,26 @@ class _Commands(click.Group):
             return super().invoke(ctx)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in _COMMANDS:
+        module = _commands().get(cmd_name)
+        if module is None:
             return None
-        module = f"{cmd_name}_" if keyword.iskeyword(cmd_name) else cmd_name.replace("-", "_")
-        command: click.Command = importlib.import_module(f"karat.cli.commands.{module}").command
+        command: click.Command = import_module(module).command
         return command
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args and args[0] not in _COMMANDS and not args[0].startswith("-"):
+        if args and args[0] not in _commands() and not args[0].startswith("-"):
             from karat.errors import did_you_mean
 
-            ctx.fail(f"no such command '{args[0]}'{did_you_mean(args[0], _COMMANDS)}")
+            ctx.fail(f"no such command '{args[0]}'{did_you_mean(args[0], _commands())}")
         return super().resolve_command(ctx, args)
+
+
+@cache
+def _commands() -> dict[str, str]:
+    """Name → module of every command; a file's name has `_` for `-`, and after a keyword of Python."""
+    return {name.rstrip("_").replace("_", "-"): module for name, module in plugin_modules("commands").items()}
 
 
 def _show_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:

@@ -8,6 +8,8 @@ from karat.cli import options
 from karat.cli.ending import Exit
 from karat.cli.output import Output
 
+PLACE = 30  # in `karat --help`
+
 
 @click.command("lint")
 @options.gathered("linting", options.Linting)

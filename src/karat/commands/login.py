@@ -10,6 +10,8 @@ from karat.cli import options
 from karat.cli.ending import Exit
 from karat.cli.output import Output
 
+PLACE = 60  # in `karat --help`
+
 
 @click.command("login")
 @click.argument("file", type=options.PATH)

@@ -10,6 +10,8 @@ from karat.cli import options
 from karat.cli.ending import Exit
 from karat.cli.output import Output
 
+PLACE = 140  # in `karat --help`
+
 
 @click.command("view")
 @click.argument("run", metavar="[RUN|FOLDER]", required=False)

@@ -10,6 +10,8 @@ from karat.cli import options
 from karat.cli.ending import Exit
 from karat.cli.output import Output
 
+PLACE = 180  # in `karat --help`
+
 
 @click.command("history")
 @click.argument("folder", metavar="[FOLDER]", type=options.PATH, required=False)

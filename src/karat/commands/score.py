@@ -13,6 +13,8 @@ from karat.cli.ending import Exit
 from karat.cli.output import Output
 from karat.errors import BadOption
 
+PLACE = 90  # in `karat --help`
+
 _ANSWERS = "answers"  # --kind of a file with one answer per row
 
 

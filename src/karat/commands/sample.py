@@ -11,6 +11,8 @@ from karat.cli.ending import Exit
 from karat.cli.output import Output
 from karat.errors import BadOption
 
+PLACE = 190  # in `karat --help`
+
 
 @click.command("sample")
 @options.run_argument

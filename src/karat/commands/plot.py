@@ -10,6 +10,8 @@ from karat.cli import options
 from karat.cli.ending import Exit
 from karat.cli.output import Output
 
+PLACE = 110  # in `karat --help`
+
 
 @click.command("plot")
 @options.run_argument

@@ -10,6 +10,8 @@ from karat.cli import options
 from karat.cli.ending import Exit
 from karat.cli.output import Output, typed
 
+PLACE = 20  # in `karat --help`
+
 
 @click.command("import")
 @click.argument("kind", metavar="FORMAT")

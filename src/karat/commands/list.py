@@ -10,6 +10,8 @@ from karat.cli import options
 from karat.cli.ending import Exit
 from karat.cli.output import Output
 
+PLACE = 220  # in `karat --help`
+
 if TYPE_CHECKING:
     from karat.kinds import Kind
 

@@ -11,6 +11,8 @@ from karat.cli import options
 from karat.cli.ending import Exit
 from karat.cli.output import Output
 
+PLACE = 40  # in `karat --help`
+
 
 @click.command("check")
 @options.experiment_file

@@ -10,6 +10,8 @@ from karat.cli import options
 from karat.cli.ending import Exit
 from karat.cli.output import Output
 
+PLACE = 100  # in `karat --help`
+
 
 @click.command("report")
 @options.run_argument

@@ -10,6 +10,8 @@ from karat.cli import options
 from karat.cli.ending import Exit
 from karat.cli.output import Output
 
+PLACE = 80  # in `karat --help`
+
 
 class _How(options.Options):
     """How to run the experiment."""

@@ -10,6 +10,8 @@ from karat.cli import options
 from karat.cli.ending import Exit
 from karat.cli.output import Output
 
+PLACE = 130  # in `karat --help`
+
 
 @click.command("verify")
 @click.argument("runs", metavar="RUN...", nargs=-1, required=True)

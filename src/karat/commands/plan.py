@@ -13,6 +13,8 @@ from karat.cli.ending import Exit
 from karat.cli.output import Output
 from karat.errors import BadOption
 
+PLACE = 160  # in `karat --help`
+
 if TYPE_CHECKING:
     from karat.analysis.planning import Pilot
 

@@ -13,6 +13,8 @@ from karat.cli.ending import Exit
 from karat.cli.output import Output
 from karat.errors import BadOption
 
+PLACE = 150  # in `karat --help`
+
 if TYPE_CHECKING:
     from karat.errors import BadRun
     from karat.journal import RunFolder

@@ -10,6 +10,8 @@ from karat.cli import options
 from karat.cli.ending import Exit
 from karat.cli.output import Output
 
+PLACE = 210  # in `karat --help`
+
 
 @click.command("query")
 @options.run_argument

@@ -10,6 +10,8 @@ from karat.cli import options
 from karat.cli.ending import Exit
 from karat.cli.output import Output
 
+PLACE = 50  # in `karat --help`
+
 _COMMAND = "karat.command"
 
 

@@ -12,6 +12,8 @@ from karat.cli.ending import Exit
 from karat.cli.output import Output
 from karat.errors import BadOption
 
+PLACE = 200  # in `karat --help`
+
 if TYPE_CHECKING:
     from karat.analysis import Summary
     from karat.journal import RunFolder

@@ -10,6 +10,8 @@ from karat.cli import options
 from karat.cli.ending import Exit
 from karat.cli.output import Output, typed
 
+PLACE = 120  # in `karat --help`
+
 
 @click.command("merge")
 @click.argument("runs", metavar="RUN...", nargs=-1, required=True)

@@ -26,7 +26,7 @@ from karat.records import AgentSpec, Condition, McpServer
 from karat.redact import Redactor
 
 ROOT = Path(__file__).resolve().parent.parent
-PACKAGE = ROOT / "src" / "karat"
+SOURCE = ROOT / "src"
 SKIPPED = {"results", "golden", "build"}
 UNCHECKED = re.compile(r"<!-- not run: \w[^>]* -->\s*\Z")  # in the line above a block; gives the reason
 
@@ -302,10 +302,8 @@ def test_experiment_examples_are_valid(page, workplace, monkeypatch):
 
 
 def with_doctests() -> list[str]:
-    paths = [path for path in PACKAGE.rglob("*.py") if ">>> " in path.read_text(encoding="utf-8")]
-    return sorted(
-        ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts).removesuffix(".__init__") for path in paths
-    )
+    paths = [path for path in SOURCE.rglob("*.py") if ">>> " in path.read_text(encoding="utf-8")]
+    return sorted(".".join(path.relative_to(SOURCE).with_suffix("").parts).removesuffix(".__init__") for path in paths)
 
 
 @pytest.mark.parametrize("module", with_doctests())

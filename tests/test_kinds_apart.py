@@ -16,8 +16,8 @@ import textwrap
 from pathlib import Path
 
 import pytest
+from tests.karat_viewer.serving import Viewer
 from tests.needed_kinds import needed_kinds
-from tests.viewer.serving import Viewer
 
 import karat
 
@@ -43,7 +43,7 @@ def stdout_of(done: subprocess.CompletedProcess[str], *, code: int = 0) -> str:
 
 def copy_without(kind: str, folder: Path) -> Path:
     """A copy of the package without the folder of a kind, already compiled; the folder it is imported from."""
-    shutil.copytree(PACKAGE, folder / "src" / "karat")
+    shutil.copytree(PACKAGE.parent, folder / "src", ignore=shutil.ignore_patterns("*.egg-info"))
     shutil.rmtree(folder / "src" / "karat" / "kinds" / kind)
     return folder / "src"
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from tests.browser.looking import Tab, looking
 from tests.browser.made import all_kinds
+from tests.karat_viewer.serving import Viewer
 from tests.needed_kinds import installed
-from tests.viewer.serving import Viewer
 
 HERE = Path(__file__).parent
 QUICK = {  # of each file the test that goes furthest in a few seconds; all others are left to `make test-slow`

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tests.viewer.serving import Viewer
+from tests.karat_viewer.serving import Viewer
 
 __all__ = ["Tab", "faults", "looking", "looking_at_a_file"]
 

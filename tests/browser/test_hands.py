@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.browser.looking import Tab, looking
 from tests.browser.made import Held
-from tests.viewer.serving import Viewer
+from tests.karat_viewer.serving import Viewer
 
 FOCUSED = """() => {
     const one = document.activeElement;

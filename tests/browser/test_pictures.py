@@ -9,7 +9,7 @@ from textwrap import dedent
 import pytest
 from tests.browser.looking import looking, looking_at_a_file
 from tests.browser.made import ROOT
-from tests.viewer.serving import Viewer
+from tests.karat_viewer.serving import Viewer
 
 from karat.analysis import summarize
 from karat.exports.html import Html

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tests.browser.looking import looking
 from tests.browser.test_every_page import hold
-from tests.viewer.serving import Viewer
+from tests.karat_viewer.serving import Viewer
 
 GAME = """
 name: game

@@ -182,7 +182,7 @@ def test_a_resume_does_not_wait_for_follow_or_swallow_a_hostile_file(karat, expe
 @pytest.mark.slow
 def test_the_viewer_does_not_wait_for_follow_or_swallow_a_hostile_file(karat, run, here):
     pytest.importorskip("starlette", reason="the extra 'view' brings the pages")
-    from tests.viewer.serving import Viewer
+    from tests.karat_viewer.serving import Viewer
 
     runs = {(file, shape): f"{at:02}" for at, (file, shape) in enumerate(product([*NEEDED, *BESIDES], SHAPES))}
     for (file, shape), name in runs.items():

@@ -164,28 +164,6 @@ class Linting(Options):
     )
 
 
-class Viewing(Options):
-    """Where the viewer listens, and who reviews."""
-
-    host: str = option(
-        "--host", default="127.0.0.1", show_default=True, metavar="ADDRESS", help="Listen at this address."
-    )
-    port: int = option(
-        "--port",
-        type=click.IntRange(min=0, max=65535),
-        default=0,
-        metavar="N",
-        help="Listen at this port; default: any free one.",
-    )
-    allow_remote: bool = option(
-        "--allow-remote",
-        is_flag=True,
-        help="Allow a --host that other machines can reach. The pages travel unencrypted.",
-    )
-    open_browser: bool = option("--open/--no-open", default=True, help="Open the browser; default: --open.")
-    reviewer: str | None = option("--reviewer", metavar="NAME", help="Name of the reviewer; default: your account's.")
-
-
 class Chosen(Options):
     """Which part of the plan to run."""
 

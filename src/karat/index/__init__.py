@@ -32,7 +32,7 @@ of reading the journal, and the summary (`karat.analysis.cached`). If a query ne
 `karat query` makes its tables from these.
 
 **Followed.** To show a run while it runs, `RunIndex.follow` reads what the journal has gained and skips damaged lines.
-Each viewer keeps its own index in memory (`karat.viewer.live_index`), so its first list of a large run reads the
+Each viewer keeps its own index in memory (`karat_viewer.live_index`), so its first list of a large run reads the
 journal again.
 """
 

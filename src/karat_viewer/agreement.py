@@ -1,0 +1,143 @@
+"""How well the judge agrees with people: exactly, within one step, and beyond chance."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterable, Sequence
+from typing import Any
+
+import msgspec
+
+from karat import formats
+from karat.analysis.model import MetricInfo
+from karat.stats import Interval, cohen_kappa
+from karat_viewer.trial_view import steps_of
+
+_MOST_WORDS = 200  # kappa needs a table of all words by all words
+
+
+class Pair(msgspec.Struct, frozen=True, kw_only=True):
+    """One answer that a person and the judge both scored."""
+
+    column: MetricInfo
+    who: str
+    person: float
+    judge: float  # a mean if there were repeats or several judges
+    cluster: int  # the question: answers to one question are not independent
+
+
+class WordPair(msgspec.Struct, frozen=True, kw_only=True):
+    """A judgement in words by a person and by karat: right or wrong, a diagnosis, how a field is read."""
+
+    what: str
+    who: str
+    person: Hashable  # None: they cannot tell
+    karat: Hashable  # None: karat does not say
+    cluster: int  # the conversation or the participant
+    words: bool = True  # False: the fields share no words, so chance agreement cannot be computed
+
+
+class Agreement(msgspec.Struct, frozen=True, kw_only=True):
+    """One person and the judge on one metric, written for people."""
+
+    metric: str
+    who: str
+    answers: int
+    clusters: int  # questions, conversations or participants
+    undecided: int = 0  # answers about which the person cannot tell
+    exact: str
+    within_one: str
+    kappa: str
+    kappa_note: str
+    bias: str  # judge minus person, on average
+
+
+def agreements(pairs: Sequence[Pair]) -> list[Agreement]:
+    """One row per metric and person, sorted by both."""
+    groups: dict[tuple[str, str], list[Pair]] = {}
+    for pair in pairs:
+        groups.setdefault((pair.column.key, pair.who), []).append(pair)
+    return [_agreement(group) for _, group in sorted(groups.items())]
+
+
+def agreements_in_words(pairs: Iterable[WordPair]) -> list[Agreement]:
+    """One row per question asked and person. Missing judgements are left out; the person's are counted."""
+    groups: dict[tuple[str, str], list[WordPair]] = {}
+    for pair in pairs:
+        groups.setdefault((pair.what, pair.who), []).append(pair)
+    return [_of_words(group) for group in groups.values()]
+
+
+def _agreement(group: Sequence[Pair]) -> Agreement:
+    column, n = group[0].column, len(group)
+    steps = [float(value) for value, _ in steps_of(column)]
+    # A mean over repeats is rounded to the nearest step, as between the judges of a panel.
+    gaps = [abs(pair.person - (_rounded(pair.judge) if steps else pair.judge)) for pair in group]
+    exact = formats.share(sum(gap == 0 for gap in gaps) / n) if steps else formats.UNKNOWN
+    within = formats.share(sum(gap <= 1 for gap in gaps) / n) if len(steps) > 2 else formats.UNKNOWN
+    kappa = _kappa(group, steps) if steps else None
+    return Agreement(
+        metric=column.key,
+        who=group[0].who,
+        answers=n,
+        clusters=len({pair.cluster for pair in group}),
+        exact=exact,
+        within_one=within,
+        kappa=formats.UNKNOWN if kappa is None else _estimate(kappa),
+        kappa_note="the metric has no steps" if kappa is None else _note(kappa),
+        bias=formats.signed(math.fsum(pair.judge - pair.person for pair in group) / n),
+    )
+
+
+def _of_words(group: Sequence[WordPair]) -> Agreement:
+    both = [pair for pair in group if pair.person is not None and pair.karat is not None]
+    n, kappa, note = len(both), None, "the fields share no words" if both else ""
+    if both and all(pair.words for pair in both):
+        people, karats = [pair.person for pair in both], [pair.karat for pair in both]
+        categories = list(dict.fromkeys([*people, *karats]))
+        note = "too many different answers for a kappa"
+        if len(categories) <= _MOST_WORDS:
+            kappa = cohen_kappa(people, karats, [pair.cluster for pair in both], categories=categories, weights="none")
+    return Agreement(
+        metric=group[0].what,
+        who=group[0].who,
+        answers=n,
+        clusters=len({pair.cluster for pair in both}),
+        undecided=sum(pair.person is None for pair in group),
+        exact=formats.share(sum(pair.person == pair.karat for pair in both) / n) if n else formats.UNKNOWN,
+        within_one=formats.UNKNOWN,
+        kappa=formats.UNKNOWN if kappa is None else _estimate(kappa),
+        kappa_note=note if kappa is None else _note(kappa),
+        bias=formats.UNKNOWN,
+    )
+
+
+def _kappa(group: Sequence[Pair], steps: Sequence[Any]) -> Interval:
+    judged = [min(max(_rounded(pair.judge), steps[0]), steps[-1]) for pair in group]
+    people = [pair.person for pair in group]
+    if any(value not in steps for value in (*judged, *people)):
+        return Interval(
+            value=math.nan,
+            level=0.95,
+            n=0,
+            method="cohen's kappa",
+            reason="some scores are not among the metric's steps",
+        )
+    return cohen_kappa(people, judged, [pair.cluster for pair in group], categories=list(steps))
+
+
+def _note(kappa: Interval) -> str:
+    return kappa.reason or f"{kappa.method}, {formats.level(kappa.level)}"
+
+
+def _rounded(value: float) -> float:
+    return math.floor(value + 0.5)
+
+
+def _estimate(kappa: Interval) -> str:
+    return formats.estimate(kappa.value, _within(kappa.low), _within(kappa.high))
+
+
+def _within(value: float) -> float:
+    """Clips to kappa's range, −1 to 1, which the large-sample interval can exceed; unknown values stay unknown."""
+    return value if math.isnan(value) else min(1.0, max(-1.0, value))

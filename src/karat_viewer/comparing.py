@@ -1,0 +1,278 @@
+"""The pages that compare two runs, or two conditions of one: the questions that changed most, and all of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack, suppress
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from karat import formats, kinds
+from karat.analysis import Comparison
+from karat.analysis.comparison import Pairing
+from karat.analysis.model import MetricInfo
+from karat.blocks import (
+    Block,
+    Column,
+    Count,
+    Number,
+    PValue,
+    Row,
+    Scale,
+    Section,
+    Share,
+    Table,
+    Text,
+    columns,
+    estimate,
+)
+from karat.document.scores import SAME_AGAIN, same_again
+from karat.errors import OperatorError
+from karat.index.cache import is_large
+from karat.kind_views import address
+from karat_viewer.jobs import NotYet
+from karat_viewer.open_run import OpenRun
+from karat_viewer.queries import ORDERS, PAGE, Flips, Listed
+from karat_viewer.samples_page import unit_of
+from karat_viewer.summing import compared
+from karat_viewer.web import Site, asked, whole_asked
+
+_MOST_PAGES = 20_000
+
+
+def compare_page(site: Site, request: Request) -> Response:
+    """The comparison. Parameters: `run` once or twice; `a` and `b` name conditions."""
+    runs = _runs(site, request)
+    if runs is None:
+        return site.problem(request, 400, "Nothing to compare", "Choose two runs in the list of runs.")
+    first, second = runs
+    a, b = asked(request, "a"), asked(request, "b")
+    conditions = first.run.info.plan.conditions
+    if first is second and not (a and b):
+        if len(conditions) < 2:
+            return _choice(site, request, first, second, "")
+        a, b = conditions[:2]
+    key = (first.name, first.stamp(), second.name, second.stamp(), a, b)
+    try:
+        comparison = site.compared.result(key, lambda: compared(first.run, second.run, a or None, b or None))
+    except OperatorError as error:
+        return _choice(site, request, first, second, str(error))
+    texts = _texts(runs, (flip.sample for pairing in comparison.pairings for flip in pairing.flips))
+    return site.page(
+        request,
+        "compare.html.j2",
+        title="Comparison",
+        found=comparison,
+        result=_result(comparison),
+        choice=_choices(first, second, a, b),
+        sections=[
+            _section(at, pairing, comparison, runs, (a, b), texts) for at, pairing in enumerate(comparison.pairings, 1)
+        ],
+    )
+
+
+def _texts(runs: tuple[OpenRun, OpenRun], ids: Iterable[str]) -> dict[str, str]:
+    """Questions by id; empty for a large run that is not indexed yet."""
+    texts: dict[str, str] = {}
+    wanted = dict.fromkeys(ids)
+    for run in dict.fromkeys(runs):
+        if is_large(run.run) and not run.index.progress().finished:
+            continue
+        with suppress(NotYet), run.page() as page:
+            rows = page.questions.index.samples
+            for sample in wanted:
+                if sample in rows and sample not in texts:
+                    texts[sample] = page.questions.question(rows[sample]).question
+    return texts
+
+
+def _result(comparison: Comparison) -> Table:
+    """One line per pairing: means, difference with its interval, verdict."""
+    shares = [pairing for pairing in comparison.pairings if comparison.percent(pairing)]
+    reach = {True: _reach(shares), False: _reach([other for other in comparison.pairings if other not in shares])}
+    rows = []
+    for pairing in comparison.pairings:
+        difference, percent = pairing.difference, comparison.percent(pairing)
+        write = Share if percent else Number
+        verdict = Text(
+            difference.verdict,
+            below=difference.reason or f"{pairing.better} better, {pairing.worse} worse, {pairing.equal} equal",
+            tone="good" if difference.winner is not None else "",
+        )
+        sides = difference.a if difference.a == difference.b else f"{difference.a} → {difference.b}"
+        offline = " · offline" if difference.offline else ""
+        rows.append(
+            Row(
+                name=difference.metric,
+                note=f"{sides}{offline}",
+                cells=(
+                    estimate(
+                        difference.estimate,
+                        percent=percent,
+                        signed=True,
+                        scale=Scale(-reach[percent], reach[percent], 0.0),
+                    ),
+                    verdict,
+                    write(pairing.mean_a),
+                    write(pairing.mean_b),
+                    PValue(difference.p_adjusted),
+                    Count(difference.n_pairs),
+                    same_again(difference.again),
+                ),
+            )
+        )  # fmt: skip
+    level = f"difference, {formats.level(comparison.level)} interval"
+    unit = comparison.unit
+    again = Column("same again", legend=SAME_AGAIN.format(unit=unit))
+    heads = ("metric", level, "verdict", "first", "second", comparison.p_label, f"{unit}s", again)
+    return Table(caption="Differences", columns=columns(*heads, text=("verdict",)), rows=tuple(rows))
+
+
+def _reach(pairings: Sequence[Pairing]) -> float:
+    """How far the scale of differences reaches on either side of 0."""
+    estimates = [pairing.difference.estimate for pairing in pairings]
+    ends = [abs(end) for effect in estimates for end in (effect.value, effect.low, effect.high) if end is not None]
+    return max([end for end in ends if math.isfinite(end)], default=0.0) or 1.0
+
+
+def _section(
+    at: int,
+    pairing: Pairing,
+    comparison: Comparison,
+    sides: tuple[OpenRun, OpenRun],
+    chosen: tuple[str, str],
+    texts: Mapping[str, str],
+) -> tuple[Section, str, str]:
+    """The questions that gained and lost most on one metric; the link to all of them, and its text."""
+    difference, percent = pairing.difference, comparison.percent(pairing)
+    write = formats.share if percent else formats.number
+    info = next((metric for metric in comparison.metrics if metric.key == difference.metric), None)
+    better = -1 if info is not None and info.direction == "lower" else 1
+    gained = [flip for flip in pairing.flips if better * flip.difference > 0]
+    lost = [flip for flip in pairing.flips if better * flip.difference <= 0]
+    blocks: list[Block] = []
+    for title, flips in (("Gained most", gained), ("Lost most", lost)):
+        rows = []
+        for flip in flips:
+            first, *other = (address("runs", side.name, "find", id=flip.sample) for side in dict.fromkeys(sides))
+            text = texts.get(flip.sample, "")
+            link = [Text("in the second run", link=path) for path in other]
+            change = Number(flip.difference, signed=True, below=f"{write(flip.a)} → {write(flip.b)}")
+            rows.append(Row(name=text or flip.sample, note=flip.sample if text else "", link=first,
+                            cells=(change, *link)))  # fmt: skip
+        heads = (comparison.unit, "difference", *(["other run"] if sides[0] is not sides[1] else []))
+        if rows:
+            heads_ = columns(*heads, text=("other run",))
+            blocks.append(Table(caption=f"{title}: {difference.metric}", columns=heads_, rows=tuple(rows), slim=True))
+    # In two runs, labels tell apart conditions of the same name: these are the chosen ones.
+    names = [picked or name.removesuffix(f" ({side.run.info.run})") for picked, name, side in
+             zip(chosen, (difference.a, difference.b), sides, strict=True)]  # fmt: skip
+    flipped, path = pairing.better + pairing.worse, ""
+    if flipped > len(pairing.flips):
+        query = {"run": _named(*sides), "a": names[0], "b": names[1], "metric": difference.metric}
+        path = address("compare", "flips", **query)
+    sides_text = difference.a if difference.a == difference.b else f"{difference.a} → {difference.b}"
+    counts = f"{formats.count(pairing.better)} better, {formats.count(pairing.worse)} worse"
+    section = Section(
+        id=f"pairing-{at}",
+        title=formats.clean(f"{difference.metric}: {sides_text}"),
+        lead=f"{counts}, {formats.count(pairing.equal)} equal",
+        blocks=tuple(blocks),
+    )
+    return section, path, f"All {formats.plural(flipped, comparison.unit)} that differ"
+
+
+def flips_page(site: Site, request: Request) -> Response:
+    """All questions for which conditions `a` and `b` of one or two `run`s differ on a `metric`."""
+    runs = _runs(site, request)
+    if runs is None:
+        return site.problem(request, 400, "Nothing to compare", "Choose two runs in the list of runs.")
+    first, second = runs
+    a, b, metric = asked(request, "a"), asked(request, "b"), asked(request, "metric")
+    order, number = asked(request, "order", among=ORDERS) or "worst", whole_asked(request, "page", most=_MOST_PAGES)
+    with ExitStack() as stack:
+        # Always in the same order, so that two requests cannot wait for each other.
+        pages = {name: stack.enter_context(run.page()) for name, run in sorted({r.name: r for r in runs}.items())}
+        sides = (pages[first.name].questions, pages[second.name].questions)
+        column = next((candidate for candidate in sides[0].columns if candidate.key == metric), None)
+        known = all(metric in side.values and name in side.conditions for side, name in zip(sides, (a, b), strict=True))
+        if column is None or not known:
+            message = "One of the runs has no such condition or metric."
+            return site.problem(request, 404, "Nothing to compare", message)
+        lower, unit = column.direction == "lower", unit_of(first, pages[first.name])
+        flips = Flips(sides, (a, b), metric=metric)
+        rows = [_row(*row, column, runs) for row in flips.page(number, order=order, lower=lower)]
+        total = flips.up + flips.down
+        gained, lost = (flips.down, flips.up) if lower else (flips.up, flips.down)
+        counted = f"{formats.count(gained)} gained, {formats.count(lost)} lost" if total else f"No {unit} differs."
+    names = (first.run.info.name, second.run.info.name)
+    return site.page(
+        request,
+        "flips.html.j2",
+        title="Comparison",
+        metric=column,
+        unit=unit,
+        by_turn=kinds.of(first.run.info.kind).by_turn,
+        sides=[a, b] if first is second else [f"{name}: {side}" for name, side in zip(names, (a, b), strict=True)],
+        counted=counted,
+        table=Table(
+            caption=f"{unit.capitalize()}s that differ",
+            rows=tuple(rows),
+            columns=columns(unit, "difference", *(["other run"] if first is not second else []), text=("other run",)),
+        ),
+        query={"run": _named(first, second), "a": a, "b": b, "metric": metric},
+        orders=list(zip(ORDERS, _ORDERED, strict=True)),
+        order=order,
+        page=number,
+        more=(number + 1) * PAGE < total,
+    )
+
+
+_ORDERED = ("lost most first", "gained most first", "moved most first")
+
+
+def _runs(site: Site, request: Request) -> tuple[OpenRun, OpenRun] | None:
+    names = list(dict.fromkeys(name for name in request.query_params.getlist("run")[:2] if len(name) <= 300))
+    return (site.library.open(names[0]), site.library.open(names[-1])) if names else None
+
+
+def _named(first: OpenRun, second: OpenRun) -> tuple[str, ...]:
+    return tuple(run.name for run in dict.fromkeys((first, second)))
+
+
+def _row(
+    row: int,
+    other: int,
+    question: Listed,
+    means: tuple[float, float],
+    column: MetricInfo,
+    runs: tuple[OpenRun, OpenRun],
+) -> Row:
+    write = formats.share if column.percent else formats.number  # for means over repetitions, not single answers
+    a, b = means
+    first, second = runs
+    change = Number(b - a, signed=True, below=f"{write(a)} → {write(b)}")
+    path = address("runs", second.name, "samples", other + 1)
+    return Row(
+        name=question.question or question.id,
+        note=question.id,
+        link=address("runs", first.name, "samples", row + 1),
+        cells=(change, *([] if first is second else [Text("in the second run", link=path)])),
+    )
+
+
+def _choice(site: Site, request: Request, first: OpenRun, second: OpenRun, problem: str) -> Response:
+    choice = _choices(first, second, asked(request, "a"), asked(request, "b"))
+    return site.page(request, "compare_choice.html.j2", title="Comparison", choice=choice, problem=problem)
+
+
+def _choices(first: OpenRun, second: OpenRun, a: str, b: str) -> dict[str, object]:
+    return {
+        "runs": [first.name, second.name],
+        "names": [first.run.info.name, second.run.info.name],
+        "same": first is second,
+        "conditions": [list(opened.run.info.plan.conditions) for opened in (first, second)],
+        "chosen": [a, b],
+    }

@@ -1,0 +1,129 @@
+"""The server: listens, serves until a signal, and ends cleanly."""
+
+from __future__ import annotations
+
+import gc
+import logging
+import os
+import signal
+import socket
+import threading
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from karat.errors import BadOption, MissingExtra
+
+if TYPE_CHECKING:
+    import uvicorn
+
+    from karat_viewer.library import Library
+
+_GRACE_SECONDS = 2
+_COLLECTED = (50_000, 20, 20)  # collecting millions of small values without cycles took an eighth of indexing time
+
+
+class Listening(msgspec.Struct, frozen=True, kw_only=True):
+    """Where the viewer listens."""
+
+    url: str  # with the token: works once
+    host: str
+    port: int
+
+
+def serve(
+    root: Path,
+    *,
+    only: Iterable[str] = (),
+    host: str = "127.0.0.1",
+    port: int = 0,
+    remote: bool = False,
+    reviewer: str = "",
+    ready: Callable[[Listening], None] = lambda _: None,
+) -> None:
+    """Serves the runs in `root`, or `only` these, until Ctrl-C or SIGTERM.
+
+    `port` 0: any free one. `ready` is called with the address once the server listens. Raises
+    MissingExtra without the extra `view`, and BadOption if it cannot listen at the address, or if
+    that is not a loopback address and `remote` is false.
+    """
+    _require()
+    from karat_viewer.safety import is_loopback
+
+    if not is_loopback(host) and not remote:
+        raise BadOption("--host", f"{host} can be reached by other machines: add --allow-remote to allow that")
+    listener = _listener(host, port)
+    with (
+        listener,
+        ThreadPoolExecutor(max_workers=3, thread_name_prefix="karat-view") as pool,
+    ):
+        from karat_viewer.library import Library
+
+        library = Library(root, only=only, pool=pool)
+        gc.freeze()
+        gc.set_threshold(*_COLLECTED)
+        server, url = _server(library, host, listener.getsockname()[1], reviewer)
+        ready(Listening(url=url, host=host, port=listener.getsockname()[1]))
+        try:
+            _run(server, listener)
+        finally:
+            library.closing.set()
+
+
+def _require() -> None:
+    try:
+        import starlette  # noqa: F401 -- looked for before a port is taken
+        import uvicorn  # noqa: F401 -- as above
+    except ImportError as error:
+        raise MissingExtra("view", "the viewer") from error
+
+
+def _server(library: Library, host: str, port: int, reviewer: str) -> tuple[uvicorn.Server, str]:
+    import uvicorn
+
+    from karat_viewer.app import application
+    from karat_viewer.connections import LimitedConnection
+    from karat_viewer.safety import Door, hosts_of, is_loopback
+    from karat_viewer.web import Site
+
+    near = is_loopback(host)
+    door = Door(application(Site(library, reviewer=reviewer)), hosts=hosts_of(host), port=port, any_address=not near)
+    config = uvicorn.Config(
+        door, log_config=None, log_level="warning", access_log=False, server_header=False, lifespan="off", ws="none",
+        http=LimitedConnection, timeout_graceful_shutdown=_GRACE_SECONDS, timeout_keep_alive=15,
+    )  # fmt: skip
+    name = socket.gethostname() if host in _EVERYWHERE else host
+    return uvicorn.Server(config), f"http://{f'[{name}]' if ':' in name else name}:{port}/?token={door.token}"
+
+
+_EVERYWHERE = {"", "0.0.0.0", "::"}  # noqa: S104 - recognised, not listened at
+
+
+def _listener(host: str, port: int) -> socket.socket:
+    try:
+        family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
+        return socket.create_server(address[:2], family=family)
+    except OSError as error:
+        place = f"{host} port {port}" if port else host
+        option = "--port" if port else "--host"
+        # `create_server` adds the address to the text, as a Python tuple; an unknown name has no errno.
+        why = os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror or str(error)
+        raise BadOption(option, f"cannot listen at {place}: {why}") from error
+
+
+def _run(server: uvicorn.Server, listener: socket.socket) -> None:
+    """Runs until a signal. uvicorn raises the signal again at its end, which is no error here."""
+    logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
+    if threading.current_thread() is not threading.main_thread():
+        server.run(sockets=[listener])
+        return
+    before = signal.signal(signal.SIGTERM, lambda *_: None)
+    try:
+        with suppress(KeyboardInterrupt):
+            server.run(sockets=[listener])
+    finally:
+        signal.signal(signal.SIGTERM, before)

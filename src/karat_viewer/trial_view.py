@@ -1,0 +1,219 @@
+"""One trial for its page: formatted values, texts, and people's labels next to the judge's scores."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from karat import formats
+from karat.analysis.model import MetricInfo
+from karat.context import read_stored
+from karat.journal import Label
+from karat.kind_views import Reviews, TrialRecord, address
+from karat.records import Elicited, Reply, Score, ToolCall
+from karat_viewer.text_diff import difference
+
+_SHOWN = 20_000  # characters of a text on a page
+_MOST_STEPS = 11  # shown as buttons; more than that, and the score is typed in
+_MOST_CALLS = 200
+_MOST_PEOPLE = 12  # per answer; the newest
+_MOST_NOTES = 50
+
+
+class TrialContext(msgspec.Struct, frozen=True, kw_only=True):
+    """What the view of a trial needs besides the trial."""
+
+    run: str
+    columns: Sequence[MetricInfo]
+    conditions: Sequence[str]
+    reviews: Reviews
+    view: str  # rendered, plain, diff
+    golden_answers: Sequence[str | None]  # turn by turn
+    by_turn: bool
+    folder: Path  # of the run
+
+
+def trial_view(trial: TrialRecord, page: TrialContext) -> dict[str, Any]:
+    """The template's data for one trial."""
+    labels = page.reviews.labels.of(trial.id)
+    name = page.conditions[trial.condition] if 0 <= trial.condition < len(page.conditions) else "?"
+    own = next((label for label in labels if label.who == page.reviews.reviewer and label.turn is None), None)
+    replies = trial.replies
+    people = [label for label in labels if label.scores and label.turn is None][-_MOST_PEOPLE:]
+    scores = []
+    for column in page.columns:  # on which the judge, another scorer or a person gave a number
+        value, given = trial.values.get(column.key, math.nan), [label.scores.get(column.key) for label in people]
+        if not math.isnan(value) or any(score is not None for score in given):
+            told = [written(column, score) for score in given]
+            scores.append({"key": column.key, "value": written(column, value), "people": told})
+    claims = [
+        {
+            "index": at,
+            "text": text,
+            "verdicts": [(label.who, label.claims[text]) for label in labels if text in label.claims][-_MOST_PEOPLE:],
+            "own": own.claims.get(text, "") if own is not None else "",
+        }
+        for at, text in enumerate(claims_of(trial.scores))
+    ]
+    return {
+        "n": trial.n,
+        "id": trial.id,
+        "condition": trial.condition,
+        "repetition": trial.repetition,
+        "name": name,
+        "label": f"{name}, repetition {trial.repetition + 1}",
+        "answered": trial.answer is not None,
+        "judged": any(not score.offline for score in trial.scores),
+        "failure": _failure(trial),
+        "damaged": trial.damaged,
+        "people": [label.who for label in people],
+        "scores": scores,
+        "replies": [_reply(reply, turn, trial, page) for turn, reply in enumerate(replies)],
+        "reasons": _reasons(trial.scores),
+        "claims": claims,
+        "besides": _besides(trial),
+        "workspace": _workspace(trial, page.folder),
+        "spent": _spent(trial),
+        "attempts": [{"what": f"{error.kind} ({error.cls})", "message": error.message} for error in trial.attempts],
+        "notes": [label for label in labels if label.note][-_MOST_NOTES:],
+        # A conversation's number is a mean over its turns, which a person would not give as one score.
+        "ask": [] if page.by_turn else [_question(column, own) for column in page.columns][:20],
+        "own_note": own.note if own is not None else "",
+    }
+
+
+def claims_of(scores: Iterable[Score]) -> list[str]:
+    """The unverified claims of a trial, each once, in the order in which they were made."""
+    return list(dict.fromkeys(claim for score in scores for claim in score.claims))[:200]
+
+
+def written(column: MetricInfo, value: float | None) -> str:
+    """A value of a metric, formatted for people."""
+    if value is None or math.isnan(value):
+        return formats.UNKNOWN
+    if column.percent and value in (0.0, 1.0):
+        return "yes" if value else "no"
+    return formats.share(value) if column.percent else formats.number(value)
+
+
+def steps_of(column: MetricInfo) -> list[tuple[str, str]]:
+    """The choices for a metric, value and name; empty if any number is allowed."""
+    if column.percent:
+        return [("0", "no"), ("1", "yes")]
+    if column.kind != "ordinal" or column.low is None or column.high is None:
+        return []
+    if not (column.low == int(column.low) and 0 < column.high - column.low < _MOST_STEPS):
+        return []
+    return [(str(step), str(step)) for step in range(int(column.low), int(column.high) + 1)]
+
+
+def _question(column: MetricInfo, own: Label | None) -> dict[str, Any]:
+    value = own.scores.get(column.key) if own is not None else None
+    steps = steps_of(column)
+    return {
+        "key": column.key,
+        "steps": steps,
+        "own": "" if value is None else formats.raw(int(value) if steps or value == int(value) else value),
+    }
+
+
+def _failure(trial: TrialRecord) -> dict[str, str] | None:
+    failure = trial.failure
+    if failure is None:
+        return None
+    where = f"{failure.scorer or 'a scorer'} failed" if failure.stage == "score" else f"{failure.cls} fault"
+    return {"what": failure.kind.replace("_", " "), "where": where, "message": failure.message}
+
+
+def _reply(reply: Reply, turn: int, trial: TrialRecord, page: TrialContext) -> dict[str, Any]:
+    golden = page.golden_answers[turn] if turn < len(page.golden_answers) else None
+    diff, uncompared = None, ""
+    if page.view == "diff" and golden is not None and not page.by_turn:
+        diff, uncompared = difference(golden, reply.text)
+    return {
+        "text": reply.text,
+        "length": len(reply.text),
+        "diff": diff,
+        "uncompared": uncompared,
+        "whole": address("runs", page.run, "text", trial.id, turn) if len(reply.text) > _SHOWN else None,
+        "calls": _calls(reply.tool_calls),
+        "reasoning": reply.reasoning,
+    }
+
+
+def _calls(calls: Sequence[ToolCall]) -> list[dict[str, Any]]:
+    longest = max((call.milliseconds or 0.0 for call in calls), default=0.0)
+    return [
+        {
+            "tool": call.tool,
+            "server": call.server,
+            "input": json.dumps(call.input, ensure_ascii=False, indent=1) if call.input else "",
+            "elicited": "\n".join(map(_elicited, call.elicited)),
+            "result": call.result,
+            "error": call.error,
+            "took": "" if call.milliseconds is None else formats.duration(call.milliseconds / 1000),
+            "reach": None if not longest or call.milliseconds is None else round(100 * call.milliseconds / longest, 1),
+        }
+        for call in calls[:_MOST_CALLS]
+    ]
+
+
+def _elicited(question: Elicited) -> str:
+    content = f" {json.dumps(question.content, ensure_ascii=False)}" if question.content else ""
+    return f"{question.message}\n→ {question.action}{content}"
+
+
+def _reasons(scores: Sequence[Score]) -> list[tuple[str, str]]:
+    several = len({score.judge for score in scores}) > 1, len({score.repeat for score in scores}) > 1
+    reasons = []
+    for score in scores:
+        by = [score.judge or "judge"] if several[0] else []
+        by += [f"repeat {score.repeat + 1}"] if several[1] else []
+        by += [f"turn {score.turn + 1}"] if score.turn is not None else []
+        mark = f" ({', '.join(by)})" if by else ""
+        reasons += [(f"{metric}{mark}", reason) for metric, reason in score.reasons.items()]
+    return reasons[:100]
+
+
+def _besides(trial: TrialRecord) -> str:
+    """Data that the tool behind an imported run recorded for the trial and its scores, as JSON; may be empty."""
+    if trial.answer is None or not trial.answer.detail:
+        return ""
+    details = {"answer": trial.answer.detail, **{score.scorer: score.detail for score in trial.scores if score.detail}}
+    return json.dumps(details, ensure_ascii=False, indent=1)
+
+
+def _workspace(trial: TrialRecord, run: Path) -> dict[str, str] | None:
+    """What the trial changed in its workspace, in words and as a diff; None if it had no workspace."""
+    changes = trial.answer.workspace if trial.answer is not None else None
+    if changes is None:
+        return None
+    parts = [f"{formats.plural(changes.changed, 'file')} changed", f"{formats.count(changes.removed)} removed"]
+    parts += [] if changes.complete else [f"not everything was saved: {'; '.join(changes.left_out)}"]
+    try:
+        diff = read_stored(run, changes.file)[1]
+    except (OSError, ValueError) as error:
+        parts, diff = [*parts, f"the archive cannot be read: {error}"], ""
+    return {"what": ", ".join(parts), "diff": diff, "file": f"workspaces/{changes.file}"}
+
+
+def _spent(trial: TrialRecord) -> str:
+    judged = [score.dollars for score in trial.scores if not score.offline]
+    parts = [f"agent {formats.dollars(trial.dollars)}"]
+    if judged:
+        known = [cost for cost in judged if cost is not None]
+        parts.append(f"judge {formats.dollars(math.fsum(known), unknown=len(judged) - len(known))}")
+    if trial.tokens is not None:
+        parts.append(f"{formats.count(trial.tokens)} tokens")
+    if trial.answer is not None:
+        parts.append(formats.duration(trial.answer.seconds))
+        if trial.answer.attempts > 1:
+            parts.append(formats.plural(trial.answer.attempts, "attempt"))
+        models = dict.fromkeys(reply.model for reply in trial.answer.replies if reply.model)
+        parts += [formats.excerpt(", ".join(models), 80)] if models else []
+    return " · ".join(parts)

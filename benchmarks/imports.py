@@ -31,7 +31,7 @@ runpy.run_module("karat", run_name="__main__")
 READER = """
 import sys
 from karat.importers import Findings
-from karat.importers.inspect import Inspect
+from karat_imports.importers.inspect import Inspect
 from pathlib import Path
 for run in Inspect().runs([Path(sys.argv[1])], Findings()):
     for trial in run.trials:

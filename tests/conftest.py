@@ -30,6 +30,8 @@ hypothesis.settings.register_profile("karat", SETTINGS, max_examples=20)
 hypothesis.settings.register_profile("deep", SETTINGS, max_examples=30)  # `make test-slow`
 hypothesis.settings.load_profile("karat")
 
+pytest_plugins = ("tests.running_commands", "tests.study_runs")  # fixtures that several folders share
+
 TESTS = Path(__file__).resolve().parent
 ROOT = TESTS.parent
 SHARED_DATA = ROOT.parent / "shared" / "data"
@@ -56,9 +58,9 @@ LONGEST = (
     "replication/test_uncertainty.py",
     "execution/test_cassettes.py",
     "agents/test_claude_isolation.py",
-    "exports/test_inspect.py",
+    "karat_imports/exports/test_inspect.py",
     "agents/test_claude.py",
-    "importers/test_mutations.py",
+    "karat_imports/test_mutations.py",
 )
 
 # What a file says that has tests for `make test-slow`, or whose folder's conftest.py marks some.

@@ -15,9 +15,9 @@ from karat.errors import BadOption
 from karat.exports import save
 from karat.exports.csv import Csv
 from karat.exports.json import Json
-from karat.exports.keval import Keval
 from karat.exports.terminal import Terminal
 from karat.records import Metric, Reply, ToolCall, Usage
+from karat_imports.exports.keval import Keval
 
 METRICS = tuple(
     Metric(name=name, low=1, high=5, kind="ordinal")

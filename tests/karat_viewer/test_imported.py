@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from tests.importers.test_results import trial, written
+from tests.karat_imports.test_results import trial, written
 from tests.karat_viewer.serving import Viewer
 
 from karat.importers import ImportedScore

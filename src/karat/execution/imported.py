@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import math
 import os
 import shutil
@@ -35,6 +36,7 @@ from karat.importers import (
 )
 from karat.index.cache import cache_folder
 from karat.index.run_index import MOST_CONDITIONS, MOST_REPETITIONS
+from karat.installation import plugin_modules
 from karat.journal import (
     FORMAT_WITHOUT_STOP,
     Attempt,
@@ -135,8 +137,10 @@ def import_results(
 
 
 def _code() -> list[Path]:
-    """The importer's own files: another importer makes another run of the same results."""
-    return [Path(__file__), *sorted(Path(karat.importers.__file__).parent.glob("*.py"))]
+    """The importers' own files: another importer makes another run of the same results."""
+    modules = [importlib.import_module(name) for name in plugin_modules("importers").values()]
+    folders = {Path(str(module.__file__)).parent for module in (karat.importers, *modules)}
+    return [Path(__file__), *sorted(path for folder in folders for path in folder.glob("*.py"))]
 
 
 def _files(importer: ResultImporter, path: Path, format_name: str) -> list[Path]:

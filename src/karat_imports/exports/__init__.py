@@ -1,0 +1,1 @@
+"""The formats of other tools that `karat report --to` writes, one file each."""

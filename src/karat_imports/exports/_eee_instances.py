@@ -1,0 +1,145 @@
+"""One trial as instances of Every Eval Ever: one per metric with a number."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from hashlib import sha256
+
+from karat import formats
+from karat.analysis import Summary, TrialRecord
+from karat.analysis.model import MetricInfo
+from karat.records import Answer, JsonObject, Reply, Sample
+from karat_imports.exports._eee_names import described
+
+SCHEMA = "0.3.0"
+
+
+def instances(summary: Summary, trial: TrialRecord, *, evaluation: str, model: str) -> Iterator[JsonObject]:
+    """The instances of a trial. A metric without a number, or without a bound for being right, has none."""
+    if trial.answer is None:
+        return
+    scored = [(metric, trial.value(metric), _right_from(metric)) for metric in summary.metrics]
+    numbers = [(metric, value, line) for metric, value, line in scored if value is not None and line is not None]
+    if not numbers:
+        return
+    instance = _instance(trial, trial.answer, evaluation, model)
+    calls = sum(len(reply.tool_calls) for reply in trial.answer.replies)
+    for metric, value, line in numbers:
+        right = value <= line if metric.direction == "lower" else value >= line
+        yield {
+            **instance,
+            "evaluation_name": f"{summary.name}/{trial.condition}/{metric.key}",
+            "evaluation_result_id": described(summary, trial.condition, metric.key),
+            "evaluation": {
+                "score": value,
+                "is_correct": right,
+                "num_turns": max(1, len(trial.answer.replies)),
+                "tool_calls_count": calls,
+            },
+        }
+
+
+def _right_from(metric: MetricInfo) -> float | None:
+    """The number that counts as right: the metric's threshold, else the best value of its scale."""
+    if metric.direction == "none":
+        return None
+    best = metric.high if metric.direction == "higher" else metric.low
+    return metric.threshold if metric.threshold is not None else best
+
+
+def _instance(trial: TrialRecord, answer: Answer, evaluation: str, model: str) -> JsonObject:
+    """What all instances of a trial have in common."""
+    sample, replies = trial.sample, answer.replies
+    raw = "\n\n".join(turn.question for turn in sample.turns)
+    reference = [turn.golden for turn in sample.turns if turn.golden is not None]
+    calls = any(reply.tool_calls for reply in replies)
+    alone = len(sample.turns) == 1 and len(replies) <= 1 and not calls
+    kind = "single_turn" if alone else "agentic" if calls else "multi_turn"
+    messages, places = ([], []) if alone else _messages(sample, replies)
+    usage = _usage(replies)
+    metadata = {key: formats.text_of(value) for key, value in sample.metadata.items()}
+    return {
+        "schema_version": SCHEMA,
+        "evaluation_id": evaluation,
+        "model_id": model,
+        "sample_id": sample.id,
+        "sample_hash": sha256((raw + "".join(reference)).encode("utf-8", "replace")).hexdigest(),
+        "interaction_type": kind,
+        "input": {"raw": raw, "reference": reference},
+        "output": _output(answer) if alone else None,
+        "messages": None if alone else messages,
+        "answer_attribution": _attribution(replies, places),
+        **({"token_usage": usage} if usage is not None else {}),
+        **({} if answer.seconds is None else {"performance": {"latency_ms": max(0.0, 1000 * answer.seconds)}}),
+        "metadata": {
+            **metadata,
+            "karat.trial": answer.trial,
+            "karat.condition": trial.condition,
+            "karat.repetition": str(trial.repetition),
+            "karat.attempts": str(answer.attempts),
+            **({"karat.stop_reason": replies[-1].stop_reason} if replies and replies[-1].stop_reason else {}),
+        },
+    }
+
+
+def _output(answer: Answer) -> JsonObject:
+    traces = [reply.reasoning for reply in answer.replies if reply.reasoning]
+    return {"raw": [answer.text], **({"reasoning_trace": traces} if traces else {})}
+
+
+def _messages(sample: Sample, replies: tuple[Reply, ...]) -> tuple[list[JsonObject], list[int]]:
+    """The messages, in order, with each reply's text after the calls that led to it."""
+    messages: list[JsonObject] = []
+    places = []
+    for turn, reply in enumerate(replies):
+        if turn < len(sample.turns):
+            first = f"{sample.materials}\n\n" if sample.materials and turn == 0 else ""
+            asked = sample.turns[turn].asked or sample.turns[turn].question
+            messages.append({"role": "user", "content": first + asked})
+        messages += _calls(reply, turn)
+        places.append(len(messages))
+        reply_message: JsonObject = {"role": "assistant", "content": reply.text}
+        messages.append({**reply_message, "reasoning_trace": reply.reasoning} if reply.reasoning else reply_message)
+    return [{"turn_idx": index, **message} for index, message in enumerate(messages)], places
+
+
+def _calls(reply: Reply, turn: int) -> Iterator[JsonObject]:
+    for index, call in enumerate(reply.tool_calls):
+        name = call.tool if call.server is None else f"mcp__{call.server}__{call.tool}"
+        arguments = {key: formats.text_of(value) for key, value in call.input.items()}
+        request = {"id": f"{turn}.{index}", "name": name, "arguments": arguments}
+        yield {"role": "assistant", "content": None, "tool_calls": [request]}
+        yield {"role": "tool", "content": call.error or call.result, "tool_call_id": [request["id"]]}
+
+
+def _attribution(replies: tuple[Reply, ...], places: list[int]) -> list[JsonObject]:
+    """Which text was scored: the short answer if the agent gave one separately, else the whole reply."""
+    return [
+        {
+            "turn_idx": places[index] if places else 0,
+            "source": f"messages[{places[index]}].content" if places else "output.raw",
+            "extracted_value": reply.answer if reply.answer is not None else reply.text,
+            "extraction_method": "whole_text" if reply.answer is None else "answer_given_apart",
+            "is_terminal": index == len(replies) - 1,
+        }
+        for index, reply in enumerate(replies)
+    ]
+
+
+def _usage(replies: tuple[Reply, ...]) -> JsonObject | None:
+    """Tokens of all turns; None if one did not report them, or reported an invalid count."""
+    tokens: JsonObject = {}
+    names = {
+        "input_tokens": "input_tokens",
+        "output_tokens": "output_tokens",
+        "cache_write_tokens": "input_tokens_cache_write",
+        "cache_read_tokens": "input_tokens_cache_read",
+        "reasoning_tokens": "reasoning_tokens",
+    }
+    for ours, theirs in names.items():
+        counts = [getattr(reply.usage, ours) if reply.usage is not None else None for reply in replies]
+        if counts and all(tokens is not None and tokens >= 0 for tokens in counts):
+            tokens[theirs] = sum(counts)
+    if "input_tokens" not in tokens or "output_tokens" not in tokens:
+        return None
+    return {**tokens, "total_tokens": tokens["input_tokens"] + tokens["output_tokens"]}

@@ -1,0 +1,283 @@
+"""`karat import deepeval`: test runs saved by DeepEval.
+
+Source of the format: `deepeval.test_run.TestRun` of version 4.3.1, in `.deepeval/.latest_test_run.json` (under
+`testRunData`) and in the files of its results folder (the test run itself).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Literal
+
+from karat.formats import clean, excerpt
+from karat.importers import (
+    Findings,
+    ImportedCondition,
+    ImportedFailure,
+    ImportedRun,
+    ImportedScore,
+    ImportedTrial,
+    Stated,
+)
+from karat.records import Metric, Reply, ToolCall
+from karat_imports.importers._reading import (
+    Json,
+    bad_file,
+    digest,
+    document,
+    each_readable,
+    items,
+    repeats,
+    title,
+    unique,
+)
+
+__all__ = ["Deepeval"]
+
+_HEAD = re.compile(rb'\s*\{\s*(?:"testRunData"\s*:\s*\{\s*)?(?:"testFile"\s*:[^,]*,\s*)?"testCases"\s*:\s*\[')
+_BY_RULE = ("Exact Match", "Pattern Match")
+_WHOLE = "deepeval"  # the scorer of a whole test case: all its metrics together
+
+
+class Deepeval:
+    """A test run of DeepEval: .deepeval/.latest_run_full.json, or a file of its results folder."""
+
+    @staticmethod
+    def recognizes(path: Path, head: bytes) -> bool:
+        return _HEAD.match(head) is not None
+
+    def runs(self, paths: Sequence[Path], findings: Findings) -> Iterable[ImportedRun]:
+        """One run. Each file is a condition, named after its identifier, else its model, else the file."""
+        files = each_readable(paths, _File, findings)
+        named = dict(zip(unique([file.name for file in files]), files, strict=True))
+        scales = _Scales(findings)
+        yield ImportedRun(
+            name=files[0].name,
+            tool="deepeval",
+            trials=scales.filled(
+                trial for name, file in named.items() for trial in file.trials(name, findings, scales)
+            ),
+            metrics=scales.metrics,
+            stated=[file.stated(name) for name, file in named.items()],
+            conditions={
+                name: ImportedCondition(
+                    model=file.run.at("hyperparameters").text("model"),
+                    detail={key: file.run.raw.get(key) for key in ("hyperparameters", "prompts")},
+                )
+                for name, file in named.items()
+            },
+            dataset=files[0].run.text("datasetAlias") or "",
+            detail={file.path.name: file.run.without("testCases", "conversationalTestCases") for file in files},
+        )
+
+
+class _File:
+    def __init__(self, path: Path) -> None:
+        root = document(path, "testRunData", "testCases")
+        self.path, self._above = path, ("testRunData",) if root.at("testRunData").raw else ()
+        self.run = root.at(*self._above) if self._above else document(path, "testCases")
+        if not isinstance(self.run.raw.get("testCases"), list):
+            raise bad_file(path, "holds no test run of DeepEval (want testCases)")
+        model = self.run.at("hyperparameters").text("model")
+        self.name = self.run.text("identifier") or model or title(path)
+
+    def stated(self, condition: str) -> Stated:
+        """The number of test cases that passed and failed, and the scores of each metric."""
+        ended = [self.run.count(key) for key in ("testPassed", "testFailed")]
+        trials = None if None in ended else sum(filter(None, ended))
+        means: dict[tuple[str, str], float] = {}
+        for row in self.run.list("metricsScores"):
+            name, scores = row.text("metric") or "", row.raw.get("scores")
+            known = [Json({name: score}).number(name) for score in scores] if isinstance(scores, list) else []
+            if known and None not in known:
+                means[name, name] = sum(filter(None, known)) / len(known)
+        return Stated(file=self.path.name, conditions=(condition,), trials=trials, means=means)
+
+    def trials(self, condition: str, findings: Findings, scales: _Scales) -> Iterator[ImportedTrial]:
+        earlier: dict[str, int] = {}  # test case → how often it has occurred
+        for key in ("testCases", "conversationalTestCases"):
+            for place, case in items(self.path, *self._above, key, findings=findings):
+                turns = case.list("turns")
+                users = [turn for turn in turns if turn.text("role") == "user"]
+                question = case.text("input", "scenario") or (users[0].text("content") if users else None)
+                if question is None:
+                    findings.lose("test case without an input", place)
+                    continue
+                golden = case.text("expectedOutput", "expectedOutcome")
+                identity = digest([question, golden, case.raw.get("context")])
+                repetition = earlier[identity] = earlier.get(identity, -1) + 1
+                scores, failed = _scores(case, scales)
+                yield ImportedTrial(
+                    sample=f"{excerpt(clean(question), 48)} ({identity[:8]})",
+                    question=question,
+                    golden=golden,
+                    condition=condition,
+                    repetition=repetition,
+                    reply=_reply(case, turns),
+                    seconds=case.number("completionTime", low=0),
+                    failure=failed,
+                    scores=scores,
+                    metadata=case.at("metadata").raw,
+                    detail=case.without(
+                        "input", "actualOutput", "expectedOutput", "metricsData", "metadata", "completionTime",
+                        "tokenCost", "toolsCalled",
+                    ),
+                )  # fmt: skip
+
+
+def _reply(case: Json, turns: Sequence[Json]) -> Reply | None:
+    """The answer; for a conversation, the assistant's last message."""
+    replies = [turn.text("content") for turn in turns if turn.text("role") == "assistant"]
+    text = case.shown("actualOutput") if "actualOutput" in case.raw else replies[-1] if replies else None
+    if text is None:
+        return None
+    return Reply(
+        text=text,
+        usage=case.usage(input_tokens="inputTokenCount", output_tokens="outputTokenCount"),
+        dollars=case.number("tokenCost", low=0),
+        stop_reason=case.at("metadata").stop_reason,
+        tool_calls=tuple(
+            ToolCall(tool=call.text("name") or "", input=call.at("inputParameters").raw, result=call.shown("output"))
+            for source in (case, *turns)
+            for call in source.list("toolsCalled")
+        ),
+    )
+
+
+class _Scales:
+    """Which way each metric is better, as its scores, thresholds and verdicts show it."""
+
+    def __init__(self, findings: Findings) -> None:
+        self.metrics: dict[str, tuple[Metric, Metric]] = {}  # scorer → score and pass; complete once all is read
+        self._findings = findings
+        self._names: dict[str, str] = {}  # scorer → the metric's name in DeepEval
+        self._signs: dict[str, set[int]] = {}  # metric → 1: a pass above the threshold or a fail below it; −1: reverse
+
+    def add(self, scorer: str, metric: Json) -> None:
+        """Counts one result of a metric."""
+        name = self._names[scorer] = _named(metric)
+        signs = self._signs.setdefault(name, set())
+        score, threshold, passed = metric.number("score"), metric.number("threshold"), metric.flag("success")
+        if score is None or threshold is None or passed is None or score == threshold or metric.text("error"):
+            return
+        signs.add(1 if (score > threshold) == passed else -1)
+
+    def filled(self, trials: Iterable[ImportedTrial]) -> Iterator[ImportedTrial]:
+        """The trials; after the last one, `metrics` holds every metric."""
+        yield from trials
+        directions = {name: self._direction(name, signs) for name, signs in self._signs.items()}
+        for scorer, name in self._names.items():
+            low, high = (0.0, 1.0) if name in _FROM_0_TO_1 else (None, None)
+            score = Metric(name=scorer, low=low, high=high, direction=directions[name])
+            self.metrics[scorer] = score, Metric(name=f"{scorer} pass", kind="share")
+
+    def _direction(self, name: str, signs: set[int]) -> Literal["higher", "lower", "none"]:
+        if len(signs) == 1:
+            return "higher" if 1 in signs else "lower"
+        if signs:
+            why = "its scores, thresholds and verdicts contradict each other"
+        elif any(word in name for word in _REVERSED):
+            why = f"no verdict shows its direction, and DeepEval 4.2 reversed that of {', '.join(_REVERSED)}"
+        else:
+            self._findings.note(f"{name}: no verdict shows its direction; taken as better when higher, DeepEval's rule")
+            return "higher"
+        self._findings.note(f"{name}: {why}; neither direction is taken as better, so no winner is named by its score")
+        return "none"
+
+
+_REVERSED = ("Bias", "Hallucination", "Misuse", "Toxicity")
+"""DeepEval's metrics whose threshold was a maximum before version 4.2, and is a minimum since."""
+
+_FROM_0_TO_1 = frozenset(_REVERSED) | frozenset(
+    [
+        "Agent Loop Detection",
+        "Answer Relevancy",
+        "Argument Correctness",
+        "Citation Faithfulness",
+        "Contextual Precision",
+        "Contextual Recall",
+        "Contextual Relevancy",
+        "Conversation Completeness",
+        "Conversation Relevancy",
+        "Exact Match",
+        "Faithfulness",
+        "Goal Accuracy",
+        "Json Correctness",
+        "Knowledge Retention",
+        "MCP Task Completion",
+        "MCP Use",
+        "Multi-Turn MCP Use",
+        "Non-Advice",
+        "PII Leakage",
+        "Pattern Match",
+        "Plan Adherence",
+        "Plan Quality",
+        "Prompt Alignment",
+        "Role Adherence",
+        "Role Violation",
+        "Step Efficiency",
+        "Summarization",
+        "Task Completion",
+        "Tool Correctness",
+        "Tool Permission",
+        "Tool Use",
+        "Topic Adherence",
+        "Turn Contextual Precision",
+        "Turn Contextual Recall",
+        "Turn Contextual Relevancy",
+        "Turn Faithfulness",
+        "Turn Relevancy",
+    ]
+)
+"""DeepEval's metrics that compute a share. A metric of one's own (GEval, DAG, a class) may give any number."""
+
+_SPANS = ("baseSpans", "agentSpans", "llmSpans", "retrieverSpans", "toolSpans")
+
+
+def _named(metric: Json) -> str:
+    return metric.text("name") or "metric"
+
+
+def _measured(case: Json) -> Iterator[tuple[str, Json]]:
+    """Every metric of a test case with its name; that of a span of its trace is preceded by the span's name."""
+    trace = case.at("trace")
+    spans = [(span.text("name", "type") or "span", span) for kind in _SPANS for span in trace.list(kind)]
+    for metric in case.list("metricsData"):
+        yield _named(metric), metric
+    for where, span in [("trace", trace), *spans]:
+        for metric in span.list("metricsData"):
+            yield f"{where}: {_named(metric)}", metric
+
+
+def _scores(case: Json, scales: _Scales) -> tuple[list[ImportedScore], ImportedFailure | None]:
+    """Each metric's result, and why the first metric that failed has none.
+
+    A metric that is there several times, such as in two spans of one name, has repeats, whose mean counts.
+    """
+    measured = list(_measured(case))
+    errors = {name: error for name, metric in measured if (error := metric.text("error"))}
+    whole = ImportedScore(scorer=_WHOLE, values={"pass": None if errors else case.flag("success")})
+    scores = [whole] if measured else []
+    for (name, metric), repeat in zip(measured, repeats(name for name, _ in measured), strict=True):
+        scales.add(name, metric)
+        if name == next(iter(errors), None):
+            continue
+        values = {name: metric.number("score"), f"{name} pass": metric.flag("success")}
+        scores.append(
+            ImportedScore(
+                scorer=name,
+                repeat=repeat,
+                values=dict.fromkeys(values) if name in errors else values,
+                judge=metric.text("evaluationModel"),
+                reasons={name: metric.text("reason")},
+                detail=metric.without("name", "score", "success", "reason", "evaluationCost"),
+                usage=metric.usage(input_tokens="inputTokenCount", output_tokens="outputTokenCount"),
+                dollars=metric.number("evaluationCost", low=0),
+                offline=_named(metric) in _BY_RULE,
+            )
+        )
+    for name, error in errors.items():
+        return scores, ImportedFailure(cls="judge", kind="error", message=error, stage="score", scorer=name)
+    return scores, None

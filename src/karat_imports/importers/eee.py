@@ -1,0 +1,289 @@
+"""`karat import eee`: instance-level results of Every Eval Ever, with the aggregates beside them.
+
+Source of the format: the schemas of Every Eval Ever 0.3.0. `--to eee` writes it too; a run that is exported and
+imported again has the same numbers.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from karat.importers import Findings, ImportedCondition, ImportedRun, ImportedScore, ImportedTrial, Stated
+from karat.records import Metric, Reply, ToolCall
+from karat_imports.importers._reading import Json, bad_file, document, each_readable, failure, groups, utc
+
+__all__ = ["Eee"]
+
+_SAMPLES = re.compile(r"(.+)_samples\.jsonl", re.DOTALL)
+_MCP = re.compile(r"mcp__(.+?)__(.+)", re.DOTALL)
+_NO_SAMPLE = "no sample"  # the key of lines without a sample
+_KINDS: dict[str | None, Literal["ordinal", "share", "number"]] = {"ordinal": "ordinal", "share": "share"}
+
+
+class Eee:
+    """Instance-level results (_samples.jsonl) of Every Eval Ever: models are conditions."""
+
+    @staticmethod
+    def recognizes(path: Path, head: bytes) -> bool:
+        also = b'"interaction_type"' if path.suffix == ".jsonl" else b'"retrieved_timestamp"'
+        return b'"schema_version"' in head and b'"evaluation_id"' in head and also in head
+
+    @staticmethod
+    def beside(path: Path) -> list[Path]:
+        """The aggregate of instance-level results, or these of an aggregate."""
+        return [other] if (other := _other(path)) != path and other.is_file() else []
+
+    def runs(self, paths: Sequence[Path], findings: Findings) -> Iterable[ImportedRun]:
+        """One run per collection. NAME.json also means the NAME_samples.jsonl beside it, and the other way round."""
+        collections: dict[str, dict[Path, _File]] = {}
+        for file in each_readable(paths, _opened, findings):
+            collections.setdefault(file.collection, {}).setdefault(file.path, file)
+        for collection, of_path in collections.items():
+            files = list(of_path.values())
+            first = files[0].aggregate
+            library = [text for key in ("name", "version") if (text := first.at("eval_library").text(key))]
+            metrics: dict[str, dict[str, Metric]] = {}
+            unfinished: list[str] = []
+            stated: list[Stated] = []
+            for file in files:
+                for scorer, metric in file.announced:
+                    metrics.setdefault(scorer, {})[metric.name] = metric
+            yield ImportedRun(
+                name=collection,
+                tool=" ".join(library) or "every-eval-ever",
+                trials=_trials(files, findings, unfinished=unfinished, stated=stated),
+                conditions={name: condition for file in files for name, condition in file.conditions()},
+                metrics={scorer: tuple(known.values()) for scorer, known in metrics.items()},
+                dataset=next((text for result in first.list("evaluation_results")
+                              if (text := result.at("source_data").text("dataset_name"))), ""),
+                created=utc(first.text("evaluation_timestamp")),
+                unfinished=unfinished,
+                stated=stated,
+                detail={file.path.name: file.aggregate.raw.get("source_metadata") for file in files},
+            )  # fmt: skip
+
+
+def _other(path: Path) -> Path:
+    if path.suffix != ".jsonl":
+        return path.with_name(f"{path.stem}_samples.jsonl")
+    named = _SAMPLES.fullmatch(path.name)
+    return path.with_name(f"{named[1]}.json") if named else path
+
+
+def _opened(path: Path) -> _File:
+    samples = path if path.suffix == ".jsonl" else _other(path)
+    if not samples.is_file():
+        raise bad_file(path, f"has no instance-level results next to it (want {samples.name})")
+    return _File(samples)
+
+
+def _stated(files: Sequence[_File]) -> Iterator[Stated]:
+    """What the aggregates state. Files of one model are one condition, and are taken together."""
+    together: dict[tuple[str, ...], list[_File]] = {}
+    for file in files:
+        together.setdefault(tuple(file.read), []).append(file)
+    for conditions, same in together.items():
+        counts = [file.planned for file in same]
+        yield Stated(
+            file=", ".join(file.path.name for file in same),
+            conditions=conditions,
+            trials=None if None in counts else sum(filter(None, counts)),
+            means=same[0].means if len(same) == 1 else {},
+        )
+
+
+def _trials(
+    files: Sequence[_File], findings: Findings, *, unfinished: list[str], stated: list[Stated]
+) -> Iterator[ImportedTrial]:
+    """The trials of all files; afterwards the lists are complete. What a later file repeats is a repetition."""
+    taken: dict[tuple[str, str, str], int] = {}  # condition, sample, question → repetitions in earlier files
+    for file in files:
+        here = dict(taken)
+        for trial in file.trials(findings):
+            key = trial.condition, trial.sample, trial.question
+            repetition = taken.get(key, 0) + trial.repetition
+            file.read.setdefault(trial.condition)
+            here[key] = max(here.get(key, 0), repetition + 1)
+            yield msgspec.structs.replace(trial, repetition=repetition)
+        taken = here
+        total = file.aggregate.at("detailed_evaluation_results").count("total_rows") or 0
+        if file.rows < total:
+            unfinished.append(f"{file.path.name}: {file.rows} of {total} rows are here")
+    stated += _stated(files)
+
+
+class _File:
+    """Instances of one model, and the aggregate's data about their metrics."""
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.rows, beside = path, 0, Eee.beside(path)
+        self.read: dict[str, None] = {}  # the conditions of its instances, in order
+        self.aggregate = document(beside[0]) if beside else Json({})
+        self.collection = (self.aggregate.text("evaluation_id") or path.stem).partition("/")[0]
+        results = {
+            result.text("evaluation_result_id", "evaluation_name"): result
+            for result in self.aggregate.list("evaluation_results")
+        }
+        self.metrics = {key: _metric(result) for key, result in results.items()}
+        details = [result.at("score_details") for result in results.values()]
+        numbers = [one.at("uncertainty").count("num_samples") or 0 for one in details]
+        self.planned = max(numbers, default=0) or None
+        keys = [(scorer, metric.name) for scorer, metric in self.metrics.values()]
+        self.means = {  # karat's own are means over questions or turns
+            key: score
+            for key, one in zip(keys, details, strict=True)
+            if keys.count(key) == 1
+            if (score := one.number("score")) is not None
+            if self.aggregate.at("eval_library").text("name") != "karat"
+        }
+        # If the file does not name the scale, the values show it: only 0 and 1 is a share.
+        self.announced = [
+            (scorer, metric) for (scorer, metric), result in zip(self.metrics.values(), results.values(), strict=True)
+            if metric.direction != "higher" or result.at("metric_config", "additional_details").text("kind")
+        ]  # fmt: skip
+
+    def conditions(self) -> Iterator[tuple[str, ImportedCondition]]:
+        model = self.aggregate.at("model_info")
+        for result in self.aggregate.list("evaluation_results"):
+            details = result.at("generation_config", "additional_details")
+            name = details.text("condition") or model.text("id")
+            if name:
+                yield name, ImportedCondition(model=model.text("name", "id"), detail=result.at("generation_config").raw)
+
+    def trials(self, findings: Findings) -> Iterator[ImportedTrial]:
+        for place, key, rows in groups(self.path, _key, findings):
+            if key == _NO_SAMPLE:
+                findings.lose("instance without a sample_id", place)
+                continue
+            self.rows += len(rows)
+            repetitions: list[dict[tuple[str, str], Json]] = []  # of rows without one: counted for each metric
+            for row in rows:
+                metric = self._metric_of(row)
+                known = next((metrics for metrics in repetitions if metric not in metrics), None)
+                if known is None:
+                    repetitions.append(known := {})
+                known[metric] = row
+            for number, metrics in enumerate(repetitions):
+                yield self._trial(metrics, number, place, findings)
+
+    def _metric_of(self, row: Json) -> tuple[str, str]:
+        name = row.text("evaluation_result_id", "evaluation_name")
+        scorer, metric = self.metrics.get(name) or ("every-eval-ever", Metric(name=_task(name)[1] or "score"))
+        return scorer, metric.name
+
+    def _trial(
+        self, metrics: dict[tuple[str, str], Json], number: int, place: str, findings: Findings
+    ) -> ImportedTrial:  # fmt: skip
+        row = next(iter(metrics.values()))
+        error = next((error for instance in metrics.values() if (error := instance.text("error"))), None)
+        scores: dict[str, dict[str, float | bool | None]] = {}
+        for (scorer, metric), instance in metrics.items():
+            value = instance.at("evaluation").number("score")
+            if value is None:
+                findings.unreadable("instance without a score", place)
+            scores.setdefault(scorer, {})[metric] = value
+        metadata, asked = row.at("metadata"), row.at("input")
+        reference = [text for text in _texts(asked.raw.get("reference")) if text]
+        repetition = metadata.text("karat.repetition") or ""
+        return ImportedTrial(
+            sample=row.text("sample_id") or "",
+            question=asked.text("raw", "formatted") or row.text("sample_id") or "",
+            golden="\n".join(reference) or None,
+            condition=_condition(row),
+            repetition=int(repetition) if number == 0 and repetition.isdecimal() and len(repetition) < 7 else number,
+            reply=_reply(row),
+            seconds=row.at("performance").number("latency_ms", low=0, times=0.001),
+            failure=None if error is None else failure(error),
+            scores=[] if error else [ImportedScore(scorer=scorer, values=values) for scorer, values in scores.items()],
+            metadata={key: value for key, value in metadata.raw.items() if not key.startswith("karat.")},
+            detail={
+                "formatted": asked.raw.get("formatted"), "choices": asked.raw.get("choices"),
+                "messages": row.raw.get("messages"), "answer_attribution": row.raw.get("answer_attribution"),
+                "is_correct": {
+                    name: entry.at("evaluation").raw.get("is_correct") for (_, name), entry in metrics.items()
+                },
+            },
+        )  # fmt: skip
+
+
+def _key(row: Json) -> Hashable:
+    """What the instances of one answer have in common (of several answers, if the repetition is not given)."""
+    sample, repetition = row.text("sample_id"), row.at("metadata").text("karat.repetition")
+    return _NO_SAMPLE if sample is None else (_condition(row), sample, row.text("sample_hash"), repetition)
+
+
+def _condition(row: Json) -> str:
+    return row.at("metadata").text("karat.condition") or row.text("model_id") or "not named"
+
+
+def _metric(result: Json) -> tuple[str, Metric]:
+    """The scorer and metric of an aggregate; karat's own are recognized by their details."""
+    config = result.at("metric_config")
+    details = config.at("additional_details")
+    task, part = _task(result.text("evaluation_name"))
+    name = config.text("metric_name", "metric_id") or part or "score"
+    scorer = details.text("scorer") or "every-eval-ever"
+    if details.text("scorer") is None and task and part != name:  # such as a filter: two may have one metric
+        name = f"{part}.{name}"
+    kind = "share" if config.text("score_type") == "binary" else details.text("kind")
+    directions: dict[str | None, Literal["higher", "lower", "none"]] = {"none": "none", "lower": "lower"}
+    lower = "lower" if config.flag("lower_is_better") else None
+    return scorer, Metric(
+        name=name,
+        low=config.number("min_score"),
+        high=config.number("max_score"),
+        direction=directions.get(details.text("direction") or lower, "higher"),
+        kind=_KINDS.get(kind, "number"),
+        description=config.text("evaluation_description") or "",
+    )
+
+
+def _task(name: str | None) -> tuple[str, str]:
+    """The task and the part of it in the name of an evaluation: "task/part"; the task "" if there is no part."""
+    task, _, part = (name or "").rpartition("/")
+    return task, part
+
+
+def _texts(value: object) -> list[str]:
+    return [text for text in value if isinstance(text, str)] if isinstance(value, list) else []
+
+
+def _reply(row: Json) -> Reply | None:
+    messages, usage = row.list("messages"), row.at("token_usage")
+    replies = [message for message in messages if message.text("role") == "assistant"]
+    texts = _texts(row.at("output").raw.get("raw")) or [
+        text for message in replies if (text := message.text("content"))
+    ]
+    if not texts:
+        return None
+    traces = [text for message in replies if (text := message.text("reasoning_trace"))]
+    results = {
+        call: message.text("content") for message in messages for call in _texts(message.raw.get("tool_call_id"))
+    }
+    ends = [attribution for attribution in row.list("answer_attribution") if attribution.flag("is_terminal")]
+    answer = ends[-1].text("extracted_value") if ends else None
+    return Reply(
+        text=texts[0] if row.at("output").raw else texts[-1],
+        answer=None if answer in texts else answer,
+        reasoning="\n".join(_texts(row.at("output").raw.get("reasoning_trace")) or traces) or None,
+        tool_calls=tuple(_call(call, results) for message in replies for call in message.list("tool_calls")),
+        usage=usage.usage(
+            input_tokens="input_tokens", output_tokens="output_tokens", reasoning_tokens="reasoning_tokens",
+            cache_read_tokens="input_tokens_cache_read", cache_write_tokens="input_tokens_cache_write",
+        ),
+        stop_reason=row.at("metadata").text("karat.stop_reason") or row.at("metadata").stop_reason,
+    )  # fmt: skip
+
+
+def _call(call: Json, results: dict[str, str | None]) -> ToolCall:
+    name = call.text("name") or ""
+    mcp = _MCP.fullmatch(name)
+    return ToolCall(
+        tool=mcp[2] if mcp else name, server=mcp[1] if mcp else None, input=call.at("arguments").raw,
+        result=results.get(call.text("id") or ""),
+    )  # fmt: skip

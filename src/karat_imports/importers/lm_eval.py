@@ -1,0 +1,222 @@
+"""`karat import lm-eval`: what lm-evaluation-harness writes with `--log_samples --output_path`.
+
+Source of the format: `lm_eval.loggers.EvaluationTracker` and `lm_eval.evaluator` of version 0.4.13. A samples file has
+a line for each document and filter, one filter after the other; the results file beside it says what model it was.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from pathlib import Path
+from typing import ClassVar
+
+from karat.formats import some_of
+from karat.importers import Findings, ImportedCondition, ImportedRun, ImportedScore, ImportedTrial, Stated
+from karat.records import JsonObject, Metric, Reply
+from karat_imports.importers._reading import Json, asked, bad_file, document, each_readable, lines, unique, utc
+
+__all__ = ["LmEval"]
+
+_SAMPLES = re.compile(r"samples_(.+)_(\d{4}-\d\d-\d\dT[\d.:-]+)\.jsonl", re.DOTALL)
+_RESULTS = re.compile(r"results_(.+)\.json", re.DOTALL)
+_HEAD = re.compile(rb'\s*\{\s*(?:"doc_id"\s*:|"results"\s*:\s*\{\s*"(?:[^"\\]|\\.)+"\s*:\s*\{)')
+_NOT_METRICS = frozenset(
+    ("doc_id", "doc", "target", "arguments", "resps", "filtered_resps", "filter", "metrics", "doc_hash", "prompt_hash")
+)
+_OF_ALL = frozenset(("perplexity", "word_perplexity", "byte_perplexity", "bits_per_byte"))  # not a mean over samples
+_SCORER = "lm-eval"  # the filter "none"
+
+
+class LmEval:
+    """samples_*.jsonl and results_*.json of lm-evaluation-harness: tasks are runs, models are conditions."""
+
+    listed_as: ClassVar[str] = "lm-eval"
+
+    @staticmethod
+    def recognizes(path: Path, head: bytes) -> bool:
+        named = _SAMPLES.fullmatch(path.name) or _RESULTS.fullmatch(path.name)
+        return named is not None and _HEAD.match(head) is not None
+
+    @staticmethod
+    def beside(path: Path) -> list[Path]:
+        """The samples files of a results file, or the results file of a samples file, if it is there."""
+        if of_results := _RESULTS.fullmatch(path.name):
+            samples = sorted(path.parent.glob("samples_*.jsonl"))
+            return [file for file in samples if file.stem.endswith(f"_{of_results[1]}")]
+        named = _SAMPLES.fullmatch(path.name)
+        results = path.with_name(f"results_{named[2]}.json") if named else path
+        return [results] if named and results.is_file() else []
+
+    def runs(self, paths: Sequence[Path], findings: Findings) -> Iterable[ImportedRun]:
+        """One run per task. A results file also means the samples files of the same time, and the other way round."""
+        tasks: dict[str, list[_Samples]] = {}
+        opened = each_readable(paths, lambda path: _opened(path, findings), findings)
+        for samples in {file.path: file for files in opened for file in files}.values():
+            tasks.setdefault(samples.task, []).append(samples)
+        for task, files in tasks.items():
+            names = [file.model for file in files]
+            names = unique(
+                [f"{file.model} ({file.stamp})" if names.count(file.model) > 1 else file.model for file in files]
+            )
+            named = dict(zip(names, files, strict=True))
+            directions = [file.results.at("higher_is_better", task) for file in files]
+            lower = dict.fromkeys(name for better in directions for name in better.raw if better.flag(name) is False)
+            filters = {name for file in files for name in file.filters}
+            version = files[0].results.text("lm_eval_version")
+            yield ImportedRun(
+                name=task,
+                tool=f"lm-eval {version}" if version else "lm-eval",
+                trials=_trials(named, findings),
+                conditions={name: file.condition() for name, file in named.items()},
+                metrics={
+                    _scorer(filtered): [Metric(name=_metric(filtered, name), direction="lower") for name in lower]
+                    for filtered in (filters if lower else ())
+                },
+                dataset=files[0].results.at("configs", task).text("dataset_path") or task,
+                stated=[file.stated(name) for name, file in named.items()],
+                created=utc(files[0].results.number("date", low=0)),
+                versions={"lm_eval": version} if version else {},
+                detail={file.path.name: {"results": file.results.at("results", task).raw} for file in files},
+            )
+
+
+def _opened(path: Path, findings: Findings) -> list[_Samples]:
+    if not _RESULTS.fullmatch(path.name):
+        return [_Samples(path)]
+    files = [_Samples(file) for file in LmEval.beside(path)]
+    if not files:
+        raise bad_file(path, "has no samples_*.jsonl of the same time next to it: run lm_eval with --log_samples")
+    absent = set(files[0].results.at("n-samples").raw) - {file.task for file in files}
+    if absent:
+        findings.note(f"{path.name} has results of tasks without samples here: {some_of(sorted(absent))}")
+    return files
+
+
+class _Samples:
+    """A samples file, and its data in the results file of the same time."""
+
+    def __init__(self, path: Path) -> None:
+        named, beside = _SAMPLES.fullmatch(path.name), LmEval.beside(path)
+        self.path, self.task, self.stamp = path, named[1] if named else path.stem, named[2] if named else ""
+        self.results = document(beside[0]) if named and beside else Json({})
+        self.model = self.results.text("model_name", "model_source") or path.stem
+        combined = self.results.at("configs", self.task).list("metric_list")
+        self.of_all = _OF_ALL | {
+            item.text("metric") or "" for item in combined if item.text("aggregation") not in (None, "mean", "nanmean")
+        }
+        keys = self.results.at("results", self.task).raw
+        self.filters = {filtered for _, comma, filtered in (key.partition(",") for key in keys) if comma}
+
+    def stated(self, condition: str) -> Stated:
+        """The number of documents and the means in the results file."""
+        means: dict[tuple[str, str], float] = {}
+        of_task = self.results.at("results", self.task)
+        for key in of_task.raw:
+            metric, comma, filtered = key.partition(",")
+            mean = of_task.number(key)
+            if comma and mean is not None:
+                means[_scorer(filtered), _metric(filtered, metric)] = mean
+        documents = self.results.at("n-samples", self.task).count("effective")
+        return Stated(file=self.path.name, conditions=(condition,), trials=documents, means=means)
+
+    def condition(self) -> ImportedCondition:
+        results = self.results
+        detail = {key: results.raw.get(key) for key in ("config", "chat_template_sha", "fewshot_as_multiturn")}
+        return ImportedCondition(
+            model=results.text("model_name"),
+            system_prompt=results.text("system_instruction"),
+            detail={**detail, "num_fewshot": results.at("n-shot").raw.get(self.task)} if results.raw else {},
+        )
+
+
+def _trials(files: Mapping[str, _Samples], findings: Findings) -> Iterator[ImportedTrial]:
+    """One trial per document and model, with the scores of all filters."""
+    for name, file in files.items():
+        scores: dict[str, dict[str, ImportedScore]] = {}  # document → filter → score
+        for place, row in lines(file.path, findings):
+            known = scores.setdefault(row.shown("doc_id") or "", {})
+            filtered = row.text("filter") or "none"
+            if filtered in known:
+                findings.left_out("a second result of a document and filter", place)
+            else:
+                known[filtered] = _score(filtered, row, place, file.of_all, findings)
+        for place, row in lines(file.path, Findings()):  # its faults are counted already
+            sample = row.shown("doc_id")
+            if sample is None:
+                findings.lose("sample without a doc_id", place)
+            elif of_sample := scores.pop(sample, None):
+                yield _trial(name, sample, row, list(of_sample.values()))
+
+
+def _score(filtered: str, row: Json, place: str, of_all: Set[str], findings: Findings) -> ImportedScore:
+    listed = row.raw.get("metrics")
+    names = [name for name in (listed if isinstance(listed, list) else row.raw) if isinstance(name, str)]
+    values: dict[str, float | bool | None] = {}
+    parts: JsonObject = {}
+    for name in names:
+        value = row.flag(name) if row.number(name) is None else row.number(name)
+        if value is not None and name not in _NOT_METRICS | of_all:
+            values[_metric(filtered, name)] = value
+        elif name not in _NOT_METRICS:
+            parts[name] = row.raw.get(name)
+            findings.changed(f"{name} is not a mean over samples: its values are in detail", place)
+    answers = {} if filtered == "none" else {"filtered": row.raw.get("filtered_resps")}
+    return ImportedScore(scorer=_scorer(filtered), values=values, detail={**answers, **parts}, offline=True)
+
+
+def _trial(condition: str, sample: str, row: Json, scores: Sequence[ImportedScore]) -> ImportedTrial:
+    doc, requests = row.at("doc"), _requests(row.raw.get("arguments"))
+    responses = row.raw.get("resps")
+    flat = (
+        [first[0] if isinstance(first, list) and first else first for first in responses]
+        if isinstance(responses, list)
+        else []
+    )
+    prompt = str(requests[0][0]) if requests else ""
+    key = asked(doc)
+    target, detail = row.shown("target"), {"prompt": prompt, "target": row.raw.get("target"), "responses": responses}
+    text = Json({"text": flat[0]}).shown("text") if flat else None
+    choices = [str(request[1]).strip() for request in requests if len(request) > 1]
+    chances = [_log_likelihood(response) for response in flat]
+    if len(choices) == len(chances) > 1 and None not in chances:
+        best = max(range(len(chances)), key=lambda place: chances[place] or 0.0)
+        text, detail["responses"] = choices[best], [list(pair) for pair in zip(choices, chances, strict=True)]
+        if target is not None and target.isdecimal() and len(target) < 9 and int(target) < len(choices):
+            target = choices[int(target)]
+    return ImportedTrial(
+        sample=sample,
+        question=str(doc.raw[key]) if key else prompt or sample,
+        golden=target or None,
+        condition=condition,
+        repetition=0,
+        reply=None if text is None else Reply(text=text),
+        scores=[score for score in scores if score.values],
+        metadata=doc.without(key or ""),
+        detail=detail,
+    )
+
+
+def _requests(value: object) -> list[list[object]]:
+    """The arguments of each request: an object of objects; before version 0.4.5, a list of lists."""
+    requests = list(value.values()) if isinstance(value, dict) else value if isinstance(value, list) else []
+    arguments = [list(request.values()) if isinstance(request, dict) else request for request in requests]
+    return [values for values in arguments if isinstance(values, list) and values]
+
+
+def _log_likelihood(response: object) -> float | None:
+    """The log-likelihood of a choice, from a pair: the number (a text in newer versions), and whether it was greedy."""
+    if not isinstance(response, list) or len(response) != 2 or str(response[1]) not in ("True", "False"):
+        return None
+    try:
+        return float(str(response[0]))
+    except ValueError:
+        return None
+
+
+def _scorer(filtered: str) -> str:
+    return _SCORER if filtered == "none" else filtered
+
+
+def _metric(filtered: str, name: str) -> str:
+    return name if filtered == "none" else f"{filtered}.{name}"

@@ -1,0 +1,241 @@
+"""`karat import openai-evals`: logs of `oaieval`, and output items of runs of OpenAI's Evals API.
+
+Source of the formats: `evals.record.LocalRecorder` of evals 3.0.1 (JSON Lines: spec, events, final report), and
+`openai.types.evals.runs.OutputItemListResponse` of openai 3.52 (a list, a page with `data`, or JSON Lines).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import ClassVar
+
+from karat.importers import (
+    Findings,
+    ImportedCondition,
+    ImportedFailure,
+    ImportedRun,
+    ImportedScore,
+    ImportedTrial,
+    Stated,
+)
+from karat.records import JsonObject, Reply, ToolCall
+from karat_imports.importers._reading import (
+    Json,
+    asked,
+    bad_file,
+    each_readable,
+    failure,
+    groups,
+    items,
+    lines,
+    opened,
+    said_last,
+    title,
+    unique,
+    utc,
+)
+
+__all__ = ["OpenaiEvals"]
+
+_LOG = re.compile(rb'\s*\{\s*"spec"\s*:\s*\{')
+_ITEM = b'"eval.run.output_item"'
+_PAGE = re.compile(rb'\s*\{\s*(?:"object"\s*:\s*"list"|"data"\s*:|"(?:first|last)_id"|"has_more")')
+_UUID = re.compile(r"-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
+_GOLDEN = ("ideal", "expected", "expected_output", "correct_label", "ground_truth")
+_TOKENS = {"input_tokens": "prompt_tokens", "output_tokens": "completion_tokens"}
+
+
+class OpenaiEvals:
+    """Logs of oaieval (JSON Lines), and output items of runs of OpenAI's Evals API (JSON)."""
+
+    listed_as: ClassVar[str] = "openai-evals"
+
+    @staticmethod
+    def recognizes(path: Path, head: bytes) -> bool:
+        return _LOG.match(head) is not None or _ITEM in head
+
+    def runs(self, paths: Sequence[Path], findings: Findings) -> Iterable[ImportedRun]:
+        """One run per eval, with its logs as conditions; all files of output items together are one run."""
+        logs: dict[str, list[_Log]] = {}
+        pages: dict[Path, bytes] = {}
+        for path, head in each_readable(paths, _head, findings):
+            if _LOG.match(head):
+                log = _Log(path, findings)
+                logs.setdefault(log.spec.text("base_eval", "eval_name") or path.stem, []).append(log)
+            else:
+                pages[path] = head
+        for name, of_eval in logs.items():
+            named = dict(zip(unique([log.name for log in of_eval]), of_eval, strict=True))
+            yield ImportedRun(
+                name=name,
+                tool="openai-evals",
+                trials=(trial for shown, log in named.items() for trial in log.trials(shown)),
+                conditions={
+                    shown: ImportedCondition(model=log.name, detail=log.spec.at("run_config").without("command"))
+                    for shown, log in named.items()
+                },
+                dataset=of_eval[0].spec.text("eval_name") or name,
+                stated=[log.stated(shown) for shown, log in named.items()],
+                unfinished=[f"{log.path.name} has no final report" for log in of_eval if log.report is None],
+                created=utc(of_eval[0].spec.text("created_at")),
+                detail={log.path.name: {"run_id": log.spec.text("run_id"), "report": log.report} for log in of_eval},
+            )
+        if pages:
+            yield ImportedRun(
+                name=title(next(iter(pages))), tool="openai-evals-api", trials=_output_items(pages, findings)
+            )
+
+
+def _head(path: Path) -> tuple[Path, bytes]:
+    with opened(path) as file:
+        head = file.read(2**16)
+    if not OpenaiEvals.recognizes(path, head):
+        raise bad_file(path, "is neither a log of oaieval nor a list of output items of an eval's run")
+    return path, head
+
+
+class _Log:
+    """A log of oaieval."""
+
+    def __init__(self, path: Path, findings: Findings) -> None:
+        self.path, self.spec, self.report = path, Json({}), None
+        for place, row in lines(path, findings):
+            self.spec = row.at("spec") if row.at("spec").raw else self.spec
+            self.report = row.raw.get("final_report", self.report)
+            if row.text("sample_id") is None and not {"spec", "final_report"} & row.raw.keys():
+                findings.lose("event without a sample_id", place)
+        models = self.spec.raw.get("completion_fns")
+        self.name = ", ".join(map(str, models)) if isinstance(models, list) and models else path.stem
+
+    def stated(self, condition: str) -> Stated:
+        """The accuracy in the final report."""
+        accuracy = Json({"report": self.report}).at("report").number("accuracy")
+        means = {} if accuracy is None else {("match", "accuracy"): accuracy}
+        return Stated(file=self.path.name, conditions=(condition,), means=means)
+
+    def trials(self, condition: str) -> Iterator[ImportedTrial]:
+        for _, sample, events in groups(self.path, lambda row: row.text("sample_id"), Findings()):
+            yield _trial(str(sample), condition, events)
+
+
+def _trial(sample: str, condition: str, events: Sequence[Json]) -> ImportedTrial:
+    of_type: dict[str, list[Json]] = {}
+    for event in events:
+        of_type.setdefault(event.text("type") or "", []).append(event.at("data"))
+    matches, samplings = of_type.get("match", []), of_type.get("sampling", [])
+    match, sampling = (group[0] if group else Json({}) for group in (matches, samplings))
+    scores = [
+        ImportedScore(
+            scorer="match", repeat=place, values={"accuracy": known.flag("correct")}, detail=known.raw, offline=True
+        )
+        for place, known in enumerate(matches)
+    ]
+    metrics = {key: value for known in of_type.get("metrics", []) for key, value in known.raw.items()}
+    if metrics:
+        scores.append(_metrics(metrics))
+    sampled = sampling.raw.get("sampled")
+    text = match.text("sampled") or Json({"": sampled[0] if isinstance(sampled, list) and sampled else sampled}).shown(
+        ""
+    )
+    reply = None
+    if text is not None or scores:
+        reply = Reply(
+            text=text or "",
+            answer=match.text("picked"),
+            usage=sampling.at("usage").usage(**_TOKENS),
+            model=sampling.text("model"),
+            stop_reason=sampling.stop_reason,
+            tool_calls=tuple(
+                ToolCall(
+                    tool=call.text("name") or "", input=call.at("arguments").raw, result=call.shown("return_value")
+                )
+                for call in of_type.get("function_call", [])
+            ),
+        )
+    error = of_type["error"][0].text("message", "type") if "error" in of_type else None
+    failed = failure(error) if error is not None and not scores else None
+    prompt = sampling.raw.get("prompt")
+    return ImportedTrial(
+        sample=sample,
+        question=said_last(prompt) or sampling.shown("prompt") or sample,
+        golden=match.shown("expected"),
+        condition=condition,
+        repetition=0,
+        reply=reply,
+        failure=failed,
+        scores=scores,
+        detail={
+            "prompt": prompt,
+            "events": [event.raw for event in events if event.text("type") not in ("match", "metrics")],
+        },
+    )  # fmt: skip
+
+
+def _metrics(metrics: Mapping[str, object]) -> ImportedScore:
+    known = Json(dict(metrics))
+    values = {key: known.number(key) if known.flag(key) is None else known.flag(key) for key in metrics}
+    return ImportedScore(
+        scorer="metrics",
+        values={key: value for key, value in values.items() if value is not None},
+        labels={key: text for key in metrics if (text := known.text(key)) is not None},
+    )
+
+
+def _output_items(pages: Mapping[Path, bytes], findings: Findings) -> Iterator[ImportedTrial]:
+    """The output items of runs of the API: each run is a condition, named after its model."""
+    names: dict[tuple[str, str], str] = {}  # run, model → condition
+    seen: dict[tuple[str, str], int] = {}
+    for path, head in pages.items():
+        if head.lstrip()[:1] == b"[":
+            rows = items(path, findings=findings)
+        else:
+            rows = items(path, "data", findings=findings) if _PAGE.match(head) else lines(path, findings)
+        for place, row in rows:
+            item, sample = row.at("datasource_item"), row.at("sample")
+            identity = row.shown("datasource_item_id")
+            if identity is None:
+                findings.lose("output item without a datasource_item_id", place)
+                continue
+            run, model = row.text("run_id") or "", sample.text("model") or "not named"
+            if (run, model) not in names:
+                names[run, model] = f"{model} ({run})" if model in names.values() else model
+            condition = names[run, model]
+            repetition = seen[condition, identity] = seen.get((condition, identity), -1) + 1
+            yield _of_item(row, item.at("item") if item.at("item").raw else item, (identity, condition, repetition))
+
+
+def _of_item(row: Json, item: Json, at: tuple[str, str, int]) -> ImportedTrial:
+    sample, key = row.at("sample"), asked(item)
+    contents = [message.shown("content") for message in sample.list("output")]
+    text = "\n".join(content for content in contents if content is not None) if contents else None
+    error = sample.at("error").text("message", "code")
+    failed: ImportedFailure | None = None if error is None else failure(error)
+    prompt = sample.raw.get("input")
+    results = sorted(row.list("results"), key=lambda result: result.text("name") or "")
+    names = unique([_UUID.sub("", result.text("name") or "grader") for result in results])
+    scores = [
+        ImportedScore(
+            scorer=name,
+            values={f"{name}.pass": result.flag("passed"), f"{name}.score": result.number("score")},
+            detail=result.without("name", "passed", "score"),
+        )
+        for name, result in zip(names, results, strict=True)
+    ]
+    detail: JsonObject = {"prompt": prompt, "id": row.raw.get("id"), "status": row.raw.get("status")}
+    return ImportedTrial(
+        sample=at[0],
+        question=str(item.raw[key]) if key else said_last(prompt) or at[0],
+        golden=item.text(*_GOLDEN),
+        condition=at[1],
+        repetition=at[2],
+        reply=None if text is None else Reply(
+            text=text, usage=sample.at("usage").usage(**_TOKENS, cache_read_tokens="cached_tokens"),
+            model=sample.text("model"), stop_reason=sample.stop_reason,
+        ),
+        failure=failed,
+        scores=[] if failed else scores,
+        metadata=item.without(key or ""),
+        detail={**detail, **{name: sample.raw.get(name) for name in ("temperature", "top_p", "seed")}},
+    )  # fmt: skip

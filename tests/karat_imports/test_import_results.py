@@ -1,0 +1,129 @@
+"""`karat import` of results: what is made, said and refused."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+from tests.karat_imports.test_results import TABLE
+
+from karat.cli import cli
+
+MAPPED = [
+    *("--map", "golden=expected", "--map", "answer=output", "--map", "repetition=run"),
+    *("--map", "score.correct=correct", "--map", "score.quality=quality"),
+]
+
+
+def karat(*words: str) -> Result:
+    return CliRunner().invoke(cli, words, catch_exceptions=False)
+
+
+def test_a_table_becomes_a_run_that_can_be_reported_and_scored(here):
+    (here / "r.csv").write_text(TABLE)
+    made = karat("import", "csv", "r.csv", *MAPPED)
+    assert made.exit_code == 0
+    (folder,) = (here / "results").iterdir()
+    first, *rest = made.stdout.splitlines()
+    assert first == f"results/{folder.name}: 5 answers, 10 scores, 1 not run; 3 samples × 2 conditions × 2 repetitions"
+    assert [line.strip() for line in rest] == [
+        "conditions: alpha, beta",
+        "taken to be better when higher: correct, quality (name others with --set lower_is_better=[…])",
+        "left out: a second result of a sample, condition and repetition (q1)",
+    ]
+    assert f"report results/{folder.name}" in made.stderr
+    report = karat("report", "latest")
+    assert "7 trials without a result in the imported files" in report.stdout
+    assert karat("score", "latest", "--scorer", "equals").exit_code == 0
+    again = karat("import", "csv", "r.csv", *MAPPED)
+    assert again.stdout.startswith(f"results/{folder.name}: imported before; ")
+
+
+def test_what_was_made_is_json_for_programs(here):
+    (here / "r.csv").write_text(TABLE)
+    made = json.loads(karat("import", "csv", "r.csv", *MAPPED, "--json", "--out", "there").stdout)
+    (run,) = made["runs"]
+    assert run["folder"].startswith("there/r-")
+    assert run["counts"] == {"answers": 5, "failures": 0, "scores": 10, "not run": 1}
+    assert run["findings"] == [
+        {
+            "kind": "left out",
+            "what": "a second result of a sample, condition and repetition",
+            "count": 1,
+            "places": ["q1"],
+        }
+    ]
+
+
+def test_options_that_make_no_sense_are_refused(here):
+    (here / "r.csv").write_text(TABLE)
+    (here / "wide.csv").write_text("id,answer\na,one, two\n")
+    for words, message in (
+        (["csv", "r.csv", "--map", "score.x"], "want TARGET=COLUMN"),
+        (["csv", "r.csv", "--map", "id=id", "--map", "id=topic"], "names a target twice"),
+        (["csv", "none.csv"], "cannot be read"),
+        (["csv", "wide.csv", *MAPPED], "line 2: has 3 cells, the header has 2"),
+        (["csv", "."], "holds no file of the format csv"),
+        (["nothing", "r.csv"], "no importer is called 'nothing'"),
+        (["lm-evl", "r.csv"], "did you mean 'lm-eval'?"),
+        (["csv", "r.csv", "--set", "mapp={}"], "mapp"),
+    ):
+        done = CliRunner().invoke(cli, ["import", *words])
+        assert done.exit_code != 0
+        assert message in str(done.exception) + done.stderr, words
+    assert not (here / "results").exists()
+
+
+def test_a_file_that_is_no_run_is_refused(here):
+    (here / "r.csv").write_text(TABLE)
+    done = CliRunner().invoke(cli, ["report", "r.csv"])
+    assert done.exit_code != 0
+    assert "a table needs `karat import csv`" in str(done.exception) + done.stderr
+
+
+@pytest.fixture
+def logs(here, monkeypatch):
+    """Two logs of Inspect, and a cache of this test's own."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(here / "cache"))
+    for name in ("one.eval", "two.eval"):
+        shutil.copy(Path(__file__).parent.parent / "data" / "imports" / "inspect" / name, here)
+    return here
+
+
+def test_files_that_karat_recognizes_need_no_import(logs):
+    report = karat("report", "one.eval")
+    assert report.exit_code == 0
+    assert "mockllm/one" in report.stdout
+    assert "import inspect one.eval" in report.stderr
+    assert str(logs / "cache") not in report.stderr
+    compared = karat("compare", "one.eval", "two.eval")
+    assert "conditions compared: mockllm/one with mockllm/two" in compared.stdout
+    made = sorted((logs / "cache" / "karat" / "imported").iterdir())
+    assert karat("report", "one.eval").stdout == report.stdout
+    assert sorted((logs / "cache" / "karat" / "imported").iterdir()) == made
+    assert not (logs / "results").exists()
+
+
+def test_nothing_is_written_into_a_run_that_only_a_cache_holds(logs):
+    for words in (["view", "one.eval", "--no-open"], ["calibrate", "one.eval", "labels.csv"]):
+        done = CliRunner().invoke(cli, words)
+        assert done.exit_code != 0
+        assert "`karat import inspect one.eval` makes a run of it" in str(done.exception) + done.stderr
+
+
+def test_a_file_that_changes_is_imported_again(logs):
+    first = karat("report", "one.eval").stdout
+    shutil.copy(logs / "two.eval", logs / "one.eval")
+    assert karat("report", "one.eval").stdout != first
+
+
+def test_cut_answers_of_a_file_are_named_whether_it_is_scored_or_imported(here):
+    (here / "answers.csv").write_text("question,expected,response,finish_reason\na,x,x,length\nb,y,y,stop\n")
+    scored = karat("score", "answers.csv", "--scorer", "equals").stdout
+    said = "Answers were cut at the token limit, and scored as they are: 1 of 2 of answers"
+    assert said in " ".join(scored.split())
+    karat("import", "csv", "answers.csv", "--map", "answer=response", "--map", "golden=expected")
+    assert said in " ".join(karat("report", "latest").stdout.split())

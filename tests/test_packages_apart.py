@@ -1,0 +1,98 @@
+"""The core does its work without the packages beside it, and each package is removed by deleting its folder.
+
+The commands run as a user runs them, in processes of their own, from a copy of the source.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import karat
+
+SOURCE = Path(karat.__file__).resolve().parent.parent
+PACKAGES = sorted(path.name for path in SOURCE.glob("karat_*") if (path / "__init__.py").is_file())
+EVERY_MODULE = """
+    import importlib, pkgutil, sys
+    for top in sys.argv[1:]:
+        for module in pkgutil.walk_packages(importlib.import_module(top).__path__, top + "."):
+            if not module.name.endswith((".__main__", "_child")):
+                importlib.import_module(module.name)
+    print(*sorted(name for name in sys.modules if name.startswith("karat")))
+"""
+
+
+CHAT = """
+dataset: {path: questions.jsonl}
+agent: {type: chat, model: "openai:gpt-4.1"}
+judge: {type: judge, model: "openai:gpt-4.1"}
+conditions: {plain: {system_prompt: Be brief.}}
+"""
+
+
+def copy_without(packages: list[str], folder: Path) -> Path:
+    """A copy of the source without some packages."""
+    shutil.copytree(SOURCE, folder, ignore=shutil.ignore_patterns("__pycache__", *packages))
+    return folder
+
+
+def python(source: Path, folder: Path, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    env = {key: value for key, value in os.environ.items() if not key.startswith(("PYTHON", "COVERAGE"))}
+    env |= {"PYTHONPATH": str(source), "COLUMNS": "120"}
+    command = [sys.executable, *map(str, arguments)]
+    return subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, check=False, timeout=300)
+
+
+def stdout_of(done: subprocess.CompletedProcess[str], *codes: int) -> str:
+    assert done.returncode in (codes or (0,)), done.stdout + done.stderr
+    return done.stdout
+
+
+def commands(source: Path, folder: Path) -> set[str]:
+    shown = stdout_of(python(source, folder, "-m", "karat", "--help")).partition("Commands:")[2]
+    return {line.split()[0] for line in shown.splitlines() if line.startswith("  ") and line[2] != " "}
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_without_a_package_its_commands_are_gone_and_all_other_modules_are_there(package, tmp_path):
+    source = copy_without([package], tmp_path / "src")
+    its = {path.stem.rstrip("_").replace("_", "-") for path in (SOURCE / package / "commands").glob("[!_]*.py")}
+    assert commands(source, tmp_path) == commands(SOURCE, tmp_path) - its
+    rest = ["karat", *(name for name in PACKAGES if name != package)]
+    (tmp_path / "every.py").write_text("\n".join(line[4:] for line in EVERY_MODULE.splitlines()), encoding="utf-8")
+    imported = stdout_of(python(source, tmp_path, "every.py", *rest)).split()
+    assert {"karat.execution.trial", *rest} <= set(imported)
+    assert not [name for name in imported if name.partition(".")[0] == package]
+
+
+@pytest.fixture(scope="module")
+def core(tmp_path_factory) -> Path:
+    return copy_without(PACKAGES, tmp_path_factory.mktemp("core") / "src")
+
+
+def test_the_core_alone_takes_an_experiment_from_the_first_file_to_the_gate(core, tmp_path):
+    def done(*arguments: str | Path) -> str:
+        return stdout_of(python(core, tmp_path / "mine", "-m", "karat", *arguments))
+
+    stdout_of(python(core, tmp_path, "-m", "karat", "init", "golden", "mine"))
+    assert "agent calls" in done("check", "experiment.yaml")
+    (tmp_path / "mine" / "chat.yaml").write_text(CHAT, encoding="utf-8")
+    done("rehearse", "chat.yaml", "--quiet", "--results", "rehearsed")
+    done("run", "experiment.yaml", "--quiet", "--limit", "1")
+    done("run", "experiment.yaml", "--quiet", "--resume", "latest")
+    (run,) = (tmp_path / "mine" / "results").iterdir()
+    done("score", run)
+    report = json.loads(done("report", run, "--to", "json"))
+    assert report["results"]
+    first, second = report["conditions"][:2]
+    assert f"{first} → {second}" in done("compare", f"{run}:{first}", f"{run}:{second}")
+    metric = report["results"][0]["metric"]
+    stdout_of(python(core, tmp_path / "mine", "-m", "karat", "gate", run, "--min", f"{metric}=0"))
+    done("verify", run)
+    assert "no such command 'view'" in python(core, tmp_path, "-m", "karat", "view").stderr

@@ -88,7 +88,9 @@ def plugin_modules(family: str) -> dict[str, str]:
     found = {}
     home = Path(__file__).parent.parent
     for package in packages():
-        for module in pkgutil.iter_modules([str(home / package / family)]):
-            if not module.name.startswith("_"):
-                found[module.name] = f"{package}.{family}.{module.name}"
+        of_kinds = (home / package / "kinds").glob(f"*/{family}")  # a kind may bring exports of its own
+        for folder in (home / package / family, *of_kinds):
+            name = ".".join(folder.relative_to(home).parts)
+            modules = (module.name for module in pkgutil.iter_modules([str(folder)]))
+            found |= {module: f"{name}.{module}" for module in modules if not module.startswith("_")}
     return dict(sorted(found.items()))

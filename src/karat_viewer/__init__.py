@@ -7,6 +7,13 @@ folder, as `karat.kind_views`. Run folders and requests are all treated as hosti
 
 from __future__ import annotations
 
-from karat_viewer.server import Listening, serve
+from typing import TYPE_CHECKING
+
+from karat.lazy import lazy
+
+if TYPE_CHECKING:
+    from karat_viewer.server import Listening, serve
 
 __all__ = ["Listening", "serve"]
+
+__getattr__, __dir__ = lazy(__name__, {"server": "Listening serve"})

@@ -24,7 +24,7 @@ from karat.exports import save
 from karat.records import Metric, Reply, Sample, ToolCall, Turn, Usage
 from karat_imports.exports.eee import Eee
 
-ROOT = Path(__file__).resolve().parent.parent.parent
+ROOT = Path(__file__).resolve().parents[3]
 EEE = Path(sys.prefix) / "eee"  # put there by scripts/setup dev: no part of karat's own environment
 
 

@@ -22,7 +22,7 @@ from karat.records import Reply, Sample, ToolCall, Turn, Usage
 from karat_imports.exports.inspect import Inspect
 from karat_imports.importers.inspect import Inspect as Importer
 
-LOGS = Path(__file__).parent.parent / "data" / "imports" / "inspect"
+LOGS = Path(__file__).parents[2] / "data" / "imports" / "inspect"
 VERSION = "0.3.285"
 READ = """
 import json, sys

@@ -85,7 +85,7 @@ def packages() -> tuple[str, ...]:
 @cache
 def plugin_modules(family: str) -> dict[str, str]:
     """The built-in plug-ins of a family: name of the file, such as `json_schema` → module, in order of the names."""
-    found = {}
+    found: dict[str, str] = {}
     home = Path(__file__).parent.parent
     for package in packages():
         of_kinds = (home / package / "kinds").glob(f"*/{family}")  # a kind may bring exports of its own

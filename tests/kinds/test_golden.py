@@ -326,6 +326,7 @@ def test_lint_tells_what_golden_answers_say_against_each_other(folder: Path) -> 
     ("one", "other", "reason"),
     [
         ("10 %", "0.1", "same_question"),
+        ("$5", "5", "same_question"),
         ("10percent", ".10", "same_question"),
         ("-5%", "\u22120.05", "same_question"),
         ("1,234.5", "+1234.50", "same_question"),

@@ -245,10 +245,10 @@ def level_score(condition: Condition, level: str, name: str) -> LevelScore:
     """A study, a domain, or (with an empty name) the benchmark."""
     key = (level, name)
     scores, below = condition.scores(level, name), condition.below(level, name)
-    nested: dict[object, list[FindingResult]] = {}  # the findings, study by study; of a study one by one
+    by_study: dict[str, list[FindingResult]] = {}
     for finding in below:
-        nested.setdefault(finding.id if level == "study" else finding.study, []).append(finding)
-    parts = list(nested.values())
+        by_study.setdefault(finding.study, []).append(finding)
+    parts = [[finding] for finding in below] if level == "study" else list(by_study.values())
     used = [part for part in parts if any(finding.pas.value is not None for finding in part)]
     pas = mean(score.pas for score in scores)
     reason = None if pas is not None else unscored(finding.reason for finding in below)

@@ -55,7 +55,7 @@ def stdout_of(done: subprocess.CompletedProcess[str], *codes: int) -> str:
 
 
 def commands(source: Path, folder: Path) -> set[str]:
-    shown = stdout_of(python(source, folder, "-m", "karat", "--help")).partition("Commands:")[2]
+    shown = stdout_of(python(source, folder, "-m", "karat", "--help")).partition("Start:")[2]
     return {line.split()[0] for line in shown.splitlines() if line.startswith("  ") and line[2] != " "}
 
 

@@ -11,17 +11,16 @@ import pytest
 import yaml
 
 ROOT = Path(__file__).resolve().parent.parent
-PACKAGE = ROOT / "src" / "karat"
-DATA = ("kinds/study/studies", "kinds/study/presets", "kinds/study/scaffold", "rubrics")
+SOURCE = ROOT / "src"
 
 
 def wanted() -> set[str]:
-    """Every file of the package that is no module, below `karat/`."""
+    """Every file of karat and of the packages beside it, below `src/`."""
     return {
-        path.relative_to(PACKAGE.parent).as_posix()
-        for folder in DATA
-        for path in (PACKAGE / folder).rglob("*")
-        if path.is_file() and path.suffix not in {".py", ".pyc"}
+        path.relative_to(SOURCE).as_posix()
+        for package in SOURCE.glob("karat*")
+        for path in package.rglob("*")
+        if path.is_file() and path.suffix != ".pyc"
     }
 
 
@@ -37,7 +36,7 @@ def test_there_is_something_to_be_sent():
 
 
 @pytest.mark.parametrize("kind", ["wheel", "sdist"])
-def test_data_files_are_in_what_is_built(kind):
+def test_every_file_of_every_package_is_in_what_is_built(kind):
     if kind == "wheel":
         from hatchling.builders.wheel import WheelBuilder as Builder
     else:

@@ -7,31 +7,14 @@ import pytest
 
 from karat.cli import cli
 
-COMMANDS = (
-    "init",
-    "import",
-    "lint",
-    "check",
-    "check-server",
-    "login",
-    "rehearse",
-    "run",
-    "score",
-    "report",
-    "plot",
-    "merge",
-    "verify",
-    "view",
-    "compare",
-    "plan",
-    "gate",
-    "history",
-    "sample",
-    "calibrate",
-    "query",
-    "list",
-    "schema",
-)
+GROUPS = {
+    "Start": ("init", "check", "check-server", "lint", "schema", "login"),
+    "Run": ("run", "rehearse", "score", "import"),
+    "Look": ("report", "plot", "view", "compare", "history", "query"),
+    "Decide": ("plan", "gate", "sample", "calibrate"),
+    "Keep": ("verify", "merge", "list"),
+}
+COMMANDS = tuple(name for names in GROUPS.values() for name in names)
 
 
 def shown(command: click.Command, name: str) -> str:
@@ -40,6 +23,16 @@ def shown(command: click.Command, name: str) -> str:
 
 def test_the_commands_in_the_order_in_which_one_meets_them():
     assert tuple(cli.list_commands(click.Context(cli))) == COMMANDS
+
+
+def test_the_first_help_shows_them_in_groups_and_cuts_no_line_on_a_narrow_screen():
+    context = click.Context(cli, info_name="karat", terminal_width=80)
+    groups = {}
+    for block in cli.get_help(context).split("\n\n"):
+        title, *lines = block.strip().splitlines()
+        groups[title.rstrip(":")] = tuple(line.split()[0] for line in lines)
+        assert not [line for line in lines if line.endswith("...")]
+    assert {title: groups[title] for title in GROUPS} == GROUPS
 
 
 def test_the_first_help(golden):

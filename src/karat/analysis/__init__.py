@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache, partial
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from msgspec import UNSET, structs
@@ -120,9 +121,10 @@ def _with_repeats(summary: Summary) -> Summary:
     from karat.analysis.planning import would_repeat
     from karat.analysis.units import units_of
 
+    side = cache(partial(units_of, summary))  # with every pair, a condition is compared with all others
     differences = []
     for pair in summary.differences:
-        units = units_of(summary, pair.a, pair.metric), units_of(summary, pair.b, pair.metric)
+        units = side(pair.a, pair.metric), side(pair.b, pair.metric)
         again = would_repeat(pair, units, ((summary, pair.a), (summary, pair.b)))
         differences.append(structs.replace(pair, again=again))
     return structs.replace(summary, differences=tuple(differences))

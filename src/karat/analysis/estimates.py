@@ -269,7 +269,7 @@ def holds(found: Compared, tested: Sequence[float], at: int, *, alpha: float = A
     `tested`: the p-values that are adjusted together; that of this comparison is at `at`.
     """
     worst = found.worst
-    if worst is None:
+    if worst is None or not tested[at] <= alpha:  # not ahead; adjusting again would take as long as all comparisons
         return True
     others = [*tested]
     others[at] = worst.p

@@ -23,8 +23,15 @@ class _Commands(click.Group):
     """A group that imports a command only when it is used."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        places = {name: import_module(module).PLACE for name, module in _commands().items()}
-        return sorted(places, key=lambda name: (places[name], name))  # in the order in which a new user needs them
+        return [name for names in _grouped().values() for name in names]
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        longest = max(map(len, _commands()))
+        for group, names in _grouped().items():
+            with formatter.section(group.capitalize()):
+                commands = [(name.ljust(longest), self.get_command(ctx, name)) for name in names]
+                limit = formatter.width - 6 - longest
+                formatter.write_dl([(name, command.get_short_help_str(limit)) for name, command in commands if command])
 
     def make_context(
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
@@ -57,6 +64,18 @@ class _Commands(click.Group):
 def _commands() -> dict[str, str]:
     """Name → module of every command; a file's name has `_` for `-`, and after a keyword of Python."""
     return {name.rstrip("_").replace("_", "-"): module for name, module in plugin_modules("commands").items()}
+
+
+def _grouped() -> dict[str, list[str]]:
+    """The names of commands in the order in which a new user needs them, by the group in which `--help` shows them."""
+    groups: dict[str, list[str]] = {group: [] for group in _GROUPS}
+    places = {name: import_module(module).PLACE for name, module in _commands().items()}
+    for name in sorted(places, key=lambda name: (places[name], name)):
+        groups[places[name][0]].append(name)
+    return {group: names for group, names in groups.items() if names}
+
+
+_GROUPS = ("start", "run", "look", "decide", "keep")
 
 
 def _show_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:

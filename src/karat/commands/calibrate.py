@@ -12,7 +12,7 @@ from karat.cli.ending import Exit
 from karat.cli.output import Output
 from karat.errors import BadOption
 
-PLACE = 200  # in `karat --help`
+PLACE = ("decide", 40)  # in `karat --help`
 
 if TYPE_CHECKING:
     from karat.analysis import Summary
@@ -46,11 +46,12 @@ def command(  # noqa: PLR0913 - an argument for each option
     results: Path,
     output: Output,
 ) -> Exit:
-    """Compare the judge of RUN with people, and correct its means and differences.
+    """Compare the judge of RUN with people, and correct for it.
 
-    LABELS is a sheet from `karat sample` with its scores filled in. Each person fills in their own sheet; a sheet may
-    be passed more than once. Scores are saved in the run folder; without LABELS the saved ones are used. With
-    --corrected, `karat report` shows the corrected numbers and `karat gate` decides on them.
+    Corrects the means and differences of a run. LABELS is a sheet from `karat sample` with its scores filled in.
+    Each person fills in their own sheet; a sheet may be passed more than once. Scores are saved in the run folder;
+    without LABELS the saved ones are used. With --corrected, `karat report` shows the corrected numbers and `karat
+    gate` decides on them.
     """
     import msgspec
 

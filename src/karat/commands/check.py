@@ -11,7 +11,7 @@ from karat.cli import options
 from karat.cli.ending import Exit
 from karat.cli.output import Output
 
-PLACE = 40  # in `karat --help`
+PLACE = ("start", 20)  # in `karat --help`
 
 
 @click.command("check")

@@ -10,7 +10,7 @@ from karat.cli import options
 from karat.cli.ending import Exit
 from karat.cli.output import Output
 
-PLACE = 50  # in `karat --help`
+PLACE = ("start", 30)  # in `karat --help`
 
 _COMMAND = "karat.command"
 
@@ -44,10 +44,10 @@ def command(  # noqa: PLR0913 - an argument for each option
     ctx: click.Context, file: Path | None, server: str | None, url: str | None, calls: tuple[str, ...],
     seconds: float, env_file: Path | None, junit: Path | None, output: Output,
 ) -> Exit:  # fmt: skip
-    """Check whether an MCP server follows the protocol, without a model.
+    """Check whether an MCP server follows the protocol.
 
-    The server is SERVER of the experiment in FILE (without SERVER: each of them), the one at --url, or the one that
-    COMMAND starts, e.g. `karat check-server -- python server.py`. It is started several times.
+    Needs no model. The server is SERVER of the experiment in FILE (without SERVER: each of them), the one at --url,
+    or the one that COMMAND starts, e.g. `karat check-server -- python server.py`. It is started several times.
 
     A tool is called only if the server marks it as read-only, if --call names it, or, unless it is marked as
     destructive, without its required arguments. Exit code 0: no check failed, 1: one failed.

@@ -13,7 +13,7 @@ from karat.cli.ending import Exit
 from karat.cli.output import Output
 from karat.errors import BadOption
 
-PLACE = 150  # in `karat --help`
+PLACE = ("look", 40)  # in `karat --help`
 
 if TYPE_CHECKING:
     from karat.errors import BadRun
@@ -39,12 +39,13 @@ def command(
     results: Path,
     output: Output,
 ) -> Exit:
-    """Show what changed between two runs, question by question; rank three or more.
+    """Show what changed between two runs, or rank more of them.
 
-    For each metric: the mean difference (second minus first) with its interval, p (Holm, over all comparisons), and
-    the questions that changed most. For human studies: PAS and ECS, second minus first, and the tests that changed.
-    Unless you name conditions, all that both runs have are compared. To compare two conditions of one run, leave out
-    the second RUN: `karat compare RUN:baseline :with-docs`.
+    Runs are compared question by question. For each metric: the mean difference (second minus first) with its
+    interval, p (Holm, over all comparisons), and the questions that changed most. For human studies: PAS and ECS,
+    second minus first, and the tests that changed. Unless you name conditions, all that both runs have are
+    compared. To compare two conditions of one run, leave out the second RUN: `karat compare RUN:baseline
+    :with-docs`.
 
     Three or more are ranked by one metric, over the questions that all have: conditions that share a letter cannot
     be told apart. A RUN without a condition means all of its conditions, so one RUN is enough.

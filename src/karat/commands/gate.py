@@ -10,7 +10,7 @@ from karat.cli import options
 from karat.cli.ending import Exit
 from karat.cli.output import Output
 
-PLACE = 170  # in `karat --help`
+PLACE = ("decide", 20)  # in `karat --help`
 
 _THRESHOLD = "[CONDITION.]METRIC=VALUE"
 
@@ -50,12 +50,13 @@ def command(  # noqa: PLR0913 - an argument for each option
     results: Path,
     output: Output,
 ) -> Exit:
-    """Decide whether a run meets its thresholds: passed, failed or undecided.
+    """Decide whether a run meets its thresholds.
 
-    Passed means that the lower 95 % bound (for --max: the upper) meets the threshold, failed that the other bound
-    misses it. In between, the run has too few questions to decide. Thresholds in the run's experiment file (`gate:`)
-    count too, unless an option of the same name replaces them. Exit code 0: passed, 1: failed, 4: undecided. The
-    outcome is kept in the run folder: a run whose gate failed, or left a drop undecided, is no baseline for `latest`.
+    The outcome is passed, failed or undecided. Passed means that the lower 95 % bound (for --max: the upper) meets
+    the threshold, failed that the other bound misses it. In between, the run has too few questions to decide.
+    Thresholds in the run's experiment file (`gate:`) count too, unless an option of the same name replaces them.
+    Exit code 0: passed, 1: failed, 4: undecided. The outcome is kept in the run folder: a run whose gate failed, or
+    left a drop undecided, is no baseline for `latest`.
     """
     import msgspec
 

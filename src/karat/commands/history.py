@@ -10,7 +10,7 @@ from karat.cli import options
 from karat.cli.ending import Exit
 from karat.cli.output import Output
 
-PLACE = 180  # in `karat --help`
+PLACE = ("look", 50)  # in `karat --help`
 
 
 @click.command("history")
@@ -30,11 +30,11 @@ def command(
     results: Path,
     output: Output,
 ) -> Exit:
-    """Follow a metric over the runs of one experiment, the oldest first.
+    """Follow a metric over the runs of one experiment.
 
-    Includes every run with the same name and dataset content as the newest run in FOLDER (default: the folder of
-    results). Says when the metric changed, at an error rate of 5 %, and raises an alarm if the newest runs have
-    drifted away from the earlier ones (false alarms: 4 % of series of 100 equal runs).
+    The oldest comes first. Includes every run with the same name and dataset content as the newest run in FOLDER
+    (default: the folder of results). Says when the metric changed, at an error rate of 5 %, and raises an alarm if
+    the newest runs have drifted away from the earlier ones (false alarms: 4 % of series of 100 equal runs).
     """
     import msgspec
 

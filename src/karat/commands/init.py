@@ -10,7 +10,7 @@ from karat.cli import options
 from karat.cli.ending import Exit
 from karat.cli.output import Output, typed
 
-PLACE = 10  # in `karat --help`
+PLACE = ("start", 10)  # in `karat --help`
 
 
 @click.command("init")
@@ -18,11 +18,11 @@ PLACE = 10  # in `karat --help`
 @click.argument("folder", metavar="[DIR]", type=options.FOLDER, required=False)
 @options.output()
 def command(kind: str, folder: Path | None, output: Output) -> Exit:
-    """Write a small working example of KIND into DIR (default: a new folder of that name).
+    """Write a small working example of KIND into DIR.
 
-    KIND is golden (questions with golden answers), conversation (chains of questions about a report, answered with
-    numbers) or study (an experiment with people, in which an agent takes part). The example runs offline and needs
-    no API key. Nothing is overwritten.
+    DIR is a new folder with the name of KIND, if you name none. KIND is golden (questions with golden answers),
+    conversation (chains of questions about a report, answered with numbers) or study (an experiment with people, in
+    which an agent takes part). The example runs offline and needs no API key. Nothing is overwritten.
     """
     from karat.cli.scaffold import scaffold
 

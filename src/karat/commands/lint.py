@@ -8,18 +8,18 @@ from karat.cli import options
 from karat.cli.ending import Exit
 from karat.cli.output import Output
 
-PLACE = 30  # in `karat --help`
+PLACE = ("start", 40)  # in `karat --help`
 
 
 @click.command("lint")
 @options.gathered("linting", options.Linting)
 @options.output()
 def command(linting: options.Linting, output: Output) -> Exit:
-    """Show where the golden answers in DATASET contradict themselves. Asks no agent and changes nothing.
+    """Show which golden answers in DATASET contradict each other.
 
-    In conversations with numbers: programs whose result is not the answer, and numbers that differ from the table
-    or are not in it. In questions with golden answers: duplicate questions, and duplicates with different answers.
-    The exit code is 0 whatever is found, 2 if a run would refuse the file.
+    Asks no agent and changes nothing. In conversations with numbers: programs whose result is not the answer, and
+    numbers that differ from the table or are not in it. In questions with golden answers: duplicate questions, and
+    duplicates with different answers. The exit code is 0 whatever is found, 2 if a run would refuse the file.
     """
     from karat.cli.linting import lint, write_quarantine
 

@@ -10,7 +10,7 @@ from karat.cli import options
 from karat.cli.ending import Exit
 from karat.cli.output import Output
 
-PLACE = 220  # in `karat --help`
+PLACE = ("keep", 30)  # in `karat --help`
 
 if TYPE_CHECKING:
     from karat.kinds import Kind

@@ -10,7 +10,7 @@ from karat.cli import options
 from karat.cli.ending import Exit
 from karat.cli.output import Output
 
-PLACE = 60  # in `karat --help`
+PLACE = ("start", 60)  # in `karat --help`
 
 
 @click.command("login")
@@ -27,10 +27,11 @@ PLACE = 60  # in `karat --help`
 def command(
     file: Path, server: str, no_browser: bool, port: int | None, seconds: float, env_file: Path | None, output: Output,
 ) -> Exit:  # fmt: skip
-    """Log in to SERVER of the experiment in FILE, an MCP server with `auth: {type: login}`.
+    """Log in to SERVER, an MCP server of the experiment in FILE.
 
-    Prints the address of the server's login page and opens it in the browser. The tokens are saved in
-    ~/.local/state/karat/tokens (or $XDG_STATE_HOME/karat/tokens), readable only by you; runs renew them.
+    The server has `auth: {type: login}`. Prints the address of the server's login page and opens it in the browser.
+    The tokens are saved in ~/.local/state/karat/tokens (or $XDG_STATE_HOME/karat/tokens), readable only by you;
+    runs renew them.
     """
     from karat.cli.logging_in import log_in
 

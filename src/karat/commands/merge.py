@@ -10,7 +10,7 @@ from karat.cli import options
 from karat.cli.ending import Exit
 from karat.cli.output import Output, typed
 
-PLACE = 120  # in `karat --help`
+PLACE = ("keep", 20)  # in `karat --help`
 
 
 @click.command("merge")
@@ -24,11 +24,12 @@ PLACE = 120  # in `karat --help`
 @options.results
 @options.output()
 def command(runs: tuple[str, ...], out: Path | None, results: Path, output: Output) -> Exit:
-    """Merge runs of one experiment: the shards that `karat run --shard I/N` made.
+    """Merge the runs of one experiment, such as its shards.
 
-    RUN is a run folder, the beginning of its name or id, or a folder of runs (then all of them). The runs are left
-    unchanged. If one is incomplete, resume it and merge again. Runs of different experiments are refused. If two
-    runs have answered the same trial, the answer of the earlier run counts.
+    `karat run --shard I/N` makes shards. RUN is a run folder, the beginning of its name or id, or a folder of runs
+    (then all of them). The runs are left unchanged. If one is incomplete, resume it and merge again. Runs of
+    different experiments are refused. If two runs have answered the same trial, the answer of the earlier run
+    counts.
     """
     from karat import api
     from karat.execution import merge_runs

@@ -13,7 +13,7 @@ from karat.cli.ending import Exit
 from karat.cli.output import Output
 from karat.errors import BadOption
 
-PLACE = 160  # in `karat --help`
+PLACE = ("decide", 10)  # in `karat --help`
 
 if TYPE_CHECKING:
     from karat.analysis.planning import Pilot
@@ -69,7 +69,7 @@ def command(  # noqa: PLR0913 - an argument for each option
     results: Path,
     output: Output,
 ) -> Exit:
-    """Show how large an experiment must be: questions, repetitions, cost.
+    """Show how large an experiment must be, and its cost.
 
     Plans from a finished RUN, whose scores show how much questions and answers vary, or from assumed deviations:
     `karat plan --sd-questions 0.8 --sd-answers 0.5 --difference 0.2`.

@@ -10,7 +10,7 @@ from karat.cli import options
 from karat.cli.ending import Exit
 from karat.cli.output import Output
 
-PLACE = 110  # in `karat --help`
+PLACE = ("look", 20)  # in `karat --help`
 
 
 @click.command("plot")

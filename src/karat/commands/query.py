@@ -10,7 +10,7 @@ from karat.cli import options
 from karat.cli.ending import Exit
 from karat.cli.output import Output
 
-PLACE = 210  # in `karat --help`
+PLACE = ("look", 60)  # in `karat --help`
 
 
 @click.command("query")
@@ -23,12 +23,12 @@ PLACE = 210  # in `karat --help`
 def command(
     run: str, sql: str | None, asking: options.Asking, scorings: dict[str, str], results: Path, output: Output
 ) -> Exit:
-    """Query RUN with SQL: one SELECT over its tables, in DuckDB's dialect.
+    """Query the tables of RUN with SQL, in the dialect of DuckDB.
 
-    Without SQL, lists the tables and their columns; with --to and --out as well, writes every table
-    into a folder. RUN is a run folder, the beginning of its name or id, `latest`, or a folder of
-    runs: then all of them are queried, and the column `run` of every table names the row's run. Runs
-    are only read. A query cannot reach files, the network or settings, and is stopped after --seconds.
+    The SQL is one SELECT. Without it, lists the tables and their columns; with --to and --out as well, writes every
+    table into a folder. RUN is a run folder, the beginning of its name or id, `latest`, or a folder of runs: then
+    all of them are queried, and the column `run` of every table names the row's run. Runs are only read. A query
+    cannot reach files, the network or settings, and is stopped after --seconds.
     """
     from karat import api
     from karat.analysis.verdicts import REHEARSED

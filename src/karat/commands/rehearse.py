@@ -10,7 +10,7 @@ from karat.cli import options
 from karat.cli.ending import Exit
 from karat.cli.output import Output, typed
 
-PLACE = 70  # in `karat --help`
+PLACE = ("run", 20)  # in `karat --help`
 
 
 @click.command("rehearse")
@@ -38,10 +38,11 @@ def command(
     results: Path,
     output: Output,
 ) -> Exit:
-    """Run the experiment in FILE with scripted models: no API key, no cost, no provider.
+    """Run the experiment in FILE with scripted models.
 
-    A server on this machine plays the models of agent and judge; MCP servers are the real ones. Without --script
-    the judge's scores mean nothing. The run and its reports say so.
+    Needs no API key and no provider, and costs nothing. A server on this machine plays the models of agent and
+    judge; MCP servers are the real ones. Without --script the judge's scores mean nothing. The run and its reports
+    say so.
     """
     from karat import api
     from karat.cli.checking import can_show

@@ -10,7 +10,7 @@ from karat.cli import options
 from karat.cli.ending import Exit
 from karat.cli.output import Output
 
-PLACE = 100  # in `karat --help`
+PLACE = ("look", 10)  # in `karat --help`
 
 
 @click.command("report")

@@ -10,7 +10,7 @@ from karat.cli import options
 from karat.cli.ending import Exit
 from karat.cli.output import Output
 
-PLACE = 80  # in `karat --help`
+PLACE = ("run", 10)  # in `karat --help`
 
 
 class _How(options.Options):

@@ -11,7 +11,7 @@ from karat.cli.ending import Exit
 from karat.cli.output import Output
 from karat.errors import BadOption
 
-PLACE = 190  # in `karat --help`
+PLACE = ("decide", 30)  # in `karat --help`
 
 
 @click.command("sample")

@@ -10,7 +10,7 @@ from karat.cli import options
 from karat.cli.ending import Exit
 from karat.cli.output import Output
 
-PLACE = 230  # in `karat --help`
+PLACE = ("start", 50)  # in `karat --help`
 
 
 @click.command("schema")
@@ -18,10 +18,11 @@ PLACE = 230  # in `karat --help`
 @click.option("--out", type=options.FILE, help="Write it to this file.")
 @options.output()
 def command(what: str, out: Path | None, output: Output) -> Exit:
-    """Print the JSON Schema (2020-12) of an experiment file, or of the file of a KIND of dataset, such as study.
+    """Print the JSON Schema of an experiment or dataset file.
 
-    It covers the options of every installed plug-in. An editor finds it through this line in the file: #
-    yaml-language-server: $schema=.karat/experiment.schema.json. `karat init` writes both the line and the schema.
+    KIND is a kind of dataset whose file has a schema, such as study. The version is 2020-12. It covers the options
+    of every installed plug-in. An editor finds it through this line in the file: # yaml-language-server:
+    $schema=.karat/experiment.schema.json. `karat init` writes both the line and the schema.
     """
     from karat.config.schema import schema_of, schema_text
     from karat.errors import BadOption

@@ -13,7 +13,7 @@ from karat.cli.ending import Exit
 from karat.cli.output import Output
 from karat.errors import BadOption
 
-PLACE = 90  # in `karat --help`
+PLACE = ("run", 30)  # in `karat --help`
 
 _ANSWERS = "answers"  # --kind of a file with one answer per row
 

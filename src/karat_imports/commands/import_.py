@@ -10,7 +10,7 @@ from karat.cli import options
 from karat.cli.ending import Exit
 from karat.cli.output import Output, typed
 
-PLACE = 20  # in `karat --help`
+PLACE = ("run", 40)  # in `karat --help`
 
 
 @click.command("import")
@@ -53,11 +53,11 @@ def command(
     cluster: str | None,
     output: Output,
 ) -> Exit:
-    """Turn results of other tools into runs that every command reads. Asks no model.
+    """Turn results of other tools into runs.
 
-    FORMAT is one of `karat list importers`: inspect, csv, …. PATH is a file of results or a folder of them; files
-    that can be compared become conditions of one run. Whatever a file does not record stays missing; whatever cannot
-    be read is counted.
+    Every command reads these runs. Asks no model. FORMAT is one of `karat list importers`: inspect, csv, …. PATH is
+    a file of results or a folder of them; files that can be compared become conditions of one run. Whatever a file
+    does not record stays missing; whatever cannot be read is counted.
     """
     from karat_imports.importing import import_results
 

@@ -10,7 +10,7 @@ from karat.cli import options
 from karat.cli.ending import Exit
 from karat.cli.output import Output
 
-PLACE = 140  # in `karat --help`
+PLACE = ("look", 30)  # in `karat --help`
 
 
 class Viewing(options.Options):
@@ -43,11 +43,11 @@ class Viewing(options.Options):
 @options.results
 @options.output()
 def command(run: str | None, viewing: Viewing, results: Path, output: Output) -> Exit:
-    """View RUN, or every run in FOLDER (default: results), in the browser.
+    """View RUN, or every run in FOLDER, in the browser.
 
-    The pages are served to this machine only, until Ctrl-C. The printed address works once, for the browser that
-    opens it first. Reviews are saved in labels.jsonl in the run folder; nothing else there changes. Needs the extra
-    `view`.
+    FOLDER is results, if you name none. The pages are served to this machine only, until Ctrl-C. The printed
+    address works once, for the browser that opens it first. Reviews are saved in labels.jsonl in the run folder;
+    nothing else there changes. Needs the extra `view`.
     """
     from karat_viewer.viewing import view
 

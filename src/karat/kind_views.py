@@ -146,6 +146,7 @@ class Views:
     templates: Path | None = None  # a page names the template `KIND/FILE`
     label_head = "Diagnosis"  # the heading of score labels in the list of samples
     label_any = "any"
+    diagnoses: tuple[str, ...] = ()  # the causes that a person can name for a wrong turn
     searched = "question or answers"
     reviews = ReviewTexts()
 

@@ -17,7 +17,6 @@ from karat.errors import BadRun
 from karat.journal import Label, add_label
 from karat.journal.labels import LONGEST_NOTE, Judged
 from karat.kind_views import TrialRecord, address, is_judged
-from karat.numeric.diagnosis import MEANINGS
 from karat_viewer.agreement import Pair, WordPair, agreements, agreements_in_words
 from karat_viewer.open_run import OpenRun, Page
 from karat_viewer.samples_page import unit_of
@@ -226,7 +225,7 @@ def _of_turn(review: Review, trial: TrialRecord, page: Page) -> Label:
         raise ValueError("the trial has no such turn, or no reply to it")
     if review.verdict and (review.verdict not in get_args(Judged) or not is_judged(sample, turn, trial)):
         raise ValueError(f"a verdict is one of {', '.join(get_args(Judged))}, and the turn needs a golden answer")
-    if review.diagnosis and (review.diagnosis not in MEANINGS or review.verdict != "wrong"):
+    if review.diagnosis and (review.diagnosis not in page.questions.views.diagnoses or review.verdict != "wrong"):
         raise ValueError("a diagnosis must be one of karat's, and the turn must be wrong")
     readings = {place: (reading.value, reading.kind) for place, reading in review.readings.items()}
     answers, unread = page.questions.views.check_readings(sample, turn, trial.scores, readings)

@@ -32,6 +32,7 @@ class ConversationViews(Views):
     """Turns instead of one question."""
 
     templates = Path(__file__).parent / "templates"
+    diagnoses = tuple(MEANINGS)
     reviews = ReviewTexts(
         judge="karat",
         head="what",
@@ -44,7 +45,7 @@ class ConversationViews(Views):
     )
 
     def sample_page(self, page: SamplePage) -> tuple[str, JsonObject]:
-        diagnoses = [(name, name.replace("_", " ")) for name in MEANINGS]
+        diagnoses = [(name, name.replace("_", " ")) for name in self.diagnoses]
         return "conversation.html.j2", {"turns": turns(page), "diagnoses": diagnoses}
 
     def place_of(self, sample: Sample, turn: int) -> tuple[dict[str, str], str]:

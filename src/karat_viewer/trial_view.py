@@ -49,8 +49,8 @@ def trial_view(trial: TrialRecord, page: TrialContext) -> dict[str, Any]:
     for column in page.columns:  # on which the judge, another scorer or a person gave a number
         value, given = trial.values.get(column.key, math.nan), [label.scores.get(column.key) for label in people]
         if not math.isnan(value) or any(score is not None for score in given):
-            told = [written(column, score) for score in given]
-            scores.append({"key": column.key, "value": written(column, value), "people": told})
+            by_people = [written(column, score) for score in given]
+            scores.append({"key": column.key, "value": written(column, value), "people": by_people})
     claims = [
         {
             "index": at,

@@ -63,7 +63,7 @@ def turns_of(index: RunIndex, counting: Counting | None) -> Declared:
 def test_without_rules_every_turn_and_every_metric_counts(index):
     found = by_name(index, turns_of(index, None))
     assert list(found) == ["good", "strict", "twice", "absent"]
-    assert all(grid.stands for grid in found.values())
+    assert all(grid.is_tested for grid in found.values())
     sums = found["good"].turns
     assert sums is not None
     assert sums.totals.ravel().tolist() == [1, 0]
@@ -75,7 +75,7 @@ def test_the_rules_of_a_kind_choose_turns_rates_tests_and_values(index):
     flags = [np.array([True, False])] * 2
     found = by_name(index, turns_of(index, Counting(TwiceAsGood(), flags, np.array([1, 1]))))
     assert list(found) == ["strict", "good", "twice"], "the tested one first; no turn that counts has the last one"
-    assert [grid.stands for grid in found.values()] == [True, False, False]
+    assert [grid.is_tested for grid in found.values()] == [True, False, False]
     sums = {name: grid.turns for name, grid in found.items()}
     assert sums["good"].counts.ravel().tolist() == [1, 1], "the turn of the failed trial is wrong"
     assert sums["strict"].counts.ravel().tolist() == [1, 0]

@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from mcp_types import CallToolResult, ImageContent
 from pytest_httpserver import HTTPServer
 from werkzeug import Request, Response
 
 from karat.mcp import Toolbox
+from karat.mcp.results import images_of
 from karat.records import AgentSpec, Condition, McpServer
 from karat.redact import Redactor
 
@@ -150,3 +152,11 @@ def test_a_timeout_names_what_stood_on_stdout_instead_of_a_reply(tmp_path: Path)
     server = McpServer(name="odd", type="stdio", command=sys.executable, args=args, call_timeout_seconds=1)
     with pytest.raises(InfrastructureFault, match=r"gave no result within 1 s .*messages only: 'Traceback: no such"):
         called(server, tmp_path)
+
+
+@pytest.mark.parametrize("data", ["AAA", "no base64 at all", "\u00e9AAA"])
+def test_an_image_that_is_no_base64_and_one_of_an_unknown_type_are_not_sent(data):
+    good = ImageContent(type="image", data="AAAA", mime_type="image/png")
+    bad = ImageContent(type="image", data=data, mime_type="image/png")
+    other = ImageContent(type="image", data="AAAA", mime_type="image/svg+xml")
+    assert list(images_of(CallToolResult(content=[bad, good, other]))) == [("image/png", b"\0\0\0")]

@@ -326,7 +326,7 @@ def _figures(given: AnalysisInput, asked: _Asked, stopping: Stopping | None) -> 
     compared = [grid for grid in all_grids if grid.info.compared is not False]
     return _Figures(
         metrics=tuple(grid.info for grid in all_grids),
-        compared=[grid for grid in compared if grid.stands],
+        compared=[grid for grid in compared if grid.is_tested],
         results=tuple(
             result
             for grid, sides in zip(all_grids, units, strict=True)

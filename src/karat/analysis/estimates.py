@@ -231,7 +231,7 @@ def differences(
             raw.append((grid, a, b, compared(sides[a], sides[b], level=level)))
     looks = [look_of(stopping, grid.info, a, b) for grid, a, b, _ in raw]
     tested = [
-        math.nan if not grid.stands else tested_p(found) if look is None else look.p
+        math.nan if not grid.is_tested else tested_p(found) if look is None else look.p
         for (grid, _, _, found), look in zip(raw, looks, strict=True)
     ]
     adjusted = adjust(tested).tolist() if raw else []
@@ -239,7 +239,7 @@ def differences(
     for at, ((grid, a, b, found), p, look) in enumerate(zip(raw, adjusted, looks, strict=True)):
         effect = difference((a, b), found, p, holds=holds(found, tested, at))
         shown.append((grid, adjusted_by(look, effect, stopping)))
-    return [effect if grid.stands else structs.replace(effect, verdict=NOT_TESTED) for grid, effect in shown]
+    return [effect if grid.is_tested else structs.replace(effect, verdict=NOT_TESTED) for grid, effect in shown]
 
 
 def _pairs(sides: Mapping[str, Units], baseline: str, *, every: bool) -> list[tuple[str, str]]:

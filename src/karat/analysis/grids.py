@@ -35,7 +35,7 @@ class Grid:
     judge_variance: tuple[Floats, Ints]  # between repeats of a judge: variance of each group, and its cell
     by_judge: dict[str, Floats]  # judge → samples × conditions × repetitions, when there are several
     turns: TurnSums | None = None  # if the run's rates are over turns
-    stands: bool = True  # False: it measures what an earlier metric tests in another way
+    is_tested: bool = True  # False: it measures what an earlier metric tests in another way
     not_needed: Flags | None = None  # shaped like `values`: trials not run because it was decided; None: none
 
 
@@ -137,7 +137,7 @@ def grids(
             if not is_rate and not sums.counts.any():
                 continue  # no turn has what it measures
             tested = counting.rules.tested({} if rows is None else columns_of(rows))
-            grid = replace(grid, stands=metric.name in tested)
+            grid = replace(grid, is_tested=metric.name in tested)
             if metric.name == tested[0]:
                 place = next((at for at, other in enumerate(all_grids) if other.info.scorer == scorer), len(all_grids))
                 all_grids.insert(place, grid)

@@ -25,12 +25,13 @@ def mean(values: Iterable[float | None]) -> float | None:
     return math.fsum(kept) / len(kept) if kept else None
 
 
-def filled(kind: type[Result], /, *sources: object, **own: Any) -> Result:
-    """A value with its `own` fields, and the others from the first source that has one of that name.
+def from_fields(kind: type[Result], /, *sources: object, **own: Any) -> Result:
+    """A result of this `kind`: its fields are copied by name from the first source that has them, or given in `own`.
 
-    Numbers that are not finite become None.
+    A number that is not finite becomes None, as unknown numbers are None in a summary. Raises TypeError for a field
+    without a default that nothing gives.
 
-    >>> filled(Quantity, Quantity(value=math.nan, reason="nobody answered"))
+    >>> from_fields(Quantity, Quantity(value=math.nan, reason="nobody answered"))
     Quantity(value=None, reason='nobody answered')
     """
     for name in kind.__struct_fields__:

@@ -19,6 +19,9 @@ from karat.installation import plugin_modules
 __all__ = ["cli"]
 
 
+_GROUPS = ("start", "run", "look", "decide", "keep")  # in the order of `--help`; a command says which is its own
+
+
 class _Commands(click.Group):
     """A group that imports a command only when it is used."""
 
@@ -29,9 +32,12 @@ class _Commands(click.Group):
         longest = max(map(len, _commands()))
         for group, names in _grouped().items():
             with formatter.section(group.capitalize()):
-                commands = [(name.ljust(longest), self.get_command(ctx, name)) for name in names]
-                limit = formatter.width - 6 - longest
-                formatter.write_dl([(name, command.get_short_help_str(limit)) for name, command in commands if command])
+                lines = []
+                for name in names:
+                    command = self.get_command(ctx, name)
+                    assert command is not None  # it was found by its name
+                    lines.append((name.ljust(longest), command.get_short_help_str(formatter.width - 6 - longest)))
+                formatter.write_dl(lines)
 
     def make_context(
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
@@ -73,9 +79,6 @@ def _grouped() -> dict[str, list[str]]:
     for name in sorted(places, key=lambda name: (places[name], name)):
         groups[places[name][0]].append(name)
     return {group: names for group, names in groups.items() if names}
-
-
-_GROUPS = ("start", "run", "look", "decide", "keep")
 
 
 def _show_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:

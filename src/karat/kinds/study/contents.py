@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from karat import formats
-from karat.analysis.numbers import filled, known
+from karat.analysis.numbers import from_fields, known
 from karat.errors import BadDataset, BadOption, Fault, did_you_mean
 from karat.kinds import Doubted, Linted
 from karat.kinds.study.copy import CopyTest, human_scores, tested_copies
@@ -197,7 +197,7 @@ def contents_of(study: StudyFile, samples: Sequence[Sample], *, copies: bool = T
     arms = tuple(_arm(name, arm, samples) for name, arm in study.arms.items())
     tested = tested_copies(study, people) if copies else ()
     games = [arm.groups for arm in arms if arm.groups is not None]
-    return filled(
+    return from_fields(
         StudyContents,
         study,
         name=study.study,
@@ -242,7 +242,7 @@ def _test(finding: Finding, test: Test, score: TestScore) -> HeldTest:
     human, side = score.human, score.test.human
     against = f" against {test.against}" if test.against is not None else ""
     groups = f": {', '.join(test.groups.names)}" if test.groups is not None else ""
-    return filled(
+    return from_fields(
         HeldTest,
         human,
         side,
@@ -314,7 +314,7 @@ def shipped_pages() -> ListedStudies:
     studies = [_contents(name) for name in shipped_studies()]
     return ListedStudies(
         studies=tuple(
-            filled(ListedStudy, study, findings=len(study.findings), tests=len(study.tests)) for study in studies
+            from_fields(ListedStudy, study, findings=len(study.findings), tests=len(study.tests)) for study in studies
         )
     )
 

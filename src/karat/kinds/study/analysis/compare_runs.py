@@ -15,7 +15,7 @@ import numpy as np
 from karat import formats
 from karat.analysis.comparison import Comparison, Side
 from karat.analysis.model import Summary
-from karat.analysis.numbers import Estimate, filled, mean
+from karat.analysis.numbers import Estimate, from_fields, mean
 from karat.analysis.verdicts import REHEARSED
 from karat.index import read_index, trusted
 from karat.journal import RunFolder
@@ -77,7 +77,7 @@ def _test(first: Scored, second: Scored, here: int, there: int) -> TestChange:
     pas_a, pas_b = (mean(score.pas for score in side) for side in sides)
     change = _moved(d_a, d_b, _se(first, second, here, there), level=first.level)
     turned = d_a is not None and d_b is not None and min(abs(d_a), abs(d_b)) > MOVED and (d_a > 0) != (d_b > 0)
-    return filled(
+    return from_fields(
         TestChange,
         test,
         d_human=mean(score.human.d for score in sides[0]),

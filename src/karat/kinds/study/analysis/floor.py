@@ -17,7 +17,7 @@ import msgspec
 import numpy as np
 
 from karat import formats, stats
-from karat.analysis.numbers import Estimate, filled, known, mean
+from karat.analysis.numbers import Estimate, from_fields, known, mean
 from karat.kinds.study.analysis.model import FloorDifference, FloorScore, FloorTest, StudyFloor
 from karat.kinds.study.analysis.runs import agreement_of
 from karat.kinds.study.analysis.scores import changed, sd, unscored
@@ -198,7 +198,7 @@ def _estimate(
 def _test(at: int, agreements: Sequence[Agreement]) -> FloorTest:
     scores = [agreement.tests[at] for agreement in agreements]
     test, pas = scores[0].test, mean(score.pas for score in scores)
-    return filled(
+    return from_fields(
         FloorTest,
         test,
         pas=pas,

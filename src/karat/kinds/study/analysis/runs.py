@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from karat import formats
-from karat.analysis.numbers import filled
+from karat.analysis.numbers import from_fields
 from karat.errors import BadPlugin, BadRun
 from karat.index import RunIndex
 from karat.journal import RunFolder, StudyCopy
@@ -332,7 +332,7 @@ class Counted(msgspec.Struct):
     @property
     def participants(self) -> Participants:
         """In the summary's form."""
-        return filled(Participants, self)
+        return from_fields(Participants, self)
 
     def arm_count(self, arm: str, people: int | None) -> ArmCount:
         """In the summary's form, the most frequent reasons first."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from karat import formats
-from karat.analysis.numbers import Estimate, Quantity, filled, known, mean
+from karat.analysis.numbers import Estimate, Quantity, from_fields, known, mean
 from karat.kinds.study.analysis.model import (
     Caricature,
     Concordance,
@@ -71,13 +71,13 @@ def estimated(spread: Spread | None, *, value: float | None, n: int, reason: str
     value = known(value)
     if value is None or spread is None:
         return Estimate(value=value, low=None, high=None, se=None, n=n, level=level, method="none", reason=reason)
-    return filled(Estimate, spread, value=value, n=n, level=level)
+    return from_fields(Estimate, spread, value=value, n=n, level=level)
 
 
 def changed(gap: Difference, *, level: float) -> Estimate:
     """A difference in the summary's form. `level`: of its interval."""
     unknown = math.isnan(gap.value) or math.isnan(gap.low)
-    return filled(Estimate, gap, level=level, reason=gap.method if unknown else None)
+    return from_fields(Estimate, gap, level=level, reason=gap.method if unknown else None)
 
 
 def unscored(reasons: Iterable[str | None]) -> str | None:
@@ -135,7 +135,7 @@ def finding_result(
 
 def _repeated(number: int, score: FindingScore, uncertainty: Uncertainty) -> Repeated:
     spread = uncertainty.pas.get(("finding", score.id))
-    return filled(
+    return from_fields(
         Repeated,
         score,
         repetition=number,
@@ -193,7 +193,7 @@ def _row(number: int, score: TestScore, other: tuple[float, float], *, level: fl
     pas = known(score.pas)
     reason = None if pas is not None else unscored([*score.human.reasons, *score.agent.reasons])
     interval = pas_interval_of_test(score, level=level) if pas is not None else None
-    return filled(
+    return from_fields(
         TestRow,
         score,
         score.test,
@@ -206,7 +206,7 @@ def _row(number: int, score: TestScore, other: tuple[float, float], *, level: fl
 
 def _side(side: Side, measured: Measured, pi: float, other: float) -> SideNumbers:
     beyond = ("the evidence is without bound",) if math.isinf(measured.log_bf) else ()
-    return filled(
+    return from_fields(
         SideNumbers,
         measured,
         side,
@@ -267,7 +267,7 @@ def level_score(condition: Condition, level: str, name: str) -> LevelScore:
         ecs=_ecs(condition, key, scores, effects),
         ecs_ceiling=known(ceilings.get(key)),
         # its known error is of atanh
-        ecs_new=filled(Estimate, condition.sure.ecs_new, se=None) if level == "benchmark" else None,
+        ecs_new=from_fields(Estimate, condition.sure.ecs_new, se=None) if level == "benchmark" else None,
         concordance=Concordance(**means((score.ecs for score in scores), *Concordance.__struct_fields__)),
         used=len(used),
         planned=len(parts),
@@ -397,7 +397,7 @@ def _condition(name: str, agreement: Agreement, sure: Uncertainty) -> StudyCondi
             for study in agreement.studies
         ),
         noise_ceiling=quantity(sure.noise_ceiling, "too few tests have both standard errors"),
-        caricature=filled(Caricature, agreement.caricature),
+        caricature=from_fields(Caricature, agreement.caricature),
         ecs_other=quantity(agreement.other.ecs.value, "too few tests have an effect"),
     )  # fmt: skip
 

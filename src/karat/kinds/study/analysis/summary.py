@@ -17,7 +17,7 @@ from msgspec import structs
 
 from karat import formats
 from karat.analysis.ledger import Outcome
-from karat.analysis.numbers import filled, mean
+from karat.analysis.numbers import from_fields, mean
 from karat.analysis.parts import AnalysisInput
 from karat.index import RunIndex
 from karat.journal import RunFolder, StudyCopy
@@ -176,7 +176,7 @@ class _Work:
         one_answer = Guesses(study=file.study, tests=result.floor[self._floors :])
         return _Part(
             file=file,
-            info=filled(
+            info=from_fields(
                 StudyInfo,
                 copy,
                 file,
@@ -300,7 +300,7 @@ class _Scored(msgspec.Struct, frozen=True, kw_only=True):
             arms=tuple(count.arm_count(arm, part.file.arms[arm].n) for arm, count in counted.items()),
             failures=failures,
             not_run=not_run,
-            usage=filled(StudyUsage, self.work.answers.spent[self.number][order]),
+            usage=from_fields(StudyUsage, self.work.answers.spent[self.number][order]),
             score=level_score(condition, "study", name),
             findings=tuple(finding for finding in condition.findings if finding.study == name),
         )
@@ -316,7 +316,7 @@ def _caricature(agreements: Sequence[Agreement]) -> Caricature:
     human = np.array([test.human.d for test in tests])
     agent = np.array([mean(one.tests[at].agent.d for one in agreements) for at in range(len(tests))], dtype=float)
     weights = test_weights(tests, np.isfinite(human) & np.isfinite(agent))
-    return filled(Caricature, caricature(human, agent, weights, level=agreements[0].level))
+    return from_fields(Caricature, caricature(human, agent, weights, level=agreements[0].level))
 
 
 def _differences(

@@ -19,7 +19,7 @@ import _results as results  # beside this file
 import numpy as np
 from limits import Limits
 
-from karat.replication import (
+from karat_studies.replication import (
     Side,
     StudyTest,
     log_bf10_anova,

@@ -24,12 +24,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from karat.kinds.study.bootstrap import StudyRun, study_draws, units_of
-from karat.kinds.study.copy import answer_copy
-from karat.kinds.study.experiments import study_experiments
-from karat.kinds.study.places import shipped_studies
-from karat.kinds.study.reading import read_study
-from karat.replication import (
+from karat_studies.kinds.study.bootstrap import StudyRun, study_draws, units_of
+from karat_studies.kinds.study.copy import answer_copy
+from karat_studies.kinds.study.experiments import study_experiments
+from karat_studies.kinds.study.places import shipped_studies
+from karat_studies.kinds.study.reading import read_study
+from karat_studies.replication import (
     Agreement,
     Draws,
     Side,
@@ -50,8 +50,8 @@ from karat.replication import (
 if TYPE_CHECKING:
     from benchmarks.limits import Limits
 
-    from karat.kinds.study.experiments import Response
-    from karat.kinds.study.format import StudyFile
+    from karat_studies.kinds.study.experiments import Response
+    from karat_studies.kinds.study.format import StudyFile
 
 BANDS = [
     ("PAS of the benchmark", 0.93, 1.0),

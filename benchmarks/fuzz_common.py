@@ -22,7 +22,7 @@ from karat.__main__ import main as karat
 
 ROOT = Path(__file__).resolve().parent.parent
 EXAMPLES, CORPUS, DATA = ROOT / "examples", ROOT / "tests" / "corpus" / "runs", ROOT / "tests" / "data"
-RUBRICS, STUDIES = ROOT / "src" / "karat" / "rubrics", ROOT / "src" / "karat" / "kinds" / "study" / "studies"
+RUBRICS, STUDIES = ROOT / "src" / "karat" / "rubrics", ROOT / "src" / "karat_studies" / "kinds" / "study" / "studies"
 CODES = {0, 1, 2, 3, 4}
 MOST_VALUES = 20_000  # of a YAML file, aliases expanded
 

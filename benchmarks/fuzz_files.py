@@ -168,7 +168,7 @@ def conversations() -> Iterator[Seed]:
 def conversation(seed: Seed, data: bytes) -> str:
     """`karat lint`; each question and golden answer must equal another reader's."""
     from karat.errors import BadDataset
-    from karat.kinds.conversation import Conversation
+    from karat_conversations.kinds.conversation import Conversation
 
     path = Path(seed.name)
     path.write_bytes(data)

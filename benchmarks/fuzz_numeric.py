@@ -16,7 +16,7 @@ from collections.abc import Callable
 import _results as results  # beside this file
 from limits import Limits
 
-from karat.numeric import extract, match, match_many, parse_value
+from karat_conversations.numeric import extract, match, match_many, parse_value
 
 MANY = 100_000
 SHORT, LONG = 50_000, 400_000

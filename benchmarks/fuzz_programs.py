@@ -3,7 +3,7 @@
     python benchmarks/fuzz_programs.py [how many]
 
 Texts, token lists, nested programs, plans and other input, drawn by hypothesis
-(`tests/numeric/strategies.py`; a short version runs in the suite), then handwritten worst cases
+(`tests/karat_conversations/strategies.py`; a short version runs in the suite), then handwritten worst cases
 within the limits. Times are CPU times of one call.
 """
 
@@ -23,10 +23,10 @@ from hypothesis import strategies as st
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from tests.numeric.strategies import anything
+from tests.karat_conversations.strategies import anything
 
-from karat.numeric.equivalence import equivalent
-from karat.numeric.programs import execute, parse_program
+from karat_conversations.numeric.equivalence import equivalent
+from karat_conversations.numeric.programs import execute, parse_program
 
 MANY = 100_000
 LONGEST = 0.050

@@ -5,9 +5,9 @@
 Four sorts of agents, 100 of each by default: one arbitrary answer per arm for every participant, like a model without
 knowledge at temperature 0; that answer from four of five; an arbitrary distribution per arm (Dirichlet, 0.3); random
 answers. Each is treated as a condition of a run over one study, with the floors and replicates of a summary, and judged
-by the headline's rules in `karat.kinds.study.analysis.verdicts`: `above_chance` alone and as the best of four designs,
-`closer_to_people` for pairs. The last column says whether people's own copy is called above chance. Exits with 1 if a
-share is above its limit.
+by the headline's rules in `karat_studies.kinds.study.analysis.verdicts`: `above_chance` alone and as the best of four
+designs, `closer_to_people` for pairs. The last column says whether people's own copy is called above chance. Exits with
+1 if a share is above its limit.
 """
 
 from __future__ import annotations
@@ -22,8 +22,9 @@ import msgspec
 import numpy as np
 from limits import Limits
 
-from karat.kinds.study import Study
-from karat.kinds.study.analysis.floor import (
+from karat.records import Sample
+from karat_studies.kinds.study import Study
+from karat_studies.kinds.study.analysis.floor import (
     ONE_ANSWER,
     REPETITIONS,
     Guesser,
@@ -33,16 +34,15 @@ from karat.kinds.study.analysis.floor import (
     mostly_one_an_arm,
     perfect_copy,
 )
-from karat.kinds.study.analysis.scores import changed
-from karat.kinds.study.analysis.verdicts import Pair, above_chance, closer_to_people, floor_scores
-from karat.kinds.study.bootstrap import StudyRun, study_draws
-from karat.kinds.study.copy import answer_copy
-from karat.kinds.study.experiments import study_experiments
-from karat.kinds.study.places import shipped_studies
-from karat.kinds.study.reading import read_study
-from karat.kinds.study.samples import random_answers, responses_of
-from karat.records import Sample
-from karat.replication import repeated_differences, score_tests
+from karat_studies.kinds.study.analysis.scores import changed
+from karat_studies.kinds.study.analysis.verdicts import Pair, above_chance, closer_to_people, floor_scores
+from karat_studies.kinds.study.bootstrap import StudyRun, study_draws
+from karat_studies.kinds.study.copy import answer_copy
+from karat_studies.kinds.study.experiments import study_experiments
+from karat_studies.kinds.study.places import shipped_studies
+from karat_studies.kinds.study.reading import read_study
+from karat_studies.kinds.study.samples import random_answers, responses_of
+from karat_studies.replication import repeated_differences, score_tests
 
 ABOVE, WINNERS = 0.05, 0.064
 REPLICATES = 300

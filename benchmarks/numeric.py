@@ -11,7 +11,7 @@ import _results as results  # beside this file
 import numpy as np
 from limits import Limits
 
-from karat.numeric import extract, match, match_many
+from karat_conversations.numeric import extract, match, match_many
 
 MANY = 1_000_000
 FEW = 20_000

@@ -21,12 +21,12 @@ import _results as results  # beside this file
 import numpy as np
 from limits import Limits
 
-from karat.numeric.diagnosis import diagnose
-from karat.numeric.document import Document
-from karat.numeric.facts import TurnFacts
-from karat.numeric.matches import match
-from karat.numeric.proofs import would_be_right
-from karat.numeric.reasoning import compare_programs
+from karat_conversations.numeric.diagnosis import diagnose
+from karat_conversations.numeric.document import Document
+from karat_conversations.numeric.facts import TurnFacts
+from karat_conversations.numeric.matches import match
+from karat_conversations.numeric.proofs import would_be_right
+from karat_conversations.numeric.reasoning import compare_programs
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data" / "convfinqa"
 PASSES = 5

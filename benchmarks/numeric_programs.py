@@ -19,8 +19,8 @@ from typing import Any
 import _results as results  # beside this file
 from limits import Limits
 
-from karat.numeric.equivalence import equivalent
-from karat.numeric.programs import execute, parse_program
+from karat_conversations.numeric.equivalence import equivalent
+from karat_conversations.numeric.programs import execute, parse_program
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data" / "convfinqa"
 OFFICIAL_EXECUTION = 5.3

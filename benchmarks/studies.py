@@ -105,7 +105,7 @@ def main() -> None:
 
 def lay_out(folder: Path) -> None:
     """Writes the studies, the participants and the experiment to `folder`."""
-    from karat.kinds.study.places import shipped_studies
+    from karat_studies.kinds.study.places import shipped_studies
 
     for name, path in shipped_studies().items():
         shutil.copytree(path.parent, folder / "studies" / name)
@@ -154,11 +154,11 @@ def bootstrap(folder: Path) -> float:
     """Seconds for the replicates of all studies and their standard errors, with the answers of the copies."""
     import numpy as np
 
-    from karat.kinds.study.bootstrap import StudyRun, study_draws
-    from karat.kinds.study.copy import answer_copy
-    from karat.kinds.study.experiments import data_of, to_study_tests
-    from karat.kinds.study.reading import read_study
-    from karat.replication import join_draws, score_tests, score_uncertainty
+    from karat_studies.kinds.study.bootstrap import StudyRun, study_draws
+    from karat_studies.kinds.study.copy import answer_copy
+    from karat_studies.kinds.study.experiments import data_of, to_study_tests
+    from karat_studies.kinds.study.reading import read_study
+    from karat_studies.replication import join_draws, score_tests, score_uncertainty
 
     scored: list[Any] = []
     for path in sorted((folder / "studies").iterdir()):

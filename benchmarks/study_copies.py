@@ -4,7 +4,7 @@
 is a participant (in a game: in one round): name, arm, answers, and the attributes that a test needs.
 Counts are the published ones; numbers are integers within their range and have the published means,
 with the standard deviations that the published statistics imply.
-`tests/kinds/test_shipped_studies.py` checks the files against the published results.
+`tests/karat_studies/test_shipped_studies.py` checks the files against the published results.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from scipy import stats
 from scipy.special import ndtri
 
-STUDIES = Path(__file__).resolve().parents[1] / "src" / "karat" / "kinds" / "study" / "studies"
+STUDIES = Path(__file__).resolve().parents[1] / "src" / "karat_studies" / "kinds" / "study" / "studies"
 Row = dict[str, Any]
 Floats = NDArray[np.float64]
 

@@ -204,7 +204,7 @@ def _command_line() -> Any:
 
 def study_page() -> str:
     """The study file, part by part."""
-    parts = importlib.import_module("karat.kinds.study.format")
+    parts = importlib.import_module("karat_studies.kinds.study.format")
     text = [(DOCS / "reference" / "study-file.in").read_text(encoding="utf-8").rstrip()]
     blocks: dict[str, type[BaseModel]] = {
         "The top of the file": parts.StudyDraft,
@@ -346,7 +346,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "reference/statistics.md": statistics_page,
     "reference/query-tables.md": query_page,
 }
-if importlib.util.find_spec("karat.kinds.study") is not None:  # a copy may be without it
+if importlib.util.find_spec("karat_studies.kinds.study") is not None:  # a copy may be without it
     PAGES["reference/study-file.md"] = study_page
 
 

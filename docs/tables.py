@@ -86,7 +86,7 @@ def attributes(cls: type[Any]) -> Iterator[tuple[str, str, str]]:
     None are said (STYLE.md). "" where there is none.
     """
     for owner in reversed(cls.__mro__):
-        if not owner.__module__.startswith("karat."):
+        if not re.match(r"karat(_[a-z]+)?\.", owner.__module__):
             continue
         try:
             source = inspect.cleandoc("\n" + inspect.getsource(owner))

@@ -12,7 +12,7 @@ import re
 import signal
 import sys
 from collections.abc import Callable, Generator, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, chdir
 from functools import cache
 from pathlib import Path
 from types import ModuleType
@@ -20,7 +20,7 @@ from typing import Any
 
 import hypothesis
 import pytest
-from tests.needed_kinds import installed, needed_kinds
+from tests.needed_packages import has_kind, has_package, needed_packages
 
 from karat.testing.mcp_server import serving
 
@@ -30,7 +30,12 @@ hypothesis.settings.register_profile("karat", SETTINGS, max_examples=20)
 hypothesis.settings.register_profile("deep", SETTINGS, max_examples=30)  # `make test-slow`
 hypothesis.settings.load_profile("karat")
 
-pytest_plugins = ("tests.running_commands", "tests.study_runs")  # fixtures that several folders share
+# Fixtures that several folders share.
+pytest_plugins = (
+    "tests.judging_answers",
+    "tests.running_commands",
+    "tests.study_runs",
+)
 
 TESTS = Path(__file__).resolve().parent
 ROOT = TESTS.parent
@@ -47,15 +52,15 @@ LONGEST = (
     "models/test_rates.py",
     "test_corpus.py",
     "server_checks/test_planted.py",
-    "cli/test_shipped_forms.py",
+    "karat_studies/test_shipped_forms_compared.py",
     "test_fuzz.py",
     "examples/test_framing.py",
     "browser/test_hostile.py",
     "browser/test_studies.py",
-    "analysis/test_study.py",
-    "kinds/test_shipped_studies.py",
-    "kinds/test_shipped_forms.py",
-    "replication/test_uncertainty.py",
+    "karat_studies/test_study_analysis.py",
+    "karat_studies/test_shipped_studies.py",
+    "karat_studies/test_shipped_forms.py",
+    "karat_studies/test_uncertainty.py",
     "execution/test_cassettes.py",
     "agents/test_claude_isolation.py",
     "karat_imports/exports/test_inspect.py",
@@ -163,26 +168,26 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: places.get(item.path, len(LONGEST)))
 
 
-class _ModuleWithoutItsKind(pytest.Module):
-    """Tests that import a kind of dataset which is not there."""
+class _ModuleWithoutItsPackage(pytest.Module):
+    """Tests that import a package beside the core which is not there."""
 
     def collect(self) -> Iterator[pytest.Item | pytest.Collector]:
-        missing = [kind for kind in sorted(needed_kinds(self.path)) if not installed(kind)]
-        pytest.skip(f"the kind {' and '.join(missing)} is not installed", allow_module_level=True)
+        missing = [package for package in sorted(needed_packages(self.path)) if not has_package(package)]
+        pytest.skip(f"{' and '.join(missing)} is not installed", allow_module_level=True)
 
 
 def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> pytest.Module | None:
-    """Skips modules of a kind of dataset whose folder is gone: karat is whole without it."""
-    if all(map(installed, needed_kinds(module_path))):
+    """Skips modules that need a package whose folder is gone: karat is whole without it."""
+    if all(map(has_package, needed_packages(module_path))):
         return None
-    return _ModuleWithoutItsKind.from_parent(parent, path=module_path)
+    return _ModuleWithoutItsPackage.from_parent(parent, path=module_path)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Skips tests marked with a kind that is not there; with `cases`, those whose parameters' id matches it."""
     for marker in item.iter_markers("needs_kind"):
         concerned = re.search(marker.kwargs.get("cases", ""), item.name.partition("[")[2])
-        missing = [kind for kind in marker.args if not installed(kind)]
+        missing = [kind for kind in marker.args if not has_kind(kind)]
         if concerned and missing:
             pytest.skip(f"the kind {' and '.join(missing)} is not installed")
 
@@ -279,3 +284,10 @@ def journals() -> ModuleType:
         sys.modules[name] = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(sys.modules[name])
     return sys.modules[name]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Iterator[Path]:
+    """An empty working directory."""
+    with chdir(tmp_path):
+        yield tmp_path

@@ -13,8 +13,8 @@ from karat.journal import RunFolder
 
 def story(folder: Path, *, repetitions: int = 1) -> RunFolder:
     """The run; tests that ask for it are skipped where the kind is not installed."""
-    pytest.importorskip("karat.kinds.study", reason="the kind study is not installed")
-    run: RunFolder = importlib.import_module("tests.exports.study_story").story(folder, repetitions=repetitions)
+    pytest.importorskip("karat_studies.kinds.study", reason="the kind study is not installed")
+    run: RunFolder = importlib.import_module("tests.karat_studies.study_story").story(folder, repetitions=repetitions)
     return run
 
 

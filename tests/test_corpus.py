@@ -8,7 +8,7 @@ import math
 import pytest
 from tests.corpus.outputs import HERE, RUNS, karat, numbers
 from tests.corpus.tables import sections, text_of, values_of
-from tests.needed_kinds import installed
+from tests.needed_packages import has_kind
 
 ABSENT = {("conversation", "null"), ("study", "null")}
 LARGE = {"ten-studies", "framing-designs"}  # bootstraps of many tests
@@ -36,7 +36,7 @@ def test_every_number_of_an_old_run_is_the_same(name, tmp_path, request):
 def changes(before, now):
     """What differs, a line each. A number that no earlier version reported is no change."""
     old, new = values_of(before), values_of(now)
-    if not (installed("conversation") and installed("study")):  # then its part is not there, instead of null
+    if not (has_kind("conversation") and has_kind("study")):  # then its part is not there, instead of null
         old = {place: cell for place, cell in old.items() if (place[2], cell) not in ABSENT}
     return [
         f"[{section}] {row} {column}: {cell}, now {new.get((section, row, column))}"

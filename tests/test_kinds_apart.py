@@ -1,4 +1,4 @@
-"""Each kind of dataset is one folder: karat works without it, and one of another package works like a built-in one.
+"""Kinds of datasets are apart: karat works without their packages, and with a kind of another distribution.
 
 The commands run as a user runs them, in processes of their own, from a copy of the package.
 """
@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 from tests.karat_viewer.serving import Viewer
-from tests.needed_kinds import needed_kinds
+from tests.needed_packages import needed_packages
 
 import karat
 
@@ -25,6 +25,7 @@ PACKAGE = Path(karat.__file__).resolve().parent
 ROOT = PACKAGE.parent.parent
 RUNS = ROOT / "tests" / "corpus" / "runs"
 OF_KIND = {"study": "framing-designs", "conversation": "recorded-conversations"}
+PACKAGES = {"study": "karat_studies", "conversation": "karat_conversations"}
 KINDS = [pytest.param(kind, marks=pytest.mark.needs_kind(kind)) for kind in sorted(OF_KIND)]
 
 
@@ -42,15 +43,14 @@ def stdout_of(done: subprocess.CompletedProcess[str], *, code: int = 0) -> str:
 
 
 def copy_without(kind: str, folder: Path) -> Path:
-    """A copy of the package without the folder of a kind, already compiled; the folder it is imported from."""
-    shutil.copytree(PACKAGE.parent, folder / "src", ignore=shutil.ignore_patterns("*.egg-info"))
-    shutil.rmtree(folder / "src" / "karat" / "kinds" / kind)
+    """A copy of the source without the package of a kind, already compiled; the folder it is imported from."""
+    shutil.copytree(PACKAGE.parent, folder / "src", ignore=shutil.ignore_patterns("*.egg-info", PACKAGES[kind]))
     return folder / "src"
 
 
 @pytest.fixture(scope="module", params=KINDS)
 def without(request, tmp_path_factory) -> tuple[str, Path]:
-    """A kind, and a copy of the package without it."""
+    """A kind, and a copy of the source without its package."""
     return request.param, copy_without(request.param, tmp_path_factory.mktemp("without"))
 
 
@@ -114,13 +114,13 @@ def test_the_import_contracts_hold_without_the_kind(without, tmp_path):
 
 
 def tree_without(kind: str, folder: Path) -> Path:
-    """A copy of the whole tree without the folder of a kind, and without the modules of tests that import it."""
+    """A copy of the whole tree without the package of a kind, and without the modules of tests that import it."""
     # Mypy's cache comes along: it checks again what has lost an import, in 2 s instead of 60.
     left_out = (".git", ".venv", ".[pri]*_cache", ".hypothesis", "__pycache__", "results", "build", "dist")
     shutil.copytree(ROOT, folder, ignore=shutil.ignore_patterns(*left_out))
-    shutil.rmtree(folder / "src" / "karat" / "kinds" / kind)
+    shutil.rmtree(folder / "src" / PACKAGES[kind])
     for module in (ROOT / "tests").rglob("*.py"):
-        if kind in needed_kinds(module):
+        if PACKAGES[kind] in needed_packages(module):
             (folder / module.relative_to(ROOT)).unlink()
     return folder
 

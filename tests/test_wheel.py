@@ -28,11 +28,11 @@ def wanted() -> set[str]:
 def test_there_is_something_to_be_sent():
     found = wanted()
     for name in (
-        "kinds/study/studies/framing/copy.jsonl",
-        "kinds/study/presets/human.md",
-        "kinds/study/scaffold/bridge/study.yaml",
+        "karat_studies/kinds/study/studies/framing/copy.jsonl",
+        "karat_studies/kinds/study/presets/human.md",
+        "karat_studies/kinds/study/scaffold/bridge/study.yaml",
     ):
-        assert f"karat/{name}" in found
+        assert name in found
 
 
 @pytest.mark.parametrize("kind", ["wheel", "sdist"])

@@ -88,9 +88,6 @@ def plugin_modules(family: str) -> dict[str, str]:
     found: dict[str, str] = {}
     home = Path(__file__).parent.parent
     for package in packages():
-        of_kinds = (home / package / "kinds").glob(f"*/{family}")  # a kind may bring exports of its own
-        for folder in (home / package / family, *of_kinds):
-            name = ".".join(folder.relative_to(home).parts)
-            modules = (module.name for module in pkgutil.iter_modules([str(folder)]))
-            found |= {module: f"{name}.{module}" for module in modules if not module.startswith("_")}
+        modules = (module.name for module in pkgutil.iter_modules([str(home / package / family)]))
+        found |= {module: f"{package}.{family}.{module}" for module in modules if not module.startswith("_")}
     return dict(sorted(found.items()))

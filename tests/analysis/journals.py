@@ -26,7 +26,7 @@ from karat.journal import (
     with_checksum,
 )
 from karat.records import Answer, Failure, Metric, Reply, Sample, Score, Turn
-from karat.scorers.numeric import Numeric
+from karat_conversations.scorers.numeric import Numeric
 
 SCALE = Metric(name="completeness", low=1, high=5, kind="ordinal")
 JUDGE = ScorerInfo(

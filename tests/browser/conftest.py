@@ -11,7 +11,7 @@ import pytest
 from tests.browser.looking import Tab, looking
 from tests.browser.made import all_kinds
 from tests.karat_viewer.serving import Viewer
-from tests.needed_kinds import installed
+from tests.needed_packages import has_kind
 
 HERE = Path(__file__).parent
 QUICK = {  # of each file the test that goes furthest in a few seconds; all others are left to `make test-slow`
@@ -34,7 +34,7 @@ def pytest_collection_modifyitems(items: Iterable[pytest.Item]) -> None:
 def results(chromium: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with one run of each kind; made once, however many processes share the tests."""
     for kind in ("study", "conversation"):
-        if not installed(kind):
+        if not has_kind(kind):
             pytest.skip(f"the kind {kind} is not installed")
     base = tmp_path_factory.getbasetemp()
     if "PYTEST_XDIST_WORKER" in os.environ:

@@ -11,7 +11,7 @@ import karat as package
 from karat import plugins
 from karat.config.prompts import presets
 
-STUDIES = Path(package.__file__).parent / "kinds" / "study" / "studies"
+STUDIES = Path(package.__file__).parents[1] / "karat_studies" / "kinds" / "study" / "studies"
 
 SCHEMA = ".karat/experiment.schema.json"
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.needed_kinds import installed
+from tests.needed_packages import has_kind
 
 from karat import plugins
 from karat.__main__ import main
@@ -37,7 +37,7 @@ MAY_BE_EMPTY = {"errors.csv", "validation.csv"}
 def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """A run of each kind, as `karat init` begins it."""
     found = {}
-    for kind in filter(installed, KINDS):
+    for kind in filter(has_kind, KINDS):
         folder = tmp_path_factory.mktemp(kind)
         assert main(["init", kind, str(folder), "-q"]) == 0
         assert main(["run", str(folder / "experiment.yaml"), "-q", "--results", str(folder / "results")]) == 0

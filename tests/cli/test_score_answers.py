@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from karat.numeric import parse_program
+from karat_conversations.numeric import parse_program
 
 CONVERSATIONS = [
     {

@@ -17,7 +17,7 @@ from tests.analysis.journals import Script
 import karat as package
 from karat.journal import CHECKSUMS_SINCE, RunFolder, RunLock
 
-STUDIES = Path(package.__file__).parent / "kinds" / "study" / "studies"
+STUDIES = Path(package.__file__).parents[1] / "karat_studies" / "kinds" / "study" / "studies"
 
 COMMANDS: dict[str, tuple[str, ...]] = {
     "report": ("report", "RUN"),

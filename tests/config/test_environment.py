@@ -8,12 +8,11 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.reading_experiments import GOOD
 
 from karat.config import Experiment
 from karat.config.environment import fill
 from karat.errors import BadExperiment
-
-from .conftest import GOOD
 
 Read = Callable[..., Experiment]
 

@@ -11,12 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.reading_experiments import GOOD, REST
 
 from karat.config import Execution, Experiment, load
 from karat.errors import BadExperiment
 from karat.records import AgentSpec, ScorerSpec
-
-from .conftest import GOOD, REST
 
 Read = Callable[..., Experiment]
 

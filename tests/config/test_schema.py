@@ -9,6 +9,8 @@ from typing import Any
 
 import jsonschema
 import pytest
+from tests.karat_studies.config.bad_study_experiments import CASES as STUDY_CASES
+from tests.reading_experiments import GOOD
 
 from karat.config import load
 from karat.config.schema import schema_of
@@ -17,8 +19,6 @@ from karat.documents.reader import parse
 from karat.errors import BadExperiment
 
 from .bad_experiments import CASES
-from .bad_study_experiments import CASES as STUDY_CASES
-from .conftest import GOOD
 from .test_experiment import EXAMPLE
 from .test_keval import EARLIER
 

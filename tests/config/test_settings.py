@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from tests.reading_experiments import GOOD
 
 from karat.config import Experiment
 from karat.errors import BadExperiment
-
-from .conftest import GOOD
 
 Read = Callable[..., Experiment]
 

@@ -6,7 +6,7 @@ import numpy as np
 from msgspec import structs
 
 from karat.analysis.numbers import Estimate
-from karat.kinds.conversation.analysis.model import (
+from karat_conversations.kinds.conversation.analysis.model import (
     ConversationResult,
     ConversationSummary,
     Cost,
@@ -19,10 +19,10 @@ from karat.kinds.conversation.analysis.model import (
     Rung,
     Stratum,
 )
-from karat.kinds.study.analysis.floor import Guesses, floor_of
-from karat.kinds.study.analysis.model import ArmCount, Participants, StudySummary
-from karat.kinds.study.analysis.scores import summary_of_tests
-from karat.replication import Agreement, score_uncertainty
+from karat_studies.kinds.study.analysis.floor import Guesses, floor_of
+from karat_studies.kinds.study.analysis.model import ArmCount, Participants, StudySummary
+from karat_studies.kinds.study.analysis.scores import summary_of_tests
+from karat_studies.replication import Agreement, score_uncertainty
 
 METRICS = ("numerical", "soft", "unit_agnostic", "sign_agnostic", "general", "exact", "declared", "scale_and_sign")
 LADDER = ("exact", "numerical", "declared", "unit_agnostic", "sign_agnostic", "scale_and_sign")

@@ -16,9 +16,9 @@ from karat.analysis import Summary, summarize
 from karat.analysis.parts import Part
 from karat.blocks import Chart, Curve, Plane, Rows, labels
 from karat.charts import charts, svg
-from karat.kinds.study.charts import study_charts
 from karat.records import Metric
-from karat.replication import Agreement, Side, StudyTest, score_tests, score_uncertainty
+from karat_studies.kinds.study.charts import study_charts
+from karat_studies.replication import Agreement, Side, StudyTest, score_tests, score_uncertainty
 
 HOSTILE = [
     "\"]; alert('karat-1'); //",

@@ -144,7 +144,8 @@ except MissingExtra as missing:
 
 
 def test_charts_load_no_drawing_library_before_they_are_drawn():
-    script = "import sys, karat.charts, karat.kinds.study.charts, karat.kinds.conversation.sections\n"
+    script = "import sys, karat.charts, karat_studies.kinds.study.charts\n"
+    script += "import karat_conversations.kinds.conversation.sections\n"
     script += "print(sorted({'vl_convert', 'scipy.stats', 'pandas'} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert done.stdout.strip() == "[]", done.stderr

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from karat.__main__ import main
-from karat.numeric import execute
-from karat.numeric.diagnosis import LABELS
+from karat_conversations.numeric import execute
+from karat_conversations.numeric.diagnosis import LABELS
 
 pytestmark = pytest.mark.needs_kind("conversation")
 

@@ -11,7 +11,7 @@ import pytest
 import karat
 from karat.__main__ import main
 from karat.analysis import Summary
-from karat.kinds.study.analysis.model import StudyCondition
+from karat_studies.kinds.study.analysis.model import StudyCondition
 
 FOLDER = Path(__file__).resolve().parents[2] / "examples" / "framing"
 DESIGNS = ["empty", "human", "demographic", "background"]

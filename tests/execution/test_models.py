@@ -11,13 +11,13 @@ import pytest
 
 pytest.importorskip("pydantic_ai", reason="needs the extra `chat`")
 
+from tests.running_experiments import Run, RunStatus
+
 from karat.config import load
 from karat.errors import BadOption
 from karat.journal import Attempt
 from karat.records import Answer, Failure, Usage
 from karat.testing.models import Request, serve
-
-from .conftest import Run, RunStatus
 
 Write = Callable[..., Path]
 PRICES = {"openai:rehearsal": {"input": 1.0, "output": 10.0}}

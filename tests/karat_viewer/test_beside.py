@@ -13,8 +13,8 @@ from tests.karat_viewer.serving import Viewer
 from karat.journal import Labels
 from karat.journal.events import Choice
 from karat.kind_views import Reviews, SamplePage, TrialRecord
-from karat.kinds.conversation.views import aligned, steps, turns
 from karat.records import Answer, Reply, Sample, Score, Turn
+from karat_conversations.kinds.conversation.views import aligned, steps, turns
 from karat_viewer.text_diff import MOST_WORDS, difference
 
 words = st.lists(st.sampled_from(["a", "b", "karat", ".", "\n", "is"]), max_size=60).map(" ".join)

@@ -10,8 +10,8 @@ from tests.karat_viewer.serving import Viewer
 from tests.karat_viewer.test_pages import MARKS, SCRIPT, outline
 
 from karat.journal import Choice, RunInfo
-from karat.kinds.study.views import Prompt, prompts
 from karat.records import Reply, Sample, Turn
+from karat_studies.kinds.study.views import Prompt, prompts
 
 TEMPLATES = {
     "said": "{{? profile.age }}You are {{ profile.age }}.\n{{? profile.job }}You are a {{ profile.job }}.",

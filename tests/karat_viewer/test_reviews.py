@@ -15,10 +15,10 @@ from tests.karat_viewer.test_pages import MARKS, SCRIPT, outline
 from karat import formats
 from karat.journal import Label, Labels, RunFolder, read_labels
 from karat.kind_views import Reviews
-from karat.kinds.conversation.views import form_of, verdicts
-from karat.kinds.study.views import checked_reading, reading_choices
 from karat.records import Reply, Sample, Score, Turn
 from karat.stats import cohen_kappa
+from karat_conversations.kinds.conversation.views import form_of, verdicts
+from karat_studies.kinds.study.views import checked_reading, reading_choices
 from karat_viewer.agreement import WordPair, agreements_in_words
 
 GOLDEN = [{"golden": "5", "program": "add(2, 3)"}, {"golden": "10", "program": "add(2, 3), multiply(#0, 2)"}]

@@ -14,8 +14,8 @@ from tests.karat_viewer.serving import Viewer
 from tests.karat_viewer.test_pages import MARKS, SCRIPT, outline
 
 from karat.formats import raw
-from karat.kinds.study.views import filled_values
 from karat.records import NOT_ASKED, Answer, Reply, Sample, Turn
+from karat_studies.kinds.study.views import filled_values
 
 AGENT = """
     import re

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
-from tests.execution.conftest import write_experiment
 from tests.karat_viewer.serving import Viewer
+from tests.running_experiments import write_experiment
 
 from karat.config import load
 from karat.execution import run_experiment

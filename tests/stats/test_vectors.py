@@ -1,7 +1,7 @@
 """The reference vectors of `../shared/data/vectors/statistics.json`: R packages and exact arithmetic.
 
 Each quantity that karat.stats computes is answered by one function below; the others are those
-of karat.replication. No row of these is left out.
+of karat_studies.replication. No row of these is left out.
 """
 
 import json

@@ -50,7 +50,7 @@ class Label(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="
     claims: dict[str, Verdict] = {}  # an unverified claim, word for word → whether it holds
     note: str = ""
     verdict: Judged | None = None  # for a turn, compared with its golden answer
-    diagnosis: str = ""  # for a wrong turn: why, in the terms of `karat.numeric`
+    diagnosis: str = ""  # for a wrong turn: why, in the terms of `karat_conversations.numeric`
     answers: dict[str, float | str | list[str]] = {}  # for a turn of a study: field → the answer that the person reads
     unread: dict[str, str] = {}  # the same: field → why it has no answer, in the terms of the journal
 

@@ -1,0 +1,1 @@
+"""Conversations of numeric questions about financial reports: the kind of dataset, its scorers and its exports."""

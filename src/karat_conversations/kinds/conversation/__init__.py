@@ -1,0 +1,361 @@
+"""Chains of questions about a report, whose golden answers are numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import takewhile
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from karat.documents.hub import shown
+from karat.documents.rows import holds_study, left_out
+from karat.errors import BadDataset, BadOption, Fault, did_you_mean
+from karat.formats import excerpt
+from karat.kinds import AnswerFile, Dataset, Kind, Linted, RecordedAnswers, sample_digest
+from karat.kinds._quarantine import Quarantine, read_quarantine
+from karat.kinds._samples import Key, Keys, Packed, by_columns, clustered, draw, draw_equally, with_repeats_clustered
+from karat.records import Sample, Turn
+from karat_conversations.kinds.conversation.analysis.model import ConversationSummary
+from karat_conversations.kinds.conversation.drafts import (
+    Draft,
+    DraftTurn,
+    has_duplicate_columns,
+    has_non_numeric_values,
+)
+from karat_conversations.kinds.conversation.reading import Drafts, looks_like_conversations, read_drafts
+from karat_conversations.kinds.conversation.text import first_message, read_template, transcript
+from karat_conversations.numeric import RIGHT_RULES
+
+if TYPE_CHECKING:
+    from karat.analysis.model import Summary
+    from karat.analysis.parts import AnalysisInput, Part, TurnScoring
+    from karat.blocks import KindBlocks
+    from karat.journal import RunFolder, ScorerInfo
+    from karat.kind_views import Views
+
+__all__ = ["Conversation"]
+
+
+class Conversation(Kind):
+    """Questions about a report, each building on the last: ConvFinQA, cleaned or original, or one line per turn.
+
+    Also FinQA and TAT-QA: each of their questions is a conversation of one turn. The scorer of TAT-QA is `span`.
+    """
+
+    judged = False
+    scorer = "numeric"
+    unit = "conversation"
+    by_turn = True
+    loss_bounds = False  # rates of conversations already count missing turns as wrong
+    parts = (ConversationSummary,)
+    unscored = "no golden answer is a number; `karat score RUN --judge overlap` judges text"
+
+    class Options(BaseModel):
+        """Which answers are golden, what the prompt contains, and how many conversations are drawn."""
+
+        model_config = ConfigDict(extra="forbid", frozen=True)
+
+        expected: Literal["executed", "printed"] = "executed"  # golden: the program's result, or people's answer
+        right: Literal["numerical", "soft", "unit_agnostic", "sign_agnostic", "general", "exact", "declared"] = (
+            "numerical"  # which match counts as right in reports; for yes or no every match requires the same word
+        )
+        unanswerable: Key | None = None  # the golden answer that means "cannot be known": abstaining is right there
+        history: Literal["own", "golden"] = (
+            "own"  # whether later questions follow the agent's answers or the right ones
+        )
+        dialect: Literal["finqa", "convfinqa"] | None = (
+            None  # whose official scorer judges programs; null: that of the file's form
+        )
+        template: str | None = None  # the first message, as text with {{ document }} or as a file; null: karat's own
+        split: Key | None = None  # the list in the file, e.g. dev; null: the only one
+        sheet: Key | None = None  # the sheet of an Excel workbook; null: the only one
+        skip: Literal["unreadable"] | None = None  # leave conversations out that cannot be read; null: refuse
+        sample_size: Annotated[int, Field(ge=1)] | None = None  # how many conversations are drawn; null: all
+        seed: Annotated[int, Field(ge=0)] = 0  # of the draw; a larger sample_size keeps the smaller one's
+        stratify: Keys = ["turns", "has_type2_question"]  # features whose values share the draw
+        allocation: Literal["proportional", "equal"] = "proportional"  # equal: equally many per stratum, weighted
+        cluster: Key | None = None  # the feature with what conversations share; null: their document
+        quarantine: Key | None = None  # a file of doubtful turns, as written by `karat lint`
+        conversation_key: Key | None = None  # one line per turn: the column with the conversation's id
+        turn_key: Key | None = None  # one line per turn: the column with the turn's number
+        question_key: Key | None = None  # one line per turn: the column with the question
+        answer_key: Key | None = None  # one line per turn: the column with the golden answer
+
+    content = "conversations"
+    doubted = "turn"
+    answer_file = AnswerFile(option="turns", rows="one turn per row, with numbers or programs as answers")
+    has_quarantine = True
+
+    @staticmethod
+    def recorded_columns() -> type[BaseModel]:
+        from karat_conversations.kinds.conversation.recorded import TurnColumns
+
+        return TurnColumns
+
+    @staticmethod
+    def recorded(path: Path, columns: BaseModel) -> RecordedAnswers:
+        """One row per turn. A turn without a row has an empty answer: it is wrong, and its conversation continues."""
+        from karat_conversations.kinds.conversation.recorded import RecordedTurns, TurnColumns
+
+        assert isinstance(columns, TurnColumns)
+        return RecordedTurns(path, columns)
+
+    @staticmethod
+    def own_scorer(dataset: Dataset) -> str | None:
+        """`span` for TAT-QA, many of whose answers are words."""
+        return "span" if any("answer_type" in turn.detail for sample in dataset for turn in sample.turns) else None
+
+    @staticmethod
+    def judge(dataset: Dataset) -> dict[str, object] | None:
+        """`overlap` if a golden answer is neither number nor yes or no: `numeric` cannot score it."""
+        from karat_conversations.numeric import parse_value
+
+        if Conversation.own_scorer(dataset) is not None:
+            return None
+        turns = (turn for sample in dataset for turn in sample.turns)
+        golden = (turn.golden for turn in turns if not turn.detail.get("unanswerable"))
+        text = any(answer is not None and parse_value(answer) is None for answer in golden)
+        return {"type": "overlap"} if text else None
+
+    @staticmethod
+    def looks_like(path: Path) -> bool:
+        if not path.is_file() or (path.suffix in {".yaml", ".yml"} and holds_study(path)):
+            return False
+        return looks_like_conversations(path)
+
+    @staticmethod
+    def look_up(sample: Sample, turn: Turn) -> str | None:
+        """A number of the report: the table's cell whose labels share most words with the questions so far."""
+        from karat_conversations.kinds.conversation.look_up import look_up_number
+
+        earlier = takewhile(lambda asked: asked is not turn, sample.turns)
+        return look_up_number(turn.question, [asked.question for asked in earlier], sample.detail)
+
+    @staticmethod
+    def right_rule(run: RunFolder, wanted: str | None) -> tuple[str, str | None]:
+        """Raises BadOption for an unknown match."""
+        if wanted is None:
+            setting = run.info.experiment.get("dataset.right")
+            rule = setting.value if setting is not None else "numerical"
+            if rule in RIGHT_RULES:
+                return str(rule), None
+            unknown = f"run.json has an unknown rule for right turns, dataset.right: '{excerpt(str(rule), 60)}'"
+            return "numerical", f"{unknown}; numerical is used (--right chooses another)"
+        if wanted not in RIGHT_RULES:
+            raise BadOption("--right", f"there is no '{wanted}'{did_you_mean(wanted, RIGHT_RULES)}")
+        return wanted, None
+
+    @staticmethod
+    def turn_scoring(scorer: ScorerInfo, rule: str) -> TurnScoring | None:
+        """None for a scorer other than `numeric`: it may score text."""
+        from karat_conversations.kinds.conversation.analysis.scoring import NumericTurns
+
+        return NumericTurns(rule) if scorer.type == "numeric" else None
+
+    @staticmethod
+    def views() -> Views:
+        from karat_conversations.kinds.conversation.views import ConversationViews
+
+        return ConversationViews()
+
+    @staticmethod
+    def analyse(given: AnalysisInput) -> Part | None:
+        """None if the scorer `numeric` is not shown, or no golden answer is a number."""
+        from karat_conversations.kinds.conversation.analysis.summary import conversation
+
+        return conversation(given)
+
+    @staticmethod
+    def sections(summary: Summary) -> KindBlocks:
+        """Where the chain of answers breaks."""
+        from karat_conversations.kinds.conversation.sections import sections
+
+        return sections(summary)
+
+    def __init__(self, options: Options, folder: Path | None = None) -> None:
+        """`folder`: where to find `template` and `quarantine`, in addition to the working directory."""
+        self._options, self._folder = options, folder
+
+    def load(self, path: Path) -> Dataset:
+        """The samples. Raises BadDataset with every bad conversation, and BadOption for a bad template."""
+        template = read_template(self._options.template, self._folders(path))
+        drafts = self._read(path)
+        lacking = self._lacking(drafts)
+        whole = [draft for draft in drafts.drafts if draft.id not in lacking]
+        faults = [*drafts.faults, *self._missing(drafts, lacking)]
+        skip = self._options.skip is not None and len(whole) > 0
+        skipped = left_out(path, faults, skip=skip, unit=drafts.unit)
+        marks = self._marks(path, drafts)
+        samples = Packed()
+        for position, draft in enumerate(whole):
+            samples.append(self._sample(position, draft, template, marks))
+        self._check_strata(path, samples)
+        if self._options.cluster is not None:
+            samples = clustered(samples, self._options.cluster, path=shown(path))
+        drawn = self._drawn(with_repeats_clustered(samples))
+        warnings = () if skipped is None else (skipped,)
+        return Dataset(
+            kind="conversation", path=path, sha256=drafts.sha256, samples=drawn, commit=drafts.commit, warnings=warnings
+        )
+
+    def lint(self, path: Path) -> Linted:
+        """Contradictions in the golden answers. Raises BadDataset only if nothing can be read."""
+        from karat_conversations.kinds.conversation.lint import lint
+
+        return lint(path, self._read(path))
+
+    def _read(self, path: Path) -> Drafts:
+        options = self._options
+        keys = {key: getattr(options, key) for key in ("conversation_key", "turn_key", "question_key", "answer_key")}
+        return read_drafts(path, split=options.split, sheet=options.sheet, keys=keys)
+
+    def _folders(self, path: Path) -> list[Path]:
+        return [Path(), *([self._folder] if self._folder is not None else []), path.absolute().parent]
+
+    def _golden(self, turn: DraftTurn) -> str | None:
+        chosen = turn.printed if self._options.expected == "printed" else turn.executed
+        return None if chosen is None else str(chosen)
+
+    def _lacking(self, drafts: Drafts) -> dict[str, list[int]]:
+        """Conversation → its turns without the requested golden answer, if it has some."""
+        lacking = {
+            draft.id: [index for index, turn in enumerate(draft.turns) if self._golden(turn) is None]
+            for draft in drafts.drafts
+        }
+        return {name: turns for name, turns in lacking.items() if turns}
+
+    def _missing(self, drafts: Drafts, lacking: Mapping[str, Sequence[int]]) -> list[Fault]:
+        expected = self._options.expected
+        other = "printed" if expected == "executed" else "executed"
+        bare = sum(len(lacking.get(draft.id, ())) == len(draft.turns) for draft in drafts.drafts)
+        if bare == len(drafts.drafts) > 1:
+            message = (
+                f"no turn of the file has {expected} answers; are there {other} ones? then set `expected: {other}`"
+            )
+            return [Fault(place="dataset.expected", message=message)]
+        return [
+            Fault(
+                place=f"{drafts.unit} {draft.number}",
+                message=f"'{draft.id:.80}' has no {expected} answer to {_turns(lacking[draft.id])} (from 0); "
+                f"fill it in, or set `expected: {other}`",
+            )
+            for draft in drafts.drafts
+            if draft.id in lacking
+        ]
+
+    def _marks(self, path: Path, drafts: Drafts) -> Quarantine | None:
+        name = self._options.quarantine
+        if name is None:
+            return None
+        candidates = [folder / name for folder in self._folders(path)]
+        there = next((candidate for candidate in candidates if candidate.is_file()), None)
+        if there is None:
+            raise BadOption("dataset.quarantine", f"there is no file '{name}'; `karat lint` writes one")
+        return read_quarantine(there, {draft.id: len(draft.turns) for draft in drafts.drafts})
+
+    def _sample(self, position: int, draft: Draft, template: str | None, marks: Quarantine | None) -> Sample:
+        from karat_conversations.numeric import parse_value
+
+        turns = self._turns(draft, marks)
+        numbers = any(parse_value(turn.golden) is not None for turn in turns)
+        materials = first_message(draft, template, numbers=numbers) or None
+        golden = [[turn.question, turn.golden, None, *map(turn.detail.get, _GOLDEN)] for turn in turns]
+        asked = [[line[0], line[1], turn.asked, *line[3:]] for line, turn in zip(golden, turns, strict=True)]
+        apart = self._options.history == "golden"
+        # Features that results are grouped by. None: neither in the file nor derivable
+        splits = [turn.qa_split for turn in draft.turns if turn.qa_split is not None]
+        features = dict(draft.features)
+        for counted in ("num_dialogue_turns", "turns"):
+            features.pop(counted, None)  # features that can be counted are, whatever the file says
+        table = draft.table
+        detail: dict[str, Any] = {"pre_text": draft.pre_text, "post_text": draft.post_text, "table": draft.table or {}}
+        dialect = self._options.dialect or draft.dialect
+        if dialect != "convfinqa":  # the usual one is left out
+            detail["dialect"] = dialect
+        type2 = features.pop("has_type2_question", any(splits) if splits else None)
+        return Sample(
+            kind="conversation",
+            id=draft.id,
+            position=position,
+            digest=sample_digest([asked, materials]),
+            turns=turns,
+            materials=materials,
+            metadata={
+                "turns": len(draft.turns),
+                "has_type2_question": type2,
+                "has_duplicate_columns": table is not None and has_duplicate_columns(table),
+                "has_non_numeric_values": table is not None and has_non_numeric_values(table),
+                "conversation_type": None if type2 is None else "hybrid" if type2 else "simple",
+                **features,
+            },
+            detail=detail,
+            apart=apart,
+            content=sample_digest([golden, materials]) if apart else None,
+            cluster=_document(draft),
+        )
+
+    def _turns(self, draft: Draft, marks: Quarantine | None) -> tuple[Turn, ...]:
+        from karat_conversations.numeric import parse_program
+        from karat_conversations.numeric.matches import same_text
+
+        turns: list[Turn] = []
+        for index, turn in enumerate(draft.turns):
+            detail: dict[str, Any] = {
+                "executed": turn.executed,
+                "printed": turn.printed,
+                "program": turn.program,
+                "operations": len(parse_program(turn.program).steps) if turn.program is not None else 0,
+                "qa_split": turn.qa_split,
+            }
+            detail |= {"unit": turn.unit} if turn.unit is not None else {}
+            detail |= turn.detail
+            golden = self._golden(turn)
+            if self._options.unanswerable is not None and same_text(golden, self._options.unanswerable):
+                detail["unanswerable"] = True
+            if marks is not None:
+                of_it = marks.get(draft.id, {})
+                detail["quarantined"] = [*of_it.get(None, ()), *of_it.get(index, ())]
+            asked = None
+            if self._options.history == "golden" and turns:
+                asked = transcript([(earlier.question, earlier.golden or "") for earlier in turns], turn.question)
+            turns.append(Turn(question=turn.question, golden=golden, detail=detail, asked=asked))
+        return tuple(turns)
+
+    def _check_strata(self, path: Path, samples: Sequence[Sample]) -> None:
+        known = {name for sample in samples for name in sample.metadata}
+        faults = [
+            Fault(
+                place=f"dataset.stratify.{at}",
+                message=f"no conversation has the feature '{name}'{did_you_mean(name, known)}",
+            )
+            for at, name in enumerate(self._options.stratify)
+            if name not in known
+        ]
+        if faults:
+            raise BadDataset(shown(path), faults)
+
+    def _drawn(self, samples: Sequence[Sample]) -> Sequence[Sample]:
+        options = self._options
+        stratum = by_columns(options.stratify)
+        if options.allocation == "equal":
+            try:
+                return draw_equally(samples, options.sample_size, seed=options.seed, stratum=stratum)
+            except ValueError as error:
+                raise BadOption("dataset.sample_size", f"is too small for `allocation: equal`: {error}") from error
+        return draw(samples, options.sample_size, seed=options.seed, stratum=stratum)
+
+
+def _document(draft: Draft) -> str | None:
+    """What identifies the document of a conversation: its text and its table; None without either."""
+    parts = [draft.pre_text, draft.post_text, draft.table or {}]
+    return sample_digest(parts)[:16] if any(parts) else None
+
+
+_GOLDEN = ("executed", "printed", "program")
+
+
+def _turns(indexes: Sequence[int]) -> str:
+    listed = ", ".join(map(str, indexes[:8])) + (", …" if len(indexes) > 8 else "")
+    return f"turn{'s' if len(indexes) > 1 else ''} {listed}"

@@ -1,0 +1,517 @@
+"""Answers recorded elsewhere, one row per turn: the columns' meanings, and the faults of the file.
+
+A row gives its conversation and turn in two columns, or in one (`<conversation>-<turn>`, also
+with `_`, as in the leaderboard's ids); without a turn, rows are numbered in file order. Unusable
+rows are kept as faults, never silently dropped.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+from pydantic import BaseModel, ConfigDict, Field
+
+from karat.documents.answers import Repetitions, condition_columns, condition_of, key_of, repetition_value, usual
+from karat.documents.rows import Row, read_rows
+from karat.errors import BadDataset, Fault, did_you_mean
+from karat.kinds import RecordedFault, RecordedFaults
+from karat.records import Reply, Sample, Usage
+from karat_conversations.numeric import ExecutionError, execute, parse_program
+
+USUAL_NAMES: Mapping[str, tuple[str, ...]] = {
+    "conversation_id": ("conversation_id", "record_id", "conv_id", "conversation", "dialogue_id", "sample_id"),
+    "id": ("id", "question_id", "turn_id", "example_id", "qid", "uid"),
+    "turn": ("turn", "turn_idx", "turn_index", "turn_ind", "turn_number"),
+    "answer": (
+        *("predicted_answer", "actual_answer", "model_answer", "prediction", "pred", "response", "output", "answer"),
+    ),
+    "unit": ("predicted_unit", "unit"),
+    "program": ("predicted_program", "predicted_plan", "predicted", "pred_program", "program", "plan"),
+    "correct": ("correct", "is_correct", "answer_correct", "verdict"),
+    # Not `reasoning`: in a file of judged answers that column is the judge's.
+    "reasoning": ("predicted_reasoning", "chain_of_thought"),
+    "question": ("question",),
+    "condition": ("condition",),
+    "repetition": ("repetition",),
+    "input_tokens": ("tokens_in", "input_tokens", "prompt_tokens"),
+    "output_tokens": ("tokens_out", "output_tokens", "completion_tokens"),
+    "milliseconds": ("latency_ms", "turn_latency_ms", "milliseconds"),
+    "dollars": ("dollars", "cost_usd"),
+}
+"""Purpose of a column → its usual names, compared without case; the first one found is used."""
+
+_TURN_AT_THE_END = re.compile(r"(.+)[-_](\d{1,6})", re.DOTALL)
+_YES = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+
+_Column = str | None
+
+
+class TurnColumns(BaseModel):
+    """For files with one row per turn: the names of columns, e.g. {conversation_id: record_id}; {}: the usual names."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    conversation_id: _Column = None  # the conversation's id
+    id: _Column = None  # the same, or conversation and turn in one: `<conversation>-<turn>`
+    turn: _Column = None  # counted from `first_turn`
+    answer: _Column = None  # a number, a text, true or false; null: unanswered
+    unit: _Column = None  # the unit that the agent declared
+    program: _Column = None  # text, a list of tokens, or a plan; executed if the file has no answers
+    correct: _Column = None  # whether the answer is right, according to the file
+    reasoning: _Column = None  # the agent's own
+    question: _Column = None  # compared with the dataset's
+    condition: _Column = None  # without it a row applies to every condition
+    repetition: _Column = None  # any values; they are numbered
+    input_tokens: _Column = None  # of this turn
+    output_tokens: _Column = None  # of this turn
+    milliseconds: _Column = None  # until its answer was there
+    dollars: _Column = None  # that it cost
+    first_turn: Annotated[int, Field(ge=0, le=1)] = 0  # 1 if the file counts turns from 1
+
+    def named(self) -> dict[str, str]:
+        """The named columns, by their purpose."""
+        return {target: name for target in USUAL_NAMES if (name := getattr(self, target)) is not None}
+
+
+NOT_RECORDED = "not_recorded"
+"""`stop_reason` of the empty reply to a turn without a row in the file."""
+
+Key = tuple[str, int | None, str | None, int]
+"""The id as written; the turn from 0, or None if it is in the id; the condition, or None for any; the repetition."""
+
+
+class TurnRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """One usable row."""
+
+    place: str
+    reply: Reply
+    question: str | None = None
+
+
+class RecordedTurns:
+    """The rows of a file, by conversation and turn; in memory, about 1 kB per turn."""
+
+    def __init__(self, path: Path, columns: TurnColumns) -> None:
+        """Raises BadDataset if the file cannot be read, or lacks required columns."""
+        self.path = path
+        self.first_turn = columns.first_turn
+        self.faults: list[RecordedFault] = []
+        self.rows: dict[Key, TurnRow] = {}
+        self.count = 0  # rows of the file, unusable ones included
+        self.conditions: dict[str, None] = {}  # in the order of the file
+        self.repetitions = 1
+        table = read_rows(path, lists=True, entry=_tatqa_prediction)
+        for fault in table.sorted_faults():
+            self.count += 1
+            self.faults.append(RecordedFault(kind="bad_row", place=fault.place, message=fault.message))
+        rows = [(number, turn) for number, row in table.rows for turn in _turns_of(row, first=columns.first_turn)]
+        self.columns = _columns(path, columns, (row for _, row in rows))
+        if "condition" not in self.columns and columns.condition is None:
+            places = [self.columns[name] for name in ("conversation_id", "id", "turn") if name in self.columns]
+            found = condition_columns(
+                [row for _, row in rows], lambda row: key_of(row, places), used=self.columns.values()
+            )
+            self.columns |= {"condition": found[0]} if found else {}
+        self._counts_up = _counts_up(self.columns, (row for _, row in rows))
+        self._repetitions = Repetitions()
+        for _, row in rows:
+            with suppress(ValueError):  # a fault of the row, below
+                self._repetitions.add(self._conversation(row), self._condition(row), self._repetition(row))
+        self._met: Counter[tuple[str, str | None, int]] = Counter()
+        for number, row in rows:
+            self._add(f"{table.unit} {number}", row)
+
+    def find(self, sample: str, turn: int, condition: str, repetition: int) -> Key | None:
+        """The location of the answer to a turn; None if there is none. Rows without a condition apply to all."""
+        for named in (condition, None):
+            for name, number in self._written(sample, turn):
+                key = name, number, named, repetition
+                if key in self.rows:
+                    return key
+        return None
+
+    def reply(self, sample: Sample, turn: int, condition: str, repetition: int) -> Reply:
+        """The recorded answer; empty, with `stop_reason` "not_recorded", if there is none.
+
+        If the file has programs but no answers, the program is executed for the answer.
+        """
+        key = self.find(sample.id, turn, condition, repetition)
+        if key is None:
+            return Reply(text="", answer="", stop_reason=NOT_RECORDED)
+        reply = self.rows[key].reply
+        if "answer" in self.columns:
+            return reply
+        before = [self.find(sample.id, number, condition, repetition) for number in range(turn)]
+        programs = [self.rows[past].reply.program if past is not None else None for past in before]
+        answer = _executed_answer([*programs, reply.program], sample.detail.get("table"))
+        return msgspec.structs.replace(reply, text=reply.program or "", answer=answer)
+
+    def census(self, samples: Iterable[Sample], *, conditions: Sequence[str], repetitions: int) -> RecordedFaults:
+        """The faults of the file with respect to the samples."""
+        return _census(self, list(samples), conditions, repetitions)
+
+    def notes(self, samples: Iterable[Sample], *, conditions: Sequence[str], repetitions: int) -> dict[str, str]:
+        """For `run.json`: the file's content, and the faults as counts and as a sentence."""
+        census = self.census(samples, conditions=conditions, repetitions=repetitions)
+        notes = {"rows": str(census.rows), "rows_used": str(census.used), "turns": str(census.turns)}
+        notes["columns"] = " ".join(f"{target}={name}" for target, name in census.columns.items())
+        notes.update({kind: str(count) for kind, count in census.counts.items()})
+        if census.faults:
+            hint = f"; {census.hint}" if census.hint else ""
+            notes["faults"] = "the file of answers has faults: " + "; ".join(census.lines) + hint
+        return notes
+
+    def _written(self, sample: str, turn: int) -> Iterator[tuple[str, int | None]]:
+        """The ways a file may identify a turn."""
+        yield sample, turn
+        for mark in "-_":
+            yield f"{sample}{mark}{turn + self.first_turn}", None
+        if turn == 0:
+            yield sample, None  # the only row of its conversation, so its turn was not counted
+
+    def _add(self, place: str, row: Row) -> None:
+        self.count += 1
+        try:
+            key = self._key(row)
+        except ValueError as error:
+            self.faults.append(RecordedFault(kind="bad_row", place=place, message=str(error)))
+            return
+        reply, wrong = _reply(row, self.columns)
+        self.faults += [RecordedFault(kind="bad_value", place=place, message=message) for message in wrong]
+        question = row.get(self.columns.get("question", ""))
+        entry = TurnRow(place=place, reply=reply, question=question if isinstance(question, str) else None)
+        before = self.rows.setdefault(key, entry)
+        if before is not entry:
+            same = "alike" if before.reply == reply else "with another answer"
+            message = f"a second row for {_key_text(key)}, {same}; {before.place} counts"
+            self.faults.append(RecordedFault(kind="duplicate", place=place, message=message))
+        if key[2] is not None:
+            self.conditions[key[2]] = None
+        self.repetitions = max(self.repetitions, key[3] + 1)
+
+    def _key(self, row: Row) -> Key:
+        """Raises ValueError with what the row lacks."""
+        columns = self.columns
+        name, condition, value = self._conversation(row), self._condition(row), self._repetition(row)
+        repetition = self._repetitions.number(name, condition, value)
+        if "turn" in columns:
+            turn = _whole(row.get(columns["turn"]), columns["turn"]) - self.first_turn
+            if turn < 0:
+                raise ValueError(f"'{columns['turn']}' is {turn + self.first_turn}, want {self.first_turn} or more")
+            return name, turn, condition, repetition
+        if not self._counts_up:
+            return name, None, condition, repetition
+        turn = self._met[name, condition, repetition]
+        self._met[name, condition, repetition] += 1
+        return name, turn, condition, repetition
+
+    def _conversation(self, row: Row) -> str:
+        """Raises ValueError."""
+        column = self.columns.get("conversation_id") or self.columns["id"]
+        name = row.get(column)
+        if name in (None, "") or isinstance(name, (dict, list, bool)):
+            raise ValueError(f"'{column}' is {_shown(name)}, want the id of a conversation")
+        return str(name)
+
+    def _condition(self, row: Row) -> str | None:
+        column = self.columns.get("condition")
+        return None if column is None else condition_of(row, [column])
+
+    def _repetition(self, row: Row) -> int | str:
+        """Raises ValueError."""
+        column = self.columns.get("repetition", "")
+        return repetition_value(row.get(column), column) or 0
+
+
+def _tatqa_prediction(name: str, value: Any) -> dict[str, Any] | None:
+    """A question of TAT-QA's official file of predictions: `{id: [answer, scale]}`."""
+    match value:
+        case [list() | str() | int() | float() as answer, str() as scale]:
+            return {"id": name, "answer": json.dumps({"answer": answer, "scale": scale}, ensure_ascii=False)}
+    return None
+
+
+def _turns_of(row: Row, *, first: int) -> Iterator[Row]:
+    """The row; for one that holds a conversation as chat messages, a row for each of the assistant's."""
+    messages = row.get("messages")
+    if not isinstance(messages, list) or not all(isinstance(message, dict) for message in messages):
+        yield row
+        return
+    others = {column: value for column, value in row.items() if column != "messages"}
+    question, turn = None, first
+    for message in messages:
+        if message.get("role") == "user":
+            question = _said(message.get("content"))
+        elif message.get("role") == "assistant":
+            yield {**others, "turn": turn, "question": question, "answer": _said(message.get("content"))}
+            turn += 1
+
+
+def _said(content: Any) -> Any:
+    """The text of a message, whose content may be a list of parts."""
+    if not isinstance(content, list):
+        return content
+    return "".join(str(part.get("text") or "") for part in content if isinstance(part, dict))
+
+
+def conversation_of(key: Key) -> str:
+    """The conversation of a row, as far as its id shows it."""
+    name, turn, _, _ = key
+    ends = _TURN_AT_THE_END.fullmatch(name) if turn is None else None
+    return ends[1] if ends else name
+
+
+def _key_text(key: Key) -> str:
+    name, turn, condition, repetition = key
+    parts = [f"'{name}'"] + ([f"turn {turn}"] if turn is not None else [])
+    parts += [f"condition '{condition}'"] if condition is not None else []
+    return ", ".join(parts + ([f"repetition {repetition}"] if repetition else []))
+
+
+def _columns(path: Path, wanted: TurnColumns, rows: Iterable[Row]) -> dict[str, str]:
+    """Purpose → column: as named by the user, else by the usual names. Raises BadDataset with every missing name."""
+    present = list(dict.fromkeys(column for row in rows for column in row))
+    named = wanted.named()
+    faults = [
+        Fault(place=target, message=f"no row has the column '{name}'{did_you_mean(name, present)}")
+        for target, name in named.items()
+        if name and name not in present
+    ]
+    others = [column for column in present if column not in named.values()]
+    columns = dict(named)
+    for target, names in USUAL_NAMES.items():
+        if target not in named:
+            found = usual(names, others)
+            columns.update({target: found[0]} if found else {})
+    columns = {target: name for target, name in columns.items() if name}  # an empty name: ignore it
+    if not faults and "conversation_id" not in columns and "id" not in columns:
+        faults.append(_lacking("conversation_id", "names the conversation", present))
+    if not faults and "answer" not in columns and "program" not in columns:
+        faults.append(_lacking("answer", "holds the answer, nor a program", present))
+    if faults:
+        raise BadDataset(str(path), faults)
+    return columns
+
+
+def _lacking(target: str, purpose: str, present: Iterable[str]) -> Fault:
+    names = ", ".join(present) or "none"
+    return Fault(place="columns", message=f"none {purpose}; name it with --map {target}=COLUMN (columns: {names})")
+
+
+def _counts_up(columns: Mapping[str, str], rows: Iterable[Row]) -> bool:
+    """Whether ids name conversations, so that rows count their turns: then most ids are repeated."""
+    if "turn" in columns:
+        return False
+    keys = [columns.get("conversation_id") or columns["id"], columns.get("condition"), columns.get("repetition")]
+    met = Counter(tuple(str(row.get(key)) for key in keys if key) for row in rows)
+    return sum(n for n in met.values() if n > 1) * 2 > met.total()
+
+
+def _whole(value: Any, column: str) -> int:
+    with_point = str(value).strip()
+    number = with_point.removesuffix(".0")
+    if isinstance(value, bool) or not re.fullmatch(r"\d{1,9}", number, re.ASCII):
+        raise ValueError(f"'{column}' is {_shown(value)}, want a whole number from 0")
+    return int(number)
+
+
+def _reply(row: Row, columns: Mapping[str, str]) -> tuple[Reply, list[str]]:
+    """The row's answer, and its invalid values."""
+    wrong: list[str] = []
+    cells = {target: row.get(column) for target, column in columns.items()}
+    answer = _text(cells.get("answer"))
+    if isinstance(cells.get("answer"), (dict, list)):
+        wrong.append(f"'{columns['answer']}' is {_shown(cells['answer'])}, want a number or a text: it counts as wrong")
+    verdict = _YES.get(str(cells.get("correct")).strip().lower())
+    if verdict is None and cells.get("correct") not in (None, ""):
+        wrong.append(f"'{columns['correct']}' is {_shown(cells['correct'])}, want true or false: left out")
+    numbers = {}
+    for target in ("input_tokens", "output_tokens", "milliseconds", "dollars"):
+        numbers[target] = _number(cells.get(target))
+        if numbers[target] is None and cells.get(target) not in (None, ""):
+            wrong.append(f"'{columns[target]}' is {_shown(cells[target])}, want a number of 0 or more: left out")
+    tokens = {
+        name: None if numbers[name] is None else int(numbers[name] or 0) for name in ("input_tokens", "output_tokens")
+    }
+    reply = Reply(
+        text=answer or "",
+        answer=answer,
+        unit=_text(cells.get("unit")) or None,
+        program=_program(cells.get("program")),
+        reasoning=_text(cells.get("reasoning")) or None,
+        verdict=verdict,
+        usage=Usage(**tokens) if any(count is not None for count in tokens.values()) else None,
+        milliseconds=numbers["milliseconds"],
+        dollars=numbers["dollars"],
+    )
+    return reply, wrong
+
+
+def _text(value: Any) -> str | None:
+    """A value as text; None for null."""
+    match value:
+        case None | str():
+            return value
+        case bool():
+            return "yes" if value else "no"
+        case dict() | list():
+            return json.dumps(value, ensure_ascii=False)
+    return str(value)
+
+
+def _program(value: Any) -> str | None:
+    """A program as text: tokens are joined as in the dataset, a plan stays JSON."""
+    if isinstance(value, list) and all(isinstance(part, (str, int, float)) for part in value):
+        text = ""
+        for part in map(str, value):
+            if part != "EOF":
+                text += part if part == ")" or not text or text.endswith("(") else f", {part}"
+        return text
+    return _text(value) or None
+
+
+def _number(value: Any) -> float | None:
+    try:
+        number = float(value) if not isinstance(value, bool) and isinstance(value, (int, float, str)) else -1.0
+    except (ValueError, OverflowError):
+        return None
+    return number if 0 <= number < 1e15 else None
+
+
+def _shown(value: Any) -> str:
+    match value:
+        case None:
+            return "missing"
+        case dict():
+            return "an object"
+        case list():
+            return "a list"
+    return repr(value)[:40]
+
+
+_WORDS = {
+    "unknown_id": ("row", "rows", "of a conversation that is not asked for (left out)"),
+    "unknown_turn": ("row", "rows", "of a turn that the conversation does not have (left out)"),
+    "unknown_condition": ("row", "rows", "of a condition or repetition that is not asked for (left out)"),
+    "duplicate": ("further row", "further rows", "for a turn that has one (the first counts)"),
+    "missing_turn": ("turn", "turns", "without a row (wrong)"),
+    "other_question": ("row", "rows", "with another question than the dataset's (scored anyway)"),
+    "bad_row": ("row", "rows", "that cannot be read (left out)"),
+    "bad_value": ("value", "values", "of a kind that its column cannot hold"),
+}
+
+
+def _census(
+    recorded: RecordedTurns, asked: Sequence[Sample], conditions: Sequence[str], repetitions: int
+) -> RecordedFaults:
+    """Compares rows and turns: every row is used or a fault, and every turn has a row or is a fault."""
+    used: dict[Key, None] = {}
+    faults: list[RecordedFault] = list(recorded.faults)
+    for repetition in range(repetitions):
+        for condition in conditions:
+            place = f", condition '{condition}'" if len(conditions) > 1 else ""
+            if repetitions > 1:
+                place += f", repetition {repetition}"
+            for sample in asked:
+                faults += _seen(recorded, sample, (condition, repetition), place, used)
+    turns = {sample.id: len(sample.turns) for sample in asked}
+    left = [key for key in recorded.rows if key not in used]
+    faults += [_unused(recorded, key, turns, conditions, repetitions) for key in left]
+    met: Counter[str] = Counter()
+    for fault in faults:
+        met[fault.kind] += fault.count
+    counts = {kind: met[kind] for kind in _WORDS if met[kind]}
+    return RecordedFaults(
+        rows=recorded.count,
+        used=len(used),
+        turns=sum(turns.values()) * len(conditions) * repetitions,
+        columns=recorded.columns,
+        counts=counts,
+        lines=[f"{count} {_WORDS[kind][count != 1]} {_WORDS[kind][2]}" for kind, count in counts.items()],
+        faults=tuple(faults),
+        hint=_hint(recorded, left, turns, repetitions),
+    )
+
+
+def _seen(
+    recorded: RecordedTurns, sample: Sample, which: tuple[str, int], place: str, used: dict[Key, None]
+) -> list[RecordedFault]:
+    """Marks the rows of one conversation as used; returns their faults."""
+    faults, missing = [], []
+    for number, turn in enumerate(sample.turns):
+        key = recorded.find(sample.id, number, *which)
+        if key is None:
+            missing.append(number)
+            continue
+        row = recorded.rows[key]
+        if key not in used and row.question is not None and _plain(row.question) != _plain(turn.question):
+            message = f"asks {row.question!r:.60}, turn {number} of '{sample.id}' is {turn.question!r:.60}"
+            faults.append(RecordedFault(kind="other_question", place=row.place, message=message))
+        used[key] = None
+    if missing:
+        empty = len(missing) == len(sample.turns)
+        names = ", ".join(map(str, missing))
+        message = "has no row at all" if empty else f"has no row for {'turn' if len(missing) == 1 else 'turns'} {names}"
+        fault = RecordedFault(
+            kind="missing_turn", place=f"conversation '{sample.id}'{place}", message=message, count=len(missing)
+        )
+        faults.append(fault)
+    return faults
+
+
+def _unused(
+    recorded: RecordedTurns, key: Key, turns: Mapping[str, int], conditions: Sequence[str], repetitions: int
+) -> RecordedFault:
+    place, name, (_, turn, condition, repetition) = recorded.rows[key].place, conversation_of(key), key
+    if condition is not None and condition not in conditions:
+        message = f"condition '{condition}' is not asked for"
+        return RecordedFault(kind="unknown_condition", place=place, message=message)
+    if repetition >= repetitions:
+        message = f"repetition {repetition} is not asked for: there are {repetitions}, counted from 0"
+        return RecordedFault(kind="unknown_condition", place=place, message=message)
+    if name in turns:
+        count = turns[name]
+        has = f"turns 0 to {count - 1}" if count > 1 else "turn 0 only"
+        subject = f"turn {turn}" if turn is not None else f"'{key[0]}'"
+        return RecordedFault(kind="unknown_turn", place=place, message=f"{subject}: '{name}' has {has}")
+    return RecordedFault(kind="unknown_id", place=place, message=f"no conversation is called '{key[0]}'")
+
+
+def _hint(recorded: RecordedTurns, left: Sequence[Key], turns: Mapping[str, int], repetitions: int) -> str | None:
+    """The possible cause of the faults."""
+    past_the_end = sum(turns.get(name) == turn for name, turn, _, _ in left)
+    if past_the_end and recorded.first_turn == 0 and all(turn for _, turn, _, _ in recorded.rows):
+        return "no row is of turn 0: if the file counts turns from 1, say --map first_turn=1"
+    if recorded.rows and len(left) == len(recorded.rows):
+        theirs, ours = next(iter(recorded.rows))[0], next(iter(turns), "")
+        return f"no row is of this dataset: the file's ids look like '{theirs}', the dataset's like '{ours}'"
+    if repetitions > (most := recorded.repetitions):
+        kept = f"{most} {'answer' if most == 1 else 'answers'} to a turn, and {repetitions} repetitions are asked for"
+        return f"the file has {kept}: set execution.num_repetitions to {most}"
+    return None
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.split()).casefold()
+
+
+def _executed_answer(programs: Sequence[str | None], table: Any) -> str:
+    """The value of the last program, given the programs of earlier turns (None: no program); "" if there is none."""
+    history: list[tuple[Any, Any]] = []
+    value: float | bool | str | ExecutionError = ""
+    for text in programs:
+        program = parse_program(text or "")
+        value = execute(program, table, history)
+        history.append((program, None if isinstance(value, ExecutionError) else value))
+    if isinstance(value, ExecutionError):
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return value if isinstance(value, str) else repr(float(value))

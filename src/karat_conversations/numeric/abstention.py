@@ -1,0 +1,61 @@
+"""Whether a text says that there is no answer: N/A, unknown, "the report does not disclose it"."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from karat_conversations.numeric.values import fold
+
+_NOTHING: Final = frozenset(
+    [
+        "",
+        "-",
+        "–",
+        "—",
+        "?",
+        "na",
+        "n.a",
+        "n/a",
+        "nan",
+        "nil",
+        "none",
+        "null",
+        "not applicable",
+        "not available",
+        "not found",
+        "unanswerable",
+        "undefined",
+        "unknown",
+        "cannot be determined",
+        "cannot determine",
+    ]
+)
+_BEGINNINGS: Final = ("n/a ", "n/a:", "n/a,", "n/a;", "n/a.", "n/a(", "n/a-")
+_LONGEST: Final = 1_000  # characters of a reason for not answering
+_ABSENT: Final = re.compile(
+    r"""\b(?:
+      (?:not|never)\s(?:\w+\s){0,2}?
+        (?:available|disclosed|provided|given|stated|reported|found|mentioned|specified|included|listed|shown|
+           present|contained|applicable|answerable|known|in\sthe)
+    | (?:does|do|did)(?:\snot|n['\u2019]t)\s(?:\w+\s){0,2}?
+        (?:contain|provide|give|disclose|report|have|include|mention|state|specify|show|list|say|know)
+    | (?:can|could)(?:\s?not|['\u2019]t|n['\u2019]t)\s(?:\w+\s)?
+        (?:determined?|computed?|calculated?|answer(?:ed)?|found?|derived?|find)
+    | unable\sto | impossible\sto | not\s(?:\w+\s)?enough | no\saccess
+    | no\s(?:\w+\s){0,3}?(?:data|information|figures?|values?|numbers?|amounts?)
+    | unavailable | undisclosed | unknown | unanswerable | insufficient | missing | lacks?
+    )\b""",
+    re.VERBOSE,
+)
+
+
+def abstains(text: str) -> bool:
+    """Whether a text, which is not a number, says that there is no answer.
+
+    >>> abstains("N/A"), abstains("the report does not disclose 2014"), abstains("1.3 - 1.2")
+    (True, True, False)
+    """
+    folded = fold(text[:_LONGEST].replace("_", " "))
+    words = folded.strip(" .!<>[]()\"'`*_")
+    return words in _NOTHING or words.startswith(_BEGINNINGS) or _ABSENT.search(folded) is not None

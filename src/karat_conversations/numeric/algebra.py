@@ -1,0 +1,239 @@
+"""Compares programs as rational functions of their literals, at one random point of a large prime field.
+
+A literal is a variable named after its absolute value, times its sign; the few constants (0, 1,
+2, 1/2 and powers of ten) are plain numbers. Each variable gets a fixed element of the field, drawn
+by a hash of its name. Two programs that are different functions agree there with a probability of
+at most degree / 2**126 (Schwartz, 1980, J. ACM 27:701). Programs beyond `MAX_DEGREE` are compared
+by their form instead, so a false yes is rarer than 1e-18.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from functools import lru_cache
+from hashlib import blake2b
+from typing import Any, Final, NamedTuple
+
+from karat_conversations.numeric.tables import Table, one_cell, row_numbers
+from karat_conversations.numeric.trees import TABLE, Argument, ExecutionError, Program, Step
+from karat_conversations.numeric.values import read_literal
+
+PRIME: Final = 2**127 - 1
+MAX_DEGREE: Final = 2**60
+MAX_EXPONENT: Final = 64
+_MAX_POWER_OF_TEN: Final = 9
+
+
+class Rational(NamedTuple):
+    """A rational function at the random point: `above / below`, and the largest degree either can have."""
+
+    above: int
+    below: int
+    degree: int
+
+    def same(self, other: Rational) -> bool:
+        """Whether both are the same function; a false yes is rarer than 1e-18."""
+        return (self.above * other.below - other.above * self.below) % PRIME == 0
+
+    def times(self, number: int) -> Rational:
+        """The function times a number."""
+        return Rational(self.above * number % PRIME, self.below, self.degree)
+
+
+class Form(NamedTuple):
+    """What a program computes: one function, both sides of a `greater`, or (if its degree is too high) a structure."""
+
+    sides: tuple[Rational, ...]
+    structure: bytes | None = None
+
+    def same(self, other: Form, factor: int = 1) -> bool:
+        """Whether this is `factor` times the other; factors apply only to single functions."""
+        if self.structure is not None or other.structure is not None:
+            return factor == 1 and self.structure == other.structure
+        if len(self.sides) != len(other.sides) or (factor != 1 and len(self.sides) != 1):
+            return False
+        return all(mine.same(other.times(factor)) for mine, other in zip(self.sides, other.sides, strict=True))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Setting:
+    """The meaning of names outside the program: the table, the earlier turns, and which literals were their answers."""
+
+    table: Table | None = None
+    answers: Sequence[Form | None] = ()
+    inlined: Mapping[str, Rational] = field(default_factory=dict)
+
+
+def variable(name: str) -> int:
+    """The field element of a name; never 0."""
+    return _variable(name) if len(name) <= _LONGEST_KEPT else _drawn(name)
+
+
+def _drawn(name: str) -> int:
+    digest = blake2b(name.encode("utf-8", "surrogatepass"), digest_size=24, person=b"karat-numeric/1").digest()
+    return 1 + int.from_bytes(digest, "big") % (PRIME - 1)
+
+
+_LONGEST_KEPT: Final = 200
+_variable = lru_cache(maxsize=16_384)(_drawn)
+
+
+@lru_cache(maxsize=16_384)
+def named(exact: Decimal) -> tuple[str, int, Rational | None]:
+    """A number's name (from its absolute value), its sign, and its value if it is a constant."""
+    negative, digits, end = exact.as_tuple()
+    written = "".join(map(str, digits)).lstrip("0")
+    text = written.rstrip("0")
+    exponent = int(end) + len(written) - len(text)
+    sign = -1 if negative else 1
+    if not text:
+        return "0", 1, Rational(0, 1, 0)
+    name = f"{text}e{exponent}"
+    if text == "1" and abs(exponent) <= _MAX_POWER_OF_TEN:
+        return name, sign, Rational(sign * 10 ** max(exponent, 0) % PRIME, 10 ** max(-exponent, 0), 0)
+    if name in {"2e0", "5e-1"}:
+        return name, sign, Rational(sign * (2 if exponent == 0 else 1) % PRIME, 1 if exponent == 0 else 2, 0)
+    return name, sign, None
+
+
+def literal(exact: Decimal, setting: Setting) -> Rational:
+    """A literal as a function."""
+    name, sign, number = named(exact)
+    if number is not None:
+        return number
+    if setting.inlined and name in setting.inlined:
+        return setting.inlined[name].times(sign)
+    return Rational(sign * variable(name) % PRIME, 1, 1)
+
+
+def form_of(program: Program, setting: Setting) -> Form | None:
+    """What the program computes; None if it does not parse, is ill-typed, or divides by an identical zero."""
+    if program.error is not None:
+        return None
+    if program.number is not None and not program.steps:
+        return _argument(program.number, (), setting)
+    forms = step_forms(program.steps, setting)
+    if forms is None:
+        return None
+    last = forms[-1] if program.number is None else _argument(program.number, forms, setting)
+    if all(side.degree <= MAX_DEGREE for form in forms for side in form.sides):
+        return last
+    # A digest of the steps as written, with literals by value, so that equal sub-trees have equal digests.
+    digests: list[bytes] = []
+    for step in program.steps:
+        arguments = step.arguments[:1] if step.operation in TABLE else step.arguments
+        parts = [digests[arg.index] if arg.kind == "reference" else _written(arg) for arg in arguments]  # type: ignore[index]  # a reference of a program without error has one
+        digests.append(blake2b(step.operation.encode() + b"".join(parts), digest_size=32).digest())
+    return Form((), (digests[-1] if program.number is None else _written(program.number)))
+
+
+def step_forms(steps: Sequence[Step], setting: Setting) -> list[Form] | None:
+    """What each step computes, in order; None if one divides by an identical zero."""
+    forms: list[Form] = []
+    for step in steps:
+        form = _row(step, setting) if step.operation in TABLE else _combine(step, forms, setting)
+        if form is None:
+            return None
+        forms.append(form)
+    return forms
+
+
+def _combine(step: Step, forms: Sequence[Form], setting: Setting) -> Form | None:
+    left, right = (_argument(argument, forms, setting) for argument in step.arguments)
+    if len(left.sides) != 1 or len(right.sides) != 1:
+        return None
+    if step.operation == "greater":
+        return Form((*left.sides, *right.sides))
+    exponent = _integer(step.arguments[1]) if step.operation == "exp" else None
+    combined = combine(step.operation, left.sides[0], right.sides[0], exponent)
+    return None if combined is None else Form((combined,))
+
+
+def combine(operation: str, left: Rational, right: Rational, exponent: int | None = None) -> Rational | None:
+    """One operation on two functions; None if it divides by an identical zero."""
+    a, b, m = left
+    c, d, n = right
+    if operation == "add":
+        return Rational((a * d + c * b) % PRIME, b * d % PRIME, m + n)
+    if operation == "subtract":
+        return Rational((a * d - c * b) % PRIME, b * d % PRIME, m + n)
+    if operation == "multiply":
+        return Rational(a * c % PRIME, b * d % PRIME, m + n)
+    if operation == "divide":
+        return Rational(a * d % PRIME, b * c % PRIME, m + n) if c else None
+    return power(left, right, exponent)
+
+
+def power(base: Rational, right: Rational, exponent: int | None) -> Rational | None:
+    """The base multiplied out for an integer exponent; for any other, an unknown function of both."""
+    above, below, degree = base
+    if exponent is None:
+        # The degree stays: unknown functions are the same if their arguments are.
+        name = f"exp {_value(base)} {_value(right)}"
+        return Rational(variable(name), 1, max(degree, right.degree))
+    if exponent < 0:
+        above, below = below, above
+    if not below:
+        return None
+    exponent = abs(exponent)
+    return Rational(pow(above, exponent, PRIME), pow(below, exponent, PRIME), degree * exponent)
+
+
+def _value(function: Rational) -> int:
+    return function.above * pow(function.below, -1, PRIME) % PRIME
+
+
+def _integer(argument: Argument) -> int | None:
+    """The literal exponent if it is an integer of at most `MAX_EXPONENT`."""
+    number = read_literal(argument.text) if argument.kind == "number" else None
+    if number is None or abs(number.exact) > MAX_EXPONENT or number.exact != number.exact.to_integral_value():
+        return None
+    return int(number.exact)
+
+
+def _argument(argument: Argument, forms: Sequence[Form], setting: Setting) -> Form:
+    """The function of an argument; an unknown argument is a variable of its own."""
+    if argument.kind == "reference" and argument.index is not None:
+        return forms[argument.index]
+    if argument.kind == "number":
+        number = read_literal(argument.text)
+        if number is not None:
+            return Form((literal(number.exact, setting),))
+    if argument.kind == "cell":
+        cell = one_cell(setting.table, argument.text, argument.column or "")
+        if not isinstance(cell, ExecutionError):
+            return Form((literal(cell, setting),))
+    if argument.kind == "history" and argument.index is not None:
+        count = len(setting.answers)
+        answer = setting.answers[argument.index] if -count <= argument.index < count else None
+        if answer is not None:
+            return answer
+    return Form((Rational(variable(repr((argument.kind, argument.text, argument.column, argument.index))), 1, 1),))
+
+
+def _row(step: Step, setting: Setting) -> Form:
+    """A table operation written out over the row's cells; a variable of its own if there is no such row."""
+    label = step.arguments[0].text
+    cells = row_numbers(setting.table, label) if setting.table is not None else None
+    if cells is None or isinstance(cells, ExecutionError):
+        return Form((Rational(variable(repr((step.operation, label))), 1, 1),))
+    if step.operation == "table_max":
+        return Form((literal(max(cells), setting),))
+    if step.operation == "table_min":
+        return Form((literal(min(cells), setting),))
+    total = Rational(0, 1, 0)
+    for cell in cells:
+        total = combine("add", total, literal(cell, setting)) or total
+    if step.operation == "table_average":
+        total = combine("divide", total, literal(Decimal(len(cells)), setting)) or total
+    return Form((total,))
+
+
+def _written(argument: Argument) -> bytes:
+    number = read_literal(argument.text) if argument.kind == "number" else None
+    shown: Any = (argument.kind, argument.text, argument.column, argument.index)
+    if number is not None:
+        shown = named(number.exact)[:2]
+    return blake2b(repr(shown).encode("utf-8", "surrogatepass"), digest_size=32).digest()

@@ -1,0 +1,363 @@
+"""Reads the numeric answer of a text that was written for people: one value, or none."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from karat_conversations.numeric.abstention import abstains
+from karat_conversations.numeric.quantities import (
+    COPULA,
+    COPULA_REACH,
+    Quantity,
+    may_be_a_year,
+    plain_prose,
+    quantities,
+)
+from karat_conversations.numeric.values import UNITS, parse_value
+
+
+class ProseAnswer(NamedTuple):
+    """The answer of a text, and where it is."""
+
+    answer: str  # as `parse_value` reads it
+    span: tuple[int, int]
+    unit: str | None = None  # named apart from the number
+
+
+_LONGEST = 50_000  # characters of a reply that are read: its end
+
+
+def answer_in_prose(text: str, question: str = "") -> ProseAnswer | None:
+    r"""The number, yes or no that a text gives as its answer; None if it gives none, or two that could both be meant.
+
+    In this order: `\boxed{…}`; `<answer>…</answer>`; what follows "Final answer:" or "The answer is"; an emphasised
+    number in the last sentence; what follows the last `=`; the only number of the last sentence. Years, numbers in
+    brackets after another one, and numbers of the question are no candidates in a sentence.
+
+    >>> answer_in_prose("Dividends per share in 2007 were **$0.96**.").answer
+    '$0.96'
+    >>> answer_in_prose("It fell from 12 to 10.5 million.") is None
+    True
+    """
+    skipped = max(0, len(text) - _LONGEST)
+    text = text[skipped:]
+    reading = _Reading(text, question)
+    for read in (reading.boxed, reading.tagged, reading.marked, reading.yes_or_no, reading.stated):
+        found, answer = read()
+        if not found:
+            continue
+        if answer is None:
+            return None
+        start, end = answer.span
+        return answer._replace(span=(start + skipped, end + skipped))
+    return None
+
+
+Found = tuple[bool, ProseAnswer | None]
+"""Whether the text has this form of an answer; and the answer, None if it cannot be read."""
+
+_BOX = re.compile(r"\\f?boxed\s?\{((?:[^{}]|\{(?:[^{}]|\{[^{}]{0,200}\}){0,200}\}){1,400})\}")
+_TAG = re.compile(r"<(final_?answer|answer)>(.{1,1000}?)</\1>", re.IGNORECASE | re.DOTALL)
+_UNIT_BEHIND = re.compile(
+    r"[\s\x1f$)}]*(%|per ?cent\b|(?:thousand|lakh|million|crore|billion|trillion)s?\b)", re.IGNORECASE
+)
+_MARKER = re.compile(
+    r"""(?:\A|(?<=\n))[ \x1f]*\#{4}[ ](?!\#)
+    | (?<!\bno[ ])(?<!\ba[ ])(?<!\ban[ ])(?<!\bwhose[ ])
+      \b(?P<final>(?:final|correct|overall)[ _](?:numeric(?:al)?[ ])?)?
+      (?:answers?|(?<=final[ ])result|(?<=the[ ])result|(?<=final[ ])value|(?<=the[ ])solution)\b
+      ["'\x1f]*+(?:[ ][^\n.:=?!]{0,60}?)?(?:[ ](?:is|would[ ]be|should[ ]be|equals)\b[ ]*:?|[ ]*[:=])""",
+    re.VERBOSE | re.IGNORECASE,
+)
+_FILLER = re.compile(
+    r"""(?:[\s\x1f"'`_:~\u2248\[({]|\$(?=\\)|\\\(
+    |\b(?:approximately|approx\.?|about|roughly|around|nearly|almost|exactly|simply|equal\sto|the|an?|in\sfact|thus
+        |therefore|that|it\s(?:is|was))\b)*""",
+    re.VERBOSE | re.IGNORECASE,
+)
+_CHOICE_BEHIND = re.compile(r"[\s\x1f)]*(?:or|and|to|through|-|/|,\s*or|,\s*and|[*x+\u00f7^])[\s\x1f]*$", re.IGNORECASE)
+_OPERATOR_BEHIND = re.compile(r"[\s\x1f)]*[-+*/x\u00f7^][\s\x1f(]*[$(0-9]", re.IGNORECASE)
+_CORRECTED = re.compile(
+    r"\b(?:wait|actually|correct(?:ion|ed|ing)|sorry|apolog\w+|mistake|re-?check\w*|instead|however|hold on|hmm+"
+    r"|oops)\b|[.!?]\s+No\b",
+    re.IGNORECASE,
+)
+_YES_OR_NO = re.compile(r"[\s\x1f\"'`_]*(yes|no|true|false)\b(?=[\s\x1f\"'`_]*(?:[.,;:!\n)\-]|\Z))", re.IGNORECASE)
+_UNIT_APART = re.compile(r"\bunits?\b[\"'\s\x1f]*[:=][\"'\s\x1f]*(%|[a-z]+)", re.IGNORECASE)
+_ASKS_YES_OR_NO = re.compile(
+    r"(?:.*[,;]\s*)?(?:and |but |so )?(?:is|are|was|were|do|does|did|has|have|had|can|could|will|would|should)\b",
+    re.IGNORECASE | re.DOTALL,
+)
+_CONCLUDES = re.compile(
+    r"^[\s\x1f]*(?:so|therefore|thus|hence|in conclusion|consequently)?[,\s\x1f]*(yes|no)[\s\x1f.!]*$", re.IGNORECASE
+)
+_ABBREVIATION = (
+    r"(?<!\bapprox)(?<!\bvs)(?<!\bInc)(?<!\bCo)(?<!\bCorp)(?<!\bNo)(?<!\bU\.S)(?<!\bi\.e)(?<!\be\.g)(?<!\bca)"
+)
+_SENTENCE_END = re.compile(rf"[\s\x1f]*\n[\s\x1f]*|{_ABBREVIATION}[.!?][\"'\x1f)\]$]*(?=\s|\Z)")
+_GOES_ON = re.compile(
+    r"""[\s\x1f]*(?:(?:this|that|it|these|so|therefore|thus|hence|note|please|let|hope|i\shope|thanks?|if\syou|feel\sfree
+    |in\sother\swords|do\syou|would\syou|is\sthere)\b|```|$|\\\]|\]|[-=*_#\s]+$)""",
+    re.VERBOSE | re.IGNORECASE,
+)
+_ESTIMATES = re.compile(
+    r"\b(?:but|however|so|therefore|thus|assuming|based on|using|estimated?|approximate(?:ly)?|nevertheless)\b",
+    re.IGNORECASE,
+)
+_CONDITION = re.compile(r"[\s\x1f]*(?:if|since|because|given|as|with|when|while|although)\b", re.IGNORECASE)
+_CONCLUSION = re.compile(r"\b(?:which|so|thus|therefore|hence|then|giving|resulting|i\.e\.|that is)\b", re.IGNORECASE)
+_COMPARES = re.compile(
+    r"\b(?:up|down|compared|versus|vs\.?|from|than|of|against|relative|in|for|during|after|before|per|at|over|by|as of|"
+    r"year|years|page|note|table|item|rounded|rounding|excluding|including)\b|[(/]",
+    re.IGNORECASE,
+)
+_JOINS = re.compile(r"\b(?:and|or|but|while|whereas|respectively)\b|[;&]", re.IGNORECASE)
+_MONTH = re.compile(r"\b(?:jan|feb|mar|apr|may|june?|july?|aug|sep|sept|oct|nov|dec)[a-z]*\.?[ ,]*$", re.IGNORECASE)
+_LABELLED = re.compile(r"\b(?:step|part|note|table|page|item|section|figure)[ ]\Z", re.IGNORECASE)
+_LINE_START = re.compile(r"(?:\A|(?<=\n))[ \x1f]*\(?\Z")
+_ITEM_GOES_ON = re.compile(r"[.)][ \x1f]+\S")
+
+
+class _Reading:
+    """One text, with its numbers."""
+
+    def __init__(self, text: str, question: str) -> None:
+        self.text = text
+        self.prose = plain_prose(text)
+        self.found = quantities(text, self.prose)
+        self.question = question
+        self._asked = {(quantity.number, quantity.bare) for quantity in quantities(question)}
+
+    def boxed(self) -> Found:
+        """The last box, with the unit that follows it."""
+        boxes = list(_BOX.finditer(self.text))
+        if not boxes:
+            return False, None
+        box = boxes[-1]
+        answer = self._value(*box.span(1))
+        behind = _UNIT_BEHIND.match(self.prose, box.end())
+        if answer is not None and behind is not None:
+            answer = _with_unit(answer, behind)
+        return True, answer
+
+    def tagged(self) -> Found:
+        """The last `<answer>`."""
+        tags = list(_TAG.finditer(self.text))
+        return bool(tags), self._value(*tags[-1].span(2)) if tags else None
+
+    def marked(self) -> Found:
+        """What the last marker announces; markers that announce different values announce none."""
+        markers = list(_MARKER.finditer(self.prose))
+        finals = [marker for marker in markers if marker["final"]]
+        answers = [(marker, self._announced(marker.end())) for marker in finals or markers]
+        given = [(marker, answer) for marker, (found, answer) in answers if found]
+        if not given:
+            return False, None
+        last = given[-1][1]
+        for marker, answer in given[:-1]:
+            between = self.prose[marker.end() : given[-1][0].start()]
+            differs = answer is not None and last is not None and not _same(answer, last)
+            if differs and not finals and not _CORRECTED.search(between):
+                return True, None
+        return True, last
+
+    def stated(self) -> Found:
+        """The value that the last sentence states."""
+        sentences = list(self._sentences())
+        for start, end in reversed(sentences):
+            sentence = self.prose[start:end]
+            inside = self._inside(start, end)
+            if abstains(sentence) and not _ESTIMATES.search(sentence):
+                return False, None
+            if conclusion := _CONCLUDES.match(sentence):
+                at = start + conclusion.start(1)
+                return True, ProseAnswer(conclusion[1], (at, start + conclusion.end(1)))
+            if not inside:
+                if _GOES_ON.match(sentence) and (start, end) != sentences[0]:
+                    continue
+                return self._by_equals(end)
+            refused = any(abstains(self.prose[a:b]) for a, b in sentences if b <= start)
+            if refused and not _ESTIMATES.search(sentence):
+                return False, None
+            answer = self._of_sentence(start, end)
+            if answer is None and "=" not in self.prose[start:end]:
+                return self._by_equals(start) if not self._candidates(start, end) else (True, None)
+            return True, answer
+        return False, None
+
+    def yes_or_no(self) -> Found:
+        """The first word, if the question asks for yes or no."""
+        if not _ASKS_YES_OR_NO.match(self.question) or (word := _YES_OR_NO.match(self.prose)) is None:
+            return False, None
+        return True, ProseAnswer(word[1], word.span(1))
+
+    def _announced(self, at: int) -> Found:
+        """What follows a marker: on its line, or on the next line that has anything."""
+        filler = _FILLER.match(self.prose, at)
+        at = filler.end() if filler is not None else at
+        line = self.prose.find("\n", at)
+        end = len(self.prose) if line < 0 else line
+        if word := _YES_OR_NO.match(self.prose, at, end):
+            return True, ProseAnswer(word[1], word.span(1))
+        sentence_end = _SENTENCE_END.search(self.prose, at, end)
+        end = sentence_end.start() if sentence_end is not None else end
+        announced = [quantity for quantity in self._inside(at, end) if not quantity.part_of_word]
+        if not announced:
+            return False, None
+        first = announced[0]
+        if before := self.prose[at : first.start].strip(" \x1f\"'`_$[({\\"):
+            if abstains(before) and not _ESTIMATES.search(before):
+                return True, None
+            answer = self._of_sentence(at, end)
+            return answer is not None or len(announced) > 1, answer
+        if "=" in self.prose[first.end : end]:
+            return True, self._after_equals(at, end)
+        answer = self._unless_another(first, announced[1:])
+        if answer is not None and (unit := _UNIT_APART.search(self.prose, first.end, first.end + COPULA_REACH)):
+            answer = answer._replace(unit=unit[1])
+        return True, answer
+
+    def _unless_another(self, first: Quantity, others: Sequence[Quantity]) -> ProseAnswer | None:
+        """The first number, unless it is one of a range, a choice or a calculation."""
+        if _OPERATOR_BEHIND.match(self.prose, first.end):
+            return None
+        for other in others[:1]:
+            joined = _CHOICE_BEHIND.fullmatch(self.prose[first.end : other.start])
+            if joined and not _equal(first, other):
+                return None
+        return _answer(first)
+
+    def _value(self, start: int, end: int) -> ProseAnswer | None:
+        """The value of a box or tag, which holds nothing else but perhaps its name, words and remarks."""
+        content = self.prose[start:end]
+        if (word := _YES_OR_NO.fullmatch(content)) is not None:
+            return ProseAnswer(word[1], (start + word.start(1), start + word.end(1)))
+        if "=" in content:
+            return self._after_equals(start, end)
+        inside = [quantity for quantity in self._inside(start, end) if not quantity.remark] or self._inside(start, end)
+        if not inside or not all(_equal(quantity, inside[0]) for quantity in inside):
+            return None
+        return self._unless_another(inside[0], ())
+
+    def _sentences(self) -> Iterator[tuple[int, int]]:
+        start = 0
+        for match in _SENTENCE_END.finditer(self.prose):
+            if self.prose[start : match.start()].strip(" \x1f\n"):
+                yield start, match.start()
+            start = match.end()
+        if self.prose[start:].strip(" \x1f\n"):
+            yield start, len(self.prose)
+
+    def _inside(self, start: int, end: int) -> list[Quantity]:
+        return [quantity for quantity in self.found if start <= quantity.start and quantity.end <= end]
+
+    def _is_value(self, quantity: Quantity) -> bool:
+        """Whether the words before a number say that it is the value."""
+        return COPULA.search(self.prose, max(0, quantity.start - COPULA_REACH), quantity.start) is not None
+
+    def _candidates(self, start: int, end: int) -> list[Quantity]:
+        """The numbers of a sentence that could be meant: no years, days, labels, remarks, nor what the question has."""
+        inside = [
+            quantity
+            for quantity in self._inside(start, end)
+            if (quantity.number, quantity.bare) not in self._asked
+            and not quantity.part_of_word
+            and not (quantity.bare and self._names_a_day_or_item(quantity))
+        ]
+        values = [quantity for quantity in inside if not quantity.remark]
+        return [quantity for quantity in values or inside if not may_be_a_year(quantity) or self._is_value(quantity)]
+
+    def _names_a_day_or_item(self, quantity: Quantity) -> bool:
+        near = max(0, quantity.start - 12)
+        if _LABELLED.search(self.prose, near, quantity.start):
+            return True
+        if _LINE_START.search(self.prose, near, quantity.start) and _ITEM_GOES_ON.match(self.prose, quantity.end):
+            return True
+        return quantity.number <= 31 and _MONTH.search(self.prose, near, quantity.start) is not None
+
+    def _of_sentence(self, start: int, end: int) -> ProseAnswer | None:
+        candidates = self._candidates(start, end)
+        emphasised = [quantity for quantity in candidates if self._is_emphasised(quantity)]
+        if emphasised:
+            return _one_of(emphasised)
+        if "=" in self.prose[start:end] or "\u2248" in self.prose[start:end]:
+            return self._after_equals(start, end)
+        if answer := _one_of(candidates):
+            return answer
+        return self._main_value(candidates, start)
+
+    def _is_emphasised(self, quantity: Quantity) -> bool:
+        before, behind = self.text[: quantity.start], self.text[quantity.end :]
+        opens = re.search(r"(?:\*\*?|__?|<(?:b|strong|em)>)[^*_<>\n]{0,40}\Z", before[-48:])
+        closes = re.match(r"[^*_<>\n]{0,40}(?:\*\*?|__?|</(?:b|strong|em)>)", behind[:48])
+        inside_it = self.text[quantity.start : quantity.end].rstrip("%").endswith(("*", "_"))
+        return opens is not None and (closes is not None or inside_it)
+
+    def _after_equals(self, start: int, end: int) -> ProseAnswer | None:
+        """What follows the last `=`, if it is one value."""
+        at = 1 + max(self.prose.rfind(sign, start, end) for sign in "=\u2248")
+        following = [quantity for quantity in self._inside(at, end) if not quantity.part_of_word]
+        if not following or self.prose[at : following[0].start].strip(" \x1f$({[\\~"):
+            return None
+        return self._unless_another(following[0], following[1:])
+
+    def _by_equals(self, end: int) -> Found:
+        """The result of the last `=` before a place."""
+        at = max(self.prose.rfind("=", 0, end), self.prose.rfind("\u2248", 0, end))
+        if at < 0:
+            return False, None
+        line = self.prose.find("\n", at)
+        stop = _SENTENCE_END.search(self.prose, at)
+        ends = [len(self.prose), *([line] if line >= 0 else []), *([stop.start()] if stop is not None else [])]
+        return True, self._after_equals(at, min(ends))
+
+    def _main_value(self, candidates: Sequence[Quantity], start: int) -> ProseAnswer | None:
+        """The number of the main clause: "the 3 notes total 750, up from 700"."""
+        values = [quantity for quantity in candidates if self._is_value(quantity)]
+        if not values:
+            return None
+        last = values[-1]
+        for earlier in values[:-1]:
+            between = self.prose[earlier.end : last.start]
+            concluded = _CONCLUSION.search(between) or _CONDITION.match(self.prose, start)
+            if not _equal(earlier, last) and not concluded:
+                return None
+        at = last.end
+        for later in candidates[candidates.index(last) + 1 :]:
+            between = self.prose[at : later.start]
+            from_to = between.strip(" \x1f$") == "to" and at != last.end
+            compared = _COMPARES.search(between) is not None and _JOINS.search(between) is None
+            if not _equal(later, last) and not (compared or from_to):
+                return None
+            at = later.end
+        return _answer(last)
+
+
+def _answer(quantity: Quantity) -> ProseAnswer:
+    return ProseAnswer(quantity.answer, (quantity.start, quantity.end))
+
+
+def _one_of(found: Sequence[Quantity]) -> ProseAnswer | None:
+    """The only value of some numbers."""
+    if not found or not all(_equal(quantity, found[0]) for quantity in found):
+        return None
+    return _answer(found[-1])
+
+
+def _equal(a: Quantity, b: Quantity) -> bool:
+    return abs(a.number - b.number) <= 1e-9 * abs(b.number)
+
+
+def _same(a: ProseAnswer, b: ProseAnswer) -> bool:
+    first, second = parse_value(a.answer), parse_value(b.answer)
+    return first is not None and second is not None and (first[:1], first.boolean) == (second[:1], second.boolean)
+
+
+def _with_unit(answer: ProseAnswer, behind: re.Match[str]) -> ProseAnswer:
+    value = parse_value(answer.answer)
+    if value is None or value.boolean is not None or value.percent or value.unit:
+        return answer
+    unit = UNITS.get(behind[1].lower(), "percent")
+    return answer._replace(answer=f"{answer.answer} {unit}", span=(answer.span[0], behind.end()))

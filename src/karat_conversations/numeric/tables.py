@@ -1,0 +1,93 @@
+"""Rows of a table as numbers: cells as annual reports print them, labels matched exactly."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from typing import Any
+
+from karat_conversations.numeric.trees import ExecutionError
+from karat_conversations.numeric.values import read_literal, written
+
+Table = Sequence[Sequence[object]] | Mapping[str, Mapping[str, Any]]
+"""Rows that start with their label (the first row has the column names), or `{column: {row: value}}`."""
+
+MOST = 1e308
+_BLANK = frozenset({"", "-", "\u2212", "\u2013", "\u2014"})
+_SIGNS = frozenset("-+\u2212")
+_CURRENCY = str.maketrans("", "", "$€£¥")
+
+
+def row_numbers(table: Table | None, label: str) -> list[Decimal] | ExecutionError:
+    """The exact numbers of the only row with this label; blank and `-` cells are skipped."""
+    rows = rows_called(table, label)
+    if len(rows) != 1:
+        return ExecutionError("unknown_row", f"{len(rows)} rows are called {label[:40]!r}")
+    numbers = []
+    for cell in rows[0]:
+        if is_blank(cell):
+            continue
+        number = exact_number(cell)
+        if number is None:
+            return ExecutionError("not_a_number", f"{str(cell)[:40]!r} in row {label[:40]!r} is not a number")
+        numbers.append(number)
+    return numbers or ExecutionError("not_a_number", f"row {label[:40]!r} has no number")
+
+
+def one_cell(table: Table | None, label: str, column: str) -> Decimal | ExecutionError:
+    """The exact number of one cell, whose row and column names must match exactly once."""
+    matches: list[object] = []
+    if isinstance(table, Mapping):
+        cells = table.get(column)
+        matches = [cells[label]] if isinstance(cells, Mapping) and label in cells else []
+    elif table:
+        at = [place for place, head in enumerate(table[0]) if place > 0 and head == column]
+        rows = [row for row in table[1:] if row and row[0] == label]
+        matches = [row[place] for row in rows for place in at if place < len(row)]
+    if len(matches) != 1:
+        return ExecutionError("unknown_row", f"{len(matches)} cells are called {label[:40]!r}, {column[:40]!r}")
+    number = exact_number(matches[0])
+    return ExecutionError("not_a_number", f"{str(matches[0])[:40]!r} is not a number") if number is None else number
+
+
+def rows_called(table: Table | None, label: str) -> list[list[object]]:
+    """The cells of every row with this label."""
+    if table is None:
+        return []
+    if isinstance(table, Mapping):
+        cells = [column[label] for column in table.values() if isinstance(column, Mapping) and label in column]
+        return [cells] if cells else []
+    return [list(row[1:]) for row in table if row and row[0] == label]
+
+
+def is_blank(cell: Any) -> bool:
+    """Whether the cell is blank: empty, a dash, null, or the NaN that many readers use for null."""
+    if isinstance(cell, str):
+        return cell.translate(_CURRENCY).strip() in _BLANK
+    return cell is None or written(cell) == "nan"
+
+
+def cell_number(cell: Any) -> float | None:
+    """The cell's number: `-12 ( 12 )` is -12, `( 5 )` is -5, `27% ( 27 % )` is 0.27; None for text.
+
+    >>> cell_number("$ ( 5 )")
+    -5.0
+    """
+    if type(cell) is float:
+        return cell if abs(cell) < MOST else None
+    exact = exact_number(cell)
+    return None if exact is None else float(exact)
+
+
+def exact_number(cell: Any) -> Decimal | None:
+    """The cell's number as printed, with every digit."""
+    if not isinstance(cell, str):
+        digits = written(cell)
+        return Decimal(digits) if digits and abs(float(digits)) < MOST else None
+    before, bracket, after = cell.translate(_CURRENCY).partition("(")
+    if before.strip() or not bracket:
+        literal = read_literal(before)
+        return None if literal is None else literal.exact
+    inside, _, tail = after.partition(")")
+    literal = read_literal(inside.strip() + tail.strip())
+    return None if literal is None or inside.strip()[:1] in _SIGNS else literal.exact.copy_negate()

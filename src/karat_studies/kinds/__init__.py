@@ -1,0 +1,1 @@
+"""Kinds of datasets, one folder each."""

@@ -1,0 +1,409 @@
+"""Tests, findings, studies, domains and the benchmark under one condition: means over repetitions, and each of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from karat import formats
+from karat.analysis.numbers import Estimate, Quantity, from_fields, known, mean
+from karat_studies.kinds.study.analysis.model import (
+    Caricature,
+    Concordance,
+    FindingResult,
+    LevelScore,
+    Participants,
+    Repeated,
+    SideNumbers,
+    StudyCondition,
+    StudyInfo,
+    StudyResult,
+    StudySummary,
+    StudyUsage,
+    TestResult,
+    TestRow,
+)
+from karat_studies.replication import pas_interval_of_test, pool_pas
+from karat_studies.replication.repetitions import one_repetition
+
+if TYPE_CHECKING:
+    from karat_studies.kinds.study.format import Finding, Test
+    from karat_studies.replication import (
+        Agreement,
+        Difference,
+        FindingScore,
+        Measured,
+        Repetitions,
+        Side,
+        Spread,
+        StudyScore,
+        TestScore,
+        Uncertainty,
+    )
+
+
+def means(scores: Iterable[object], *names: str) -> dict[str, float | None]:
+    """The mean of each of these fields."""
+    scores = list(scores)
+    return {name: mean(getattr(score, name) for score in scores) for name in names}
+
+
+def sd(values: Iterable[float | None]) -> float | None:
+    """With n − 1; None for fewer than two."""
+    kept = [value for raw in values if (value := known(raw)) is not None]
+    if len(kept) < 2:
+        return None
+    centre = math.fsum(kept) / len(kept)
+    return math.sqrt(math.fsum((value - centre) ** 2 for value in kept) / (len(kept) - 1))
+
+
+def lowest(values: Iterable[float | None]) -> float | None:
+    """Of the known values; None without any."""
+    return min((value for raw in values if (value := known(raw)) is not None), default=None)
+
+
+def estimated(spread: Spread | None, *, value: float | None, n: int, reason: str | None, level: float) -> Estimate:
+    """A score with its claimed interval. `reason`: why there is none; `level`: of the interval."""
+    value = known(value)
+    if value is None or spread is None:
+        return Estimate(value=value, low=None, high=None, se=None, n=n, level=level, method="none", reason=reason)
+    return from_fields(Estimate, spread, value=value, n=n, level=level)
+
+
+def changed(gap: Difference, *, level: float) -> Estimate:
+    """A difference in the summary's form. `level`: of its interval."""
+    unknown = math.isnan(gap.value) or math.isnan(gap.low)
+    return from_fields(Estimate, gap, level=level, reason=gap.method if unknown else None)
+
+
+def unscored(reasons: Iterable[str | None]) -> str | None:
+    """Why there is no score: each reason once, the most frequent first, and at most three."""
+    counts: dict[str, int] = {}
+    for joined in reasons:
+        for reason in joined.split("; ") if joined else ():
+            counts[reason] = counts.get(reason, 0) + 1
+    # reasons about ECS do not apply to PAS
+    counts = {reason: count for reason, count in counts.items() if not reason.endswith("not in ECS")} or counts
+    ordered = sorted(counts, key=lambda why: -counts[why])
+    more = f"; and {formats.plural(len(ordered) - 3, 'more reason')}" if len(ordered) > 3 else ""
+    return "; ".join(ordered[:3]) + more if ordered else None
+
+
+def finding_result(
+    declared: Finding,
+    study: str,
+    *,
+    agreements: Sequence[Agreement],
+    sure: Spread | None,
+    each: Sequence[Uncertainty],
+) -> FindingResult:
+    """`sure`: for the mean over repetitions; `each`: for every repetition separately."""
+    key = (study, declared.sub_study, declared.id)
+    scores = [next(finding for finding in agreement.findings if finding.id == key) for agreement in agreements]
+    level = agreements[0].level
+    tests = tuple(
+        _test_result(test, [_with_other(agreement, (key, test.id)) for agreement in agreements], level=level)
+        for test in declared.tests
+    )
+    pas, used = mean(score.pas for score in scores), [test for test in tests if test.pas.value is not None]
+    reason = None if pas is not None else unscored(test.reason for test in tests)
+    return FindingResult(
+        study=study,
+        sub_study=declared.sub_study,
+        id=declared.id,
+        claim=declared.claim,
+        pas=estimated(sure, value=pas, n=len(used), reason=reason, level=level),
+        ceiling=mean(_ceiling(agreement, score) for agreement, score in zip(agreements, scores, strict=True)),
+        tests_used=len(used),
+        tests_planned=len(tests),
+        tests_directed=sum(test.same_direction is not None for test in used),
+        tests_agreeing=sum(test.same_direction is True for test in used),
+        reason=reason,
+        repetitions=tuple(_repeated(at, *pair) for at, pair in enumerate(zip(scores, each, strict=True))),
+        tests=tests,
+        **means(scores, "pas_directional", "normalized", "ecs_strict", "ecs_strict_chi2"),
+        coverage=lowest(score.coverage for score in scores),
+        flagged=any(score.flagged for score in scores),
+        opposed=any(score.opposed for score in scores),
+        pas_sd=sd(score.pas for score in scores),
+    )
+
+
+def _repeated(number: int, score: FindingScore, uncertainty: Uncertainty) -> Repeated:
+    spread = uncertainty.pas.get(("finding", score.id))
+    return from_fields(
+        Repeated,
+        score,
+        repetition=number,
+        pas_se=known(spread.se) if spread is not None else None,
+        ecs=None,
+    )
+
+
+def _ceiling(agreement: Agreement, score: FindingScore) -> float:
+    """The PAS of a perfect copy, pooled over the tests for which the agent has a PAS."""
+    tests = [test for test in agreement.tests if test.test.finding_id == score.id and not math.isnan(test.pas)]
+    return pool_pas([test.ceiling for test in tests], [test.human.n_eff for test in tests])
+
+
+def _with_other(agreement: Agreement, key: tuple[tuple[str, str, str], str]) -> tuple[TestScore, tuple[float, float]]:
+    """A test, and both effects by the other convention."""
+    pairs = zip(agreement.tests, agreement.other.effects, strict=True)
+    return next((score, pair) for score, pair in pairs if (score.test.finding_id, score.test.test) == key)
+
+
+def _test_result(
+    declared: Test, scores: Sequence[tuple[TestScore, tuple[float, float]]], *, level: float
+) -> TestResult:
+    rows = tuple(_row(number, score, other, level=level) for number, (score, other) in enumerate(scores))
+    scored = [row for row in rows if row.pas.value is not None]
+    directions = {row.same_direction for row in scored}
+    alone = rows[0].pas if len(rows) == 1 else None
+    value = mean(row.pas.value for row in rows)
+    reason = None if value is not None else unscored(row.pas.reason for row in rows)
+    several = Estimate(
+        value=value, low=None, high=None, se=None, n=len(scored), level=level,
+        method=f"mean of {len(scored)} repetitions", reason=reason or "none is computed over repetitions",
+    )  # fmt: skip
+    return TestResult(
+        id=declared.id,
+        kind=declared.kind,
+        expect=declared.expect,
+        reported=declared.human.reported,
+        pas=alone or several,
+        **means(rows, "ceiling", "pas_directional", "z_diff"),
+        d_human=mean(row.human.d for row in rows),
+        d_agent=mean(row.agent.d for row in rows),
+        same_direction=next(iter(directions)) if len(directions) == 1 else None,
+        opposed=any(row.opposed for row in rows),
+        decisive=any(row.opposed and row.decisive for row in rows),
+        coverage=lowest(row.coverage for row in rows),
+        reason=reason,
+        repetitions=rows,
+    )
+
+
+def _row(number: int, score: TestScore, other: tuple[float, float], *, level: float) -> TestRow:
+    human = _side(score.test.human, score.human, score.pi_human, other[0])
+    agent = _side(score.test.agent, score.agent, score.pi_agent, other[1])
+    pas = known(score.pas)
+    reason = None if pas is not None else unscored([*score.human.reasons, *score.agent.reasons])
+    interval = pas_interval_of_test(score, level=level) if pas is not None else None
+    return from_fields(
+        TestRow,
+        score,
+        score.test,
+        repetition=number,
+        human=human,
+        agent=agent,
+        pas=estimated(interval, value=pas, n=1, reason=reason or "no Bayes factor", level=level),
+    )
+
+
+def _side(side: Side, measured: Measured, pi: float, other: float) -> SideNumbers:
+    beyond = ("the evidence is without bound",) if math.isinf(measured.log_bf) else ()
+    return from_fields(
+        SideNumbers,
+        measured,
+        side,
+        pi=known(pi),
+        effect_se=known(measured.se),
+        d_other=known(other),
+        reasons=(*measured.reasons, *beyond),
+    )
+
+
+class Condition(msgspec.Struct, frozen=True, kw_only=True):
+    """One condition: an agreement for each repetition, the uncertainty of their means, and its findings."""
+
+    agreements: Sequence[Agreement]
+    sure: Repetitions
+    findings: Sequence[FindingResult]
+    domains: dict[str, str]  # study → domain
+
+    def scores(self, level: str, name: str) -> list[StudyScore]:
+        """A level in every repetition."""
+        if level == "benchmark":
+            return [agreement.benchmark for agreement in self.agreements]
+        listed = [agreement.studies if level == "study" else agreement.domains for agreement in self.agreements]
+        return [next(score for score in own if score.name == name) for own in listed]
+
+    def below(self, level: str, name: str) -> list[FindingResult]:
+        """The findings of a level."""
+        if level == "benchmark":
+            return list(self.findings)
+        if level == "study":
+            return [finding for finding in self.findings if finding.study == name]
+        return [finding for finding in self.findings if self.domains[finding.study] == name]
+
+
+def level_score(condition: Condition, level: str, name: str) -> LevelScore:
+    """A study, a domain, or (with an empty name) the benchmark."""
+    key = (level, name)
+    scores, below = condition.scores(level, name), condition.below(level, name)
+    by_study: dict[str, list[FindingResult]] = {}
+    for finding in below:
+        by_study.setdefault(finding.study, []).append(finding)
+    parts = [[finding] for finding in below] if level == "study" else list(by_study.values())
+    used = [part for part in parts if any(finding.pas.value is not None for finding in part)]
+    pas = mean(score.pas for score in scores)
+    reason = None if pas is not None else unscored(finding.reason for finding in below)
+    tests = sum(finding.tests_used for finding in below)
+    effects = max((score.tests_with_effects for score in scores), default=0)
+    ceilings = {("study", study): ceiling for study, ceiling in condition.sure.ecs_ceiling.items()}
+    ceilings["benchmark", ""] = condition.sure.noise_ceiling
+    return LevelScore(
+        level=level,
+        name=name,
+        pas=estimated(
+            condition.sure.pas.get(key), value=pas, n=tests, reason=reason, level=condition.agreements[0].level
+        ),
+        ceiling=mean(mean(finding.ceiling for finding in part if finding.pas.value is not None) for part in used),
+        **means(scores, "pas_directional", "normalized", "ecs_strict", "ecs_strict_chi2"),
+        ecs=_ecs(condition, key, scores, effects),
+        ecs_ceiling=known(ceilings.get(key)),
+        # its known error is of atanh
+        ecs_new=from_fields(Estimate, condition.sure.ecs_new, se=None) if level == "benchmark" else None,
+        concordance=Concordance(**means((score.ecs for score in scores), *Concordance.__struct_fields__)),
+        used=len(used),
+        planned=len(parts),
+        findings_used=sum(finding.pas.value is not None for finding in below),
+        findings_planned=len(below),
+        tests_used=tests,
+        tests_planned=sum(finding.tests_planned for finding in below),
+        tests_with_effects=effects,
+        tests_directed=sum(finding.tests_directed for finding in below),
+        tests_agreeing=sum(finding.tests_agreeing for finding in below),
+        coverage=lowest(finding.coverage for finding in below),
+        reason=reason,
+        repetitions=_level_repetitions(condition, key, scores, below),
+        pas_sd=sd(score.pas for score in scores),
+        ecs_sd=sd(score.ecs.value for score in scores),
+    )
+
+
+def _ecs(condition: Condition, key: tuple[str, str], scores: Sequence[StudyScore], n: int) -> Estimate:
+    spread = condition.sure.ecs_fixed.get(key)
+    value = mean(score.ecs.value for score in scores)
+    reason = next((score.ecs.reason for score in scores if math.isnan(score.ecs.value)), None)
+    return estimated(spread, value=value, n=n, reason=reason, level=condition.agreements[0].level)
+
+
+def _level_repetitions(
+    condition: Condition, key: tuple[str, str], scores: Sequence[StudyScore], below: Sequence[FindingResult]
+) -> tuple[Repeated, ...]:
+    repetitions = []
+    for number, (score, uncertainty) in enumerate(zip(scores, condition.sure.each, strict=True)):
+        spread = uncertainty.pas.get(key)
+        repetitions.append(
+            Repeated(
+                repetition=number,
+                pas=known(score.pas),
+                pas_se=known(spread.se) if spread is not None else None,
+                pas_directional=known(score.pas_directional),
+                ecs=known(score.ecs.value),
+                tests_used=score.tests_used,
+                coverage=lowest(finding.repetitions[number].coverage for finding in below),
+            )
+        )
+    return tuple(repetitions)
+
+
+def quantity(value: float | None, reason: str) -> Quantity:
+    """The number, or why there is none."""
+    value = known(value)
+    return Quantity(value=value, reason=reason if value is None else None)
+
+
+NOBODY = Participants(planned=0, asked=0, answered=0, parsed=0, stopped=0)
+NOTHING = StudyUsage(
+    calls=0, input_tokens=None, output_tokens=None, tokens_unknown=0, dollars=None, dollars_unknown=0
+)  # fmt: skip
+
+
+class _Human(msgspec.Struct, frozen=True):
+    reported: str | None = None
+
+
+class _Test(msgspec.Struct, frozen=True):
+    """A study file's declarations for a test, as far as a table has them."""
+
+    id: str
+    kind: str
+    expect: str = ""
+    human: _Human = _Human()
+
+
+class _Finding(msgspec.Struct, frozen=True):
+    sub_study: str
+    id: str
+    tests: Sequence[_Test]
+    claim: str = ""
+
+
+def summary_of_tests(scored: Mapping[str, tuple[Agreement, Uncertainty]]) -> StudySummary:
+    """Every condition of a table, in one repetition. Raises ValueError for a table without conditions."""
+    if not scored:
+        raise ValueError("a table of tests needs a condition")
+    scored = {name: (_distinct(agreement), sure) for name, (agreement, sure) in scored.items()}
+    first, sure = next(iter(scored.values()))
+    studies = {test.test.study: test.test.domain for agreement, _ in scored.values() for test in agreement.tests}
+    return StudySummary(
+        scorer="", scoring="", level=first.level, convention=first.convention, convention_other=first.other.convention,
+        repetitions=1, replicates=sure.replicates, drawn="statistics",
+        studies=tuple(StudyInfo(
+        study=name, title=name, source="", domain=domain, license=None, caveat=None, sha256="", wording=None,
+        reorder=False, arms=(), arms_in_file=0, design="", min_coverage=first.min_coverage, reducer=None, reduced=False,
+    ) for name, domain in studies.items()),
+        conditions=tuple(_condition(name, *both) for name, both in scored.items()),
+        differences=(), warnings=(),
+    )  # fmt: skip
+
+
+def _distinct(agreement: Agreement) -> Agreement:
+    """With tests of the same name numbered, as names in a table need not be unique."""
+    seen: dict[tuple[tuple[str, str, str], str], int] = {}
+    tests = []
+    for score in agreement.tests:
+        key = score.test.finding_id, score.test.test
+        again = seen[key] = seen.get(key, 0) + 1
+        name = score.test.test if again == 1 else f"{score.test.test} ({again})"
+        tests.append(replace(score, test=replace(score.test, test=name)))
+    return replace(agreement, tests=tuple(tests))
+
+
+def _condition(name: str, agreement: Agreement, sure: Uncertainty) -> StudyCondition:
+    findings = [_finding(finding.id, agreement, sure) for finding in agreement.findings]
+    domains = {test.test.study: test.test.domain for test in agreement.tests}
+    condition = Condition(
+        agreements=[agreement], sure=one_repetition(agreement, sure), findings=findings, domains=domains
+    )
+    return StudyCondition(
+        condition=name,
+        floor=False,
+        participants=NOBODY,
+        benchmark=level_score(condition, "benchmark", ""),
+        domains=tuple(level_score(condition, "domain", domain.name) for domain in agreement.domains),
+        studies=tuple(
+            StudyResult(
+                study=study.name, participants=NOBODY, arms=(), failures={}, not_run=0, usage=NOTHING,
+                score=level_score(condition, "study", study.name),
+                findings=tuple(finding for finding in findings if finding.study == study.name),
+            )
+            for study in agreement.studies
+        ),
+        noise_ceiling=quantity(sure.noise_ceiling, "too few tests have both standard errors"),
+        caricature=from_fields(Caricature, agreement.caricature),
+        ecs_other=quantity(agreement.other.ecs.value, "too few tests have an effect"),
+    )  # fmt: skip
+
+
+def _finding(key: tuple[str, str, str], agreement: Agreement, sure: Uncertainty) -> FindingResult:
+    study, sub_study, name = key
+    tests = [_Test(test.test.test, test.test.kind) for test in agreement.tests if test.test.finding_id == key]
+    declared: Any = _Finding(sub_study, name, tests)
+    return finding_result(declared, study, agreements=[agreement], sure=sure.pas.get(("finding", key)), each=[sure])

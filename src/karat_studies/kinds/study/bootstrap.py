@@ -1,0 +1,365 @@
+"""Participants resampled: replicates of a study's tests, the same people in every test and every condition.
+
+The unit is the participant, in games the group; rows that `derive` made for a group follow it.
+Units are drawn within the arms they were asked in. `derive` runs once, before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from karat.errors import BadOption
+from karat_studies.kinds.study.experiments import Columns, Reducer, Response
+from karat_studies.kinds.study.format import StudyFile, Test, level_name
+from karat_studies.kinds.study.repeats import COUNTED, of_people
+from karat_studies.kinds.study.sides import agent_side, compared_with, group_rows, numbers_of, outcome_of
+from karat_studies.replication import (
+    Draws,
+    TestRows,
+    TestScore,
+    draw_statistics,
+    measure,
+    multiplicities,
+    replicate_test,
+)
+
+Floats = NDArray[np.float64]
+Places = NDArray[np.intp]
+REDUCED = 200  # replicates of a study with a reducer: each runs its code
+NOBODY = -1
+KEPT = 0.8  # share of the variance kept when drawing n of n within each arm: (n − 1)/n
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StudyDraws:
+    """Replicates of the tests of one run, in the order of its scores."""
+
+    draws: Draws
+    statistic: (
+        Floats  # (replicates, tests): t, F, r, U, z, k, ratio, of 2×2 tables ln OR; NaN where statistics were drawn
+    )
+    units: int  # units drawn from: participants, or groups
+    smallest: int  # units in the smallest arm: with few, the spread is too small
+    reasons: Mapping[int, str] = field(default_factory=dict)  # test → why its statistic was drawn instead
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Units:
+    """The units drawn: participants, or their groups."""
+
+    strata: Places  # of each unit: the arms it was asked in, as a number
+    participants: Mapping[str, int]  # → unit
+    groups: Mapping[tuple[str, str], int]  # (arm, group) → unit
+    grouped: NDArray[np.bool_]  # whether a unit is a group
+
+    @property
+    def sizes(self) -> Places:
+        """Units in each stratum."""
+        return np.asarray(np.bincount(self.strata), dtype=np.intp)
+
+    def kind(self, rows: Places) -> str:
+        """The kind of units of these rows: participants, groups, or both."""
+        own = self.grouped[np.unique(rows)]
+        return "groups" if own.all() and own.size else "participants and groups" if own.any() else "participants"
+
+    def of_rows(self, data: Columns) -> Places:
+        """The unit of each row of `data`; −1: none."""
+        count = len(next(iter(data.values()), ()))
+        nothing = [None] * count
+        people, groups, arms = (data.get(name, nothing) for name in ("participant", "group_id", "arm"))
+        alone: dict[str, int] = {}
+        for (_, name), unit in self.groups.items():
+            alone[name] = unit if alone.get(name, unit) == unit else NOBODY
+        places = (
+            self.participants.get(who, NOBODY)
+            if isinstance(who, str)
+            else self.groups.get((arm, group), alone.get(group, NOBODY))
+            if isinstance(group, str)
+            else NOBODY
+            for who, group, arm in zip(people, groups, arms, strict=True)
+        )
+        return np.fromiter(places, dtype=np.intp, count=count)
+
+
+class StudyRun(msgspec.Struct, frozen=True, kw_only=True):
+    """A study under one condition, in one repetition: the data for resampling its participants."""
+
+    responses: Sequence[Response]  # a row for everyone who was asked
+    data: Mapping[str, Sequence[Any]]  # column → values: the result of `derive`; not yet reduced
+    scores: Sequence[TestScore]  # the study's tests, as measured by `karat_studies.replication.score_tests`
+
+
+def study_draws(
+    study: StudyFile,
+    runs: Sequence[StudyRun],
+    *,
+    rng: np.random.Generator,
+    replicates: int = 2_000,
+    reducer: Reducer | None = None,
+) -> list[StudyDraws]:
+    """Replicates of every run's tests, from resampled participants: the same ones for all runs.
+
+    A study with a `reducer` has 200 replicates, since its code runs in each. Tests whose rows cannot
+    be traced to participants are drawn from the sampling distribution of their statistic; `reasons` explain why.
+    """
+    units = units_of(response for run in runs for response in run.responses)
+    plans = [_Plan(study, run, units, reducer=reducer) for run in runs]
+    count = REDUCED if study.reducer is not None and reducer is not None else replicates
+    width = max((len(plan.places) for plan in plans), default=0)
+    blocks = multiplicities(units.strata, rng=rng.spawn(1)[0], replicates=count, width=width)
+    apart = rng.spawn(len(plans))
+    smoothing = rng.spawn(1)[0]
+    dice = [deepcopy(smoothing) for _ in plans]  # equal answers have equal replicates
+    results: list[list[Floats]] = [[] for _ in plans]
+    for weights in blocks:
+        for plan, parts, own in zip(plans, results, dice, strict=True):
+            parts.append(plan.replicates(weights, own))
+    return [
+        plan.draws(np.concatenate(parts) if parts else np.empty((0, 3, len(plan.run.scores))), rng=own)
+        for plan, parts, own in zip(plans, results, apart, strict=True)
+    ]
+
+
+def units_of(responses: Iterable[Response]) -> Units:
+    """All asked participants, joined if they played in one group; sorted by name."""
+    together = _Together()
+    arms: dict[tuple[str, ...], set[str]] = {}
+    for response in responses:
+        who = ("", response.participant)
+        arms.setdefault(who, set()).add(response.arm)
+        together.add(who)
+        if response.group is not None:
+            together.join(who, (response.arm, response.group))
+    members: dict[Any, list[tuple[str, ...]]] = {}
+    for node in arms:
+        members.setdefault(together.root(node), []).append(node)
+    ordered = sorted(members, key=lambda root: min(members[root]))
+    place = {root: at for at, root in enumerate(ordered)}
+    asked = [tuple(sorted(set().union(*(arms[node] for node in members[root])))) for root in ordered]
+    strata = {name: at for at, name in enumerate(sorted(set(asked)))}
+    grouped = {node: place[together.root(node)] for node in together.nodes if node[0]}
+    return Units(
+        strata=np.array([strata[name] for name in asked], dtype=np.intp),
+        participants={node[1]: place[together.root(node)] for node in arms},
+        groups={(node[0], node[1]): at for node, at in grouped.items()},
+        grouped=np.isin(np.arange(len(ordered)), list(grouped.values())),
+    )
+
+
+class _Together:
+    """Groups of members: sets that grow by joining two."""
+
+    def __init__(self) -> None:
+        self.nodes: dict[tuple[str, ...], tuple[str, ...]] = {}
+
+    def add(self, node: tuple[str, ...]) -> None:
+        self.nodes.setdefault(node, node)
+
+    def root(self, node: tuple[str, ...]) -> tuple[str, ...]:
+        while self.nodes[node] != node:
+            self.nodes[node] = node = self.nodes[self.nodes[node]]
+        return node
+
+    def join(self, one: tuple[str, ...], two: tuple[str, ...]) -> None:
+        self.add(two)
+        self.nodes[self.root(two)] = self.root(one)
+
+
+class _Plan:
+    """The plan of a run's replicates: which tests are recomputed, and from which rows."""
+
+    def __init__(self, study: StudyFile, run: StudyRun, units: Units, *, reducer: Reducer | None) -> None:
+        self.run = run
+        self.units = units
+        self.places = units.of_rows(run.data)
+        self.reasons: dict[int, str] = {}
+        self._reducer = reducer if study.reducer is not None else None
+        self._tests = {(finding.sub_study, finding.id, test.id): test for finding, test in study.tests}
+        self._rows: dict[int, TestRows] = {}
+        for at, score in enumerate(run.scores):
+            if score.test.agent.missing is None:
+                self._prepare(at, score)
+
+    def _prepare(self, at: int, score: TestScore) -> None:
+        if self._reducer is not None:
+            reason = _undrawable(self.places, self.units, self.run.data)
+        else:
+            test = self._test(score)
+            rows = test_rows(test, self.run.data, self.places)
+            reason = _of_persons(test) or _undrawable(rows.units, self.units, self.run.data)
+            self._rows[at] = rows
+        if reason is not None:
+            self.reasons[at] = reason
+            self._rows.pop(at, None)
+
+    def _test(self, score: TestScore) -> Test:
+        return self._tests[score.test.sub_study, score.test.finding, score.test.test]
+
+    def replicates(self, weights: Floats, rng: np.random.Generator) -> Floats:
+        """(replicates, 3, tests): statistic, ln BF and d. `rng`: of groups whose answers are all the same."""
+        values = np.full((len(weights), 3, len(self.run.scores)), np.nan)
+        if self._reducer is not None:
+            for at, drawn in enumerate(weights):
+                self._reduced(drawn, values[at])
+            return values
+        for at, rows in self._rows.items():
+            method = self.run.scores[at].method
+            replicate = replicate_test(rows, weights, method=method, rng=rng)
+            values[:, 0, at], values[:, 1, at], values[:, 2, at] = replicate.statistic, replicate.log_bf, replicate.d
+        return values
+
+    def _fewest(self, at: int) -> int:
+        """The units of the smallest arm of a test; 0: its statistic was drawn."""
+        rows = self._rows.get(at)
+        used = self.places[self.places != NOBODY] if rows is None else rows.units
+        if at in self.reasons or not len(used):
+            return 0
+        return int(self.units.sizes[np.unique(self.units.strata[np.unique(used)])].min())
+
+    def _reduced(self, weights: Floats, values: Floats) -> None:
+        """One replicate of a study whose own code makes the columns; none if that code fails."""
+        assert self._reducer is not None
+        if self.reasons:
+            return
+        try:
+            columns = self._reducer(copied_rows(self.run.data, self.places, weights))
+        except BadOption:
+            return
+        for at, score in enumerate(self.run.scores):
+            if score.test.agent.missing is None:
+                values[:, at] = measured(self._test(score), columns, score.method)
+
+    def draws(self, values: Floats, *, rng: np.random.Generator) -> StudyDraws:
+        """All replicates; tests without their own are drawn from their statistics."""
+        log_bf, d = values[:, 1].copy(), values[:, 2].copy()
+        for at in self.reasons:
+            score = self.run.scores[at]
+            log_bf[:, at], d[:, at] = draw_statistics(score, rng=rng, replicates=len(values))
+        return StudyDraws(
+            draws=Draws(
+                log_bf=log_bf,
+                d=d,
+                drawn=tuple(self._drawn(at) for at in range(len(self.run.scores))),
+                units=tuple(self._fewest(at) for at in range(len(self.run.scores))),
+            ),
+            statistic=values[:, 0],
+            units=len(self.units.strata),
+            smallest=int(self.units.sizes.min(initial=len(self.units.strata))),
+            reasons=self.reasons,
+        )
+
+    def _drawn(self, at: int) -> str:
+        if at in self.reasons:
+            return "statistic"
+        rows = self._rows.get(at)
+        return self.units.kind(self.places if rows is None else rows.units)
+
+
+def _of_persons(test: Test) -> str | None:
+    """Why rows cannot be resampled for a test that has several of each person; None: they can."""
+    if test.cluster is not None:
+        return "its error is between persons (`cluster`)"
+    return "each person counts in shares (`by`)" if test.by is not None and test.kind in COUNTED else None
+
+
+def _undrawable(rows: Places, units: Units, data: Columns) -> str | None:
+    """Why participants cannot be resampled for these rows; None: they can."""
+    if "participant" not in data and "group_id" not in data:
+        return "`derive` gives no column `participant`, so rows cannot be matched to participants"
+    if (rows == NOBODY).any():
+        return "some rows of `data` name neither a participant nor a group that was asked"
+    used = np.unique(rows)
+    groups, people = (np.unique(units.strata[used[units.grouped[used] == in_group]]) for in_group in (True, False))
+    if (units.sizes[groups] < 2).any():
+        return "an arm has a single group: there is no other to draw"
+    asked = int(units.sizes[people].sum())
+    if asked and 1 - len(people) / asked < KEPT:
+        return f"{asked} participants in {len(people)} arms: too few in each to resample them"
+    return None
+
+
+def test_rows(test: Test, data: Columns, places: Places) -> TestRows:
+    """The rows that a test can use, as numbers. `places`: the unit of each row of `data`."""
+    groups = group_rows(test, data)
+    if test.by is not None and test.kind not in COUNTED:
+        data, first = of_people(test, data, groups or [np.arange(len(places))])
+        groups, places = group_rows(test, data), places[first]
+    everybody = np.arange(len(places))
+    if test.kind in {"ttest_paired", "ttest_one", "wilcoxon", "correlation", "spearman", "binomial", "proportion"}:
+        groups = [np.concatenate(groups)] if groups else [everybody]
+    rows = np.concatenate(groups) if groups else everybody[:0]
+    level = np.repeat(np.arange(len(groups)), [len(group) for group in groups])
+    values, against = _values(test, data, rows)
+    second = values if against is None else against
+    good = np.isfinite(values) & np.isfinite(second)
+    largest = float(np.abs(np.concatenate([values[good], second[good]])).max(initial=0.0))
+    if against is not None and test.kind not in {"correlation", "spearman"}:
+        values, against = values - second, None
+    return TestRows(
+        kind=test.statistic_kind,
+        units=places[rows][good],
+        groups=level[good],
+        levels=len(groups),
+        cells=len(test.cells[0]) if test.cells else 1,
+        values=values[good],
+        against=None if against is None else against[good],
+        outcomes=len(test.outcomes or (True, False)),
+        p0=test.p0,
+        scale=largest,
+    )
+
+
+test_rows.__test__ = False  # type: ignore[attr-defined]  # not a test, despite the name
+
+
+def _values(test: Test, data: Columns, rows: Places) -> tuple[Floats, Floats | None]:
+    """The measure of these rows, and what it is compared with; NaN if there is none."""
+    if test.kind in {"contingency", "binomial", "proportion"}:
+        if test.kind == "contingency":
+            names = [level_name(outcome) for outcome in test.outcomes or (True, False)]
+            place: dict[str | None, float] = {name: float(at) for at, name in reversed(list(enumerate(names)))}
+        else:
+            place = {"true": 1.0, "false": 0.0}
+        truth = test.kind != "contingency" or test.outcomes is None
+        cells = data[test.measure]
+        seen = (place.get(outcome_of(cells[at], truth=truth), np.nan) for at in rows.tolist())
+        return np.fromiter(seen, dtype=np.float64, count=len(rows)), None
+    first = numbers_of(data[test.measure])[rows]
+    if isinstance(test.against, str) or test.kind in {"ttest_paired", "ttest_one", "wilcoxon"}:
+        return first, compared_with(test, data, rows)
+    return first, None
+
+
+def copied_rows(data: Columns, places: Places, weights: Floats) -> dict[str, list[Any]]:
+    """`data` of one replicate: rows as often as their unit was drawn, and every copy a separate participant.
+
+    Code that groups rows by participant must not mix two copies.
+    """
+    times = weights[places].astype(np.intp)
+    rows = np.repeat(np.arange(len(places)), times)
+    copy = np.arange(len(rows)) - np.repeat(np.cumsum(times) - times, times)
+    picked = rows.tolist()
+    columns = {name: [column[at] for at in picked] for name, column in data.items()}
+    for name in ("participant", "group_id"):
+        if name in columns:
+            columns[name] = [
+                f"{who}#{number}" if number and isinstance(who, str) else who
+                for who, number in zip(columns[name], copy.tolist(), strict=True)
+            ]
+    return columns
+
+
+def measured(test: Test, columns: Columns, method: str) -> tuple[float, float, float]:
+    """Statistic, ln BF and d of one replicate, computed like every other test; rank tests are asymptotic."""
+    side = agent_side(test, columns)
+    method = "asymptotic" if test.kind == "mannwhitney" else method
+    measures = measure(test.statistic_kind, side, method=method)
+    two_by_two = test.kind == "contingency" and not np.isnan(measures.effect)
+    return measures.effect if two_by_two else side.statistic, measures.log_bf, measures.d

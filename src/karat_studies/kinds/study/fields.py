@@ -1,0 +1,377 @@
+"""Parses the fields of a reply: the answer to each, or the reason why there is none.
+
+No answer is replaced by another: one that is not an option, out of range, refused or contradictory stays so. Every
+pattern has bounded parts, so a hostile reply costs time in proportion to its length.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Iterator, Mapping
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+
+from karat.thoughts import spoken
+from karat_studies.kinds.study.format import Answered
+from karat_studies.kinds.study.prompts import described
+from karat_studies.kinds.study.statements import stated
+from karat_studies.kinds.study.values import (
+    CONTRADICTORY,
+    INVALID,
+    MISSING,
+    REFUSED,
+    Value,
+    names_option,
+    refuses,
+    unfilled,
+    value_of,
+)
+
+_BOXED = re.compile(r"\$?\\boxed\s?\{\s*(?:\\text(?:bf)?\s?\{)?([^{}\n]{1,200})\}\s?\}?\s?\$?(?!\W{0,3}\?)")
+_DENIED = re.compile(r"(?:\b(?:not|never|nor)\b|n['’]t\b)[^\n.,;:!?]*$", re.IGNORECASE)  # `not \boxed{A}`
+_TAGGED = re.compile(r"<(\w{1,40})>([^<>]{1,400})</\1>(?!\W{0,3}\?)")
+_MOST = 50  # marks that are examined: the last ones
+
+
+def marked_answers(text: str, names: Collection[str]) -> list[tuple[str, str]]:
+    r"""(name, answer) of `<name>A</name>`, and ("", answer) of `\boxed{A}` and `<answer>A</answer>`.
+
+    >>> marked_answers(r"<kind>6</kind>, so $\boxed{\text{A}}$", ["kind"])
+    [('kind', '6'), ('', 'A')]
+    """
+    boxes = [(match, text[max(0, match.start() - 40) : match.start()]) for match in _BOXED.finditer(text)]
+    answers = [(match.start(), "", match[1]) for match, before in boxes if not _DENIED.search(before)]
+    for match in _TAGGED.finditer(text):
+        name = match[1].casefold()
+        if name in names or name == "answer":
+            answers.append((match.start(), name if name in names else "", match[2]))
+    return [(name, answer.strip()) for _, name, answer in sorted(answers)[-_MOST:]]
+
+
+KINDS = ("refused", "missing", "out_of_range", "contradictory", "invalid")
+"""Why a field has no answer."""
+
+_LONGEST = 200_000  # characters of a reply that are examined: its end
+_OBJECTS = 20  # JSON objects that are tried
+_MARKS = 1_000  # places with a key that are examined: the last ones
+_BLOCK = 4_000  # characters of a multi-line answer
+_CLAUSE = 80  # characters after a key in a sentence
+_SENTENCE_END = re.compile(r"[\n;?!]|\.(?!\d)")
+_CLAUSE_END = re.compile(r",|\band\b")  # `my first is A and my second is B`: the words of one field are not the other's
+_EXAMPLE = re.compile(r"\b(?:for example|e\.g\.|such as|like|not|never)\W{0,6}(?:```(?:json)?\s{0,3})?$", re.IGNORECASE)
+_MINE = re.compile(  # what may precede a key: nothing, `my`, `so the`; not `the average`, `a fair`
+    r"(?:(?:^|[|({])[\W\d]*(?:(?:so|therefore|thus|hence|ok|okay|then)\W+(?:the\W+)?)?"
+    r"|\bmy(?:\W+(?:own|final|new|chosen|answer|answer for))?\W+|\bfinal\W+)[\"'*_`(]*$",
+    re.IGNORECASE,
+)
+_SUPPOSED = re.compile(r"\b(?:if|suppose|supposing|assuming|unless|whether|when)\b", re.IGNORECASE)
+_NOT_OWN = re.compile(  # `the worst choice is A`, `most people's choice is A`, `I will not write choice: A`
+    r"\b(?:not|never|can ?not|refuse|avoid|against|nobody|reject|doubt|silly|wrong|worst|worse|bad|last|lowest|highest"
+    r"|least|second|first|other|others|most|some|people|friend|his|her|their|your|he|she|they|form|format|example)\b"
+    r"|n['’]t\b|(?<!\bit)(?<!\bthat)['’]s\b",
+    re.IGNORECASE,
+)
+_INTRODUCED = re.compile(  # `Most people would say:` in the line above; not `It is not easy, but here it is:`
+    r"(?:\b(?:not|never|refuse|wrong|worst|most people|others|(?<!as a )typical\w*|(?<!as an )average|(?<!as )someone"
+    r"|example|e\.g\.|suppos\w+|assuming|if (?!i (?:had|have|must)|forced|pressed))\b|n['’]t\b)"
+    r"(?:(?!\b(?:but|here|still|however)\b)[^\n.;!?]){0,80}(?::|\bwrite|\bbe|\bsay)\s*(?:```\w*\s*)?$",
+    re.IGNORECASE,
+)
+_HEADER = re.compile(r"[^\n]*\n[ \t]*\|[ \t]*:?-{2,}[^\n]*\n[ \t]*\|")  # of a table: its words are not answers
+_REVOKED = re.compile(
+    r"[\s*_(`]*(?:actually|wait|correction|on second thought|scratch that|never ?mind|no\b(?! doubt| question)|sorry"
+    r"|edit|i (?:mean|meant|take that back)|(?:hmm+\W+)?on (?:further )?reflection"
+    r"|(?:hmm+\W+)?let me (?:reconsider|revise|rethink)|revised|i(?: have|['’]ve)? changed my mind)\b",
+    re.IGNORECASE,
+)
+
+
+_ASKS = re.compile(  # `Is the answer A?`
+    r"\W*(?:is|are|was|do|does|did|should|could|would|can|may|which|what|who|why|how)\b[^\n]*\?\W*$", re.IGNORECASE
+)
+
+
+class Read(msgspec.Struct, frozen=True, kw_only=True):
+    """The answers of one reply. A field is in exactly one of the two."""
+
+    values: dict[str, float | str | list[str]] = {}
+    kinds: dict[str, str] = {}  # field → why there is none: one of KINDS
+
+    def complete(self, fields: Mapping[str, Answered]) -> bool:
+        """Whether every field that must be answered is."""
+        return all(name in self.values or field.optional for name, field in fields.items())
+
+
+def read_answers(text: str, fields: Mapping[str, Answered], *, shown: str = "") -> Read:
+    """The fields of a reply: by key in lines, in JSON, or in prose; a single field also without its key.
+
+    `shown`: the prompt. Its lines say what each option is, and a reply may say that in place of the label.
+
+    Lines and JSON take precedence over the prose above them, which may weigh answers; a
+    model's thoughts never do. Otherwise two different answers to one field are contradictory;
+    an answer next to a non-answer is an answer.
+
+    >>> fields = {"choice": Answered(type="choice", options=["A", "B"])}
+    >>> read_answers("The second one is a gamble.\\nchoice: A", fields).values
+    {'choice': 'A'}
+    >>> read_answers("I cannot choose between them.", fields).kinds
+    {'choice': 'refused'}
+    """
+    text = spoken(text[-_LONGEST:])
+    firm, revoked = _in_json(text, fields), False
+    for name, answers in _in_lines(text, fields).items():
+        firm.setdefault(name, []).extend(answers)
+    if firm:
+        # Where the last line with a key, or the last JSON, ends; after a text field everything belongs to it
+        end = text.rfind("}") + 1
+        names = {_folded(name): name for name in fields}
+        for mark in _line_keys(tuple(fields)).finditer(text):
+            line_end = text.find("\n", mark.end())
+            goes_on = line_end < 0 or fields[names[_folded(mark["key"])]].type == "text"
+            end = max(end, len(text) if goes_on else line_end)
+        behind = text[end:]
+        revoked = _REVOKED.match(behind) is not None
+        if len(fields) == 1:
+            (only, field), *_ = fields.items()
+            firm.setdefault(only, []).extend([*_called_answer(behind, field), *_marked(behind, only, field, only=True)])
+        for name, answers in _in_prose(behind, fields, mine=False).items():
+            firm.setdefault(name, []).extend(answers)  # a change of mind
+    loose = _in_prose(text, fields)
+    declined = refuses(text)
+    values: dict[str, float | str | list[str]] = {}
+    kinds: dict[str, str] = {}
+    for name, field in fields.items():
+        settled = _settled(firm.get(name, [])) or _settled(loose.get(name, []))
+        if revoked and settled is not None and settled.answer is not None:
+            settled = Value(kind=CONTRADICTORY)
+        if settled is None:
+            settled = _settled(_marked(text, name, field, only=len(fields) == 1))
+        if settled is None and len(fields) == 1:
+            settled = _alone(text, field) or _settled(_called_answer(text, field))
+            if settled is None and field.type == "choice" and not declined:
+                settled = stated(text, field, shown=shown)
+        if settled is not None and settled.answer is not None:
+            values[name] = settled.answer
+        else:
+            kind = MISSING if settled is None or settled.kind is None else settled.kind
+            kinds[name] = REFUSED if declined and kind in {MISSING, INVALID} else kind
+    return Read(values=values, kinds=kinds)
+
+
+def _settled(values: list[Value]) -> Value | None:
+    """One answer out of all that were found for a field; None if there is nothing."""
+    answers = [value for value in values if value.kind not in {MISSING, INVALID}]
+    if not answers:
+        return next((value for value in values if value.kind == INVALID), values[0] if values else None)
+    if any(answer != answers[0] for answer in answers):
+        return Value(kind=CONTRADICTORY)
+    return answers[0]
+
+
+def _alone(text: str, field: Answered) -> Value | None:
+    """A reply that is only the answer to the only question."""
+    plain = text.strip()
+    if not plain:
+        return None
+    if field.type == "text":
+        if _bare(plain).endswith(_bare(described(field))) or unfilled(plain):
+            return None  # the form, repeated
+        return Value(kind=REFUSED) if refuses(plain) else Value(answer=plain)
+    if len(plain) > 200 or "\n" in plain or _ASKS.match(plain):
+        return None
+    value = value_of(plain, field, whole=True)
+    return value if value.kind != INVALID else None
+
+
+def _marked(text: str, name: str, field: Answered, *, only: bool) -> list[Value]:
+    """Answers in explicit marks; those without a name belong to the only field."""
+    marks = marked_answers(text, (name.casefold(),))
+    return [value_of(answer, field) for named, answer in marks if named or only]
+
+
+def _called_answer(text: str, field: Answered) -> list[Value]:
+    """Lines such as `Final answer: A`, if there is only one question that they can answer."""
+    if field.type == "text":
+        return []
+    marks = list(_ANSWER_LINE.finditer(text))[-_MARKS:]
+    values = [value_of(match["said"], field) for match in marks]
+    if marks and _REVOKED.match(text, marks[-1].end()):
+        values.append(Value(kind=CONTRADICTORY))
+    return [value for value in values if value.kind != INVALID]
+
+
+class _Pairs(tuple[tuple[str, Any], ...]):
+    """A JSON object with every key it has: a repeated one may have two values."""
+
+    __slots__ = ()
+
+
+def _in_json(text: str, fields: Mapping[str, Answered]) -> dict[str, list[Value]]:
+    answers: dict[str, list[Value]] = {}
+    names = {_folded(name): name for name in fields}
+    for item in _objects(text):
+        for key, value in item:
+            if (name := names.get(_folded(key))) is not None:
+                field = fields[name]
+                read = _value_in(value, field, fields) if isinstance(value, str) else _of_json(value, field)
+                answers.setdefault(name, []).append(read)
+    return answers
+
+
+def _objects(text: str) -> Iterator[_Pairs]:
+    """The JSON objects of a text, up to a limit; those given as examples in a sentence are skipped."""
+    decoder = json.JSONDecoder(object_pairs_hook=_Pairs)
+    at = text.find("{")
+    for _ in range(_OBJECTS):
+        if at < 0:
+            return
+        try:
+            item, end = decoder.raw_decode(text, at)
+        except (ValueError, RecursionError):
+            end = at + 1
+        else:
+            if isinstance(item, _Pairs) and not _EXAMPLE.search(text[max(0, at - 40) : at]):
+                yield item
+        at = text.find("{", end)
+
+
+def _of_json(value: Any, field: Answered) -> Value:
+    if value is None or value in ("", []):
+        return Value(kind=MISSING)
+    if isinstance(value, _Pairs):
+        return Value(kind=INVALID)
+    if isinstance(value, list) and field.type == "rank":
+        flat = all(isinstance(item, (str, int, float)) for item in value)
+        return value_of(", ".join(map(str, value)), field) if flat else Value(kind=INVALID)
+    if isinstance(value, list):
+        return _of_json(value[0], field) if len(value) == 1 and not isinstance(value[0], list) else Value(kind=INVALID)
+    if isinstance(value, bool):
+        value = {True: "yes", False: "no"}[value] if {"yes", "no"} <= set(field.labels) else str(value).lower()
+    return value_of(str(value), field)
+
+
+def _in_lines(text: str, fields: Mapping[str, Answered]) -> dict[str, list[Value]]:
+    """Lines that begin with a key: `choice: A`, `**choice** = A`. Rank and text may go on in the next lines."""
+    answers: dict[str, list[Value]] = {}
+    marks = list(_line_keys(tuple(fields)).finditer(text))[-_MARKS:]
+    names = {_folded(name): name for name in fields}
+    for at, mark in enumerate(marks):
+        name = names[_folded(mark["key"])]
+        field = fields[name]
+        end = marks[at + 1].start() if at + 1 < len(marks) else len(text)
+        line = text[mark.end() : min(end, mark.end() + _BLOCK)]
+        if mark["cell"] and _HEADER.match(line):
+            continue
+        if _INTRODUCED.search(text[max(0, mark.start() - 2 * _CLAUSE) : mark.start()]):
+            answers.setdefault(name, []).append(Value(kind=CONTRADICTORY))  # another's answer, or one under a condition
+            continue
+        listed = _lists_options(line, field)
+        if field.type != "text":
+            first, _, below = line.partition("\n")
+            line = below.partition("\n\n")[0] if field.type == "rank" and not first.strip(" *_`") else first
+            line = _up_to_next(line, name, tuple(fields))
+        if _bare(line) == _bare(described(field)):
+            continue  # the form, repeated
+        value = Value(kind=INVALID) if listed else _value_in(line, field, fields)
+        answers.setdefault(name, []).append(value)
+    return answers
+
+
+def _value_in(line: str, field: Answered, fields: Mapping[str, Answered]) -> Value:
+    """The answer in a line; `60% refuse` is not 60 if `refuse` is an option: whose share it is is unknown."""
+    value = value_of(line, field)
+    if value.answer is None or field.type not in {"number", "likert"}:
+        return value
+    chosen = [other for other in fields.values() if other.type == "choice"]
+    return Value(kind=CONTRADICTORY) if any(names_option(line, other) for other in chosen) else value
+
+
+def _lists_options(block: str, one: Answered) -> bool:
+    """Whether the text after a key describes the options: `First: A: a sure gain` above `B: a chance`."""
+    lines = [line for line in block.split("\n", 4)[:4] if line.strip()][:2]
+    heads = [label for line in lines for label in one.labels if re.match(rf"\W*{re.escape(label)}\s?[:.)]\s*\S", line)]
+    return one.type == "choice" and len(set(heads)) > 1
+
+
+def _up_to_next(line: str, name: str, names: tuple[str, ...]) -> str:
+    """A line up to the key of another field: `warm: 5, kind: 6`."""
+    for mark in _inline_keys(names).finditer(line):
+        if _folded(mark["key"]) != _folded(name):
+            return line[: mark.start()]
+    return line
+
+
+def _in_prose(text: str, fields: Mapping[str, Answered], *, mine: bool = True) -> dict[str, list[Value]]:
+    """Keys within sentences: `my choice is A`, `choice: A`. Only answers count."""
+    answers: dict[str, list[Value]] = {}
+    names = {_folded(name): name for name in fields}
+    marks = list(_prose_keys(tuple(fields)).finditer(text))[-_MARKS:]
+    for at, mark in enumerate(marks):
+        name = names[_folded(mark["key"])]
+        if fields[name].type in {"text", "rank"} or not _own(text, mark.start(), mine=mine):
+            continue
+        end = min(mark.end() + _CLAUSE, marks[at + 1].start() if at + 1 < len(marks) else len(text))
+        clause = _SENTENCE_END.split(text[mark.end() : end], maxsplit=1)[0]
+        asked_at = mark.end() + len(clause)
+        if text[asked_at : asked_at + 1] == "?":
+            continue
+        value_text = re.sub(r"\W+and(?:\W+(?:my|the|for my|for the))?\W*$", "", clause)
+        value = _value_in(value_text, fields[name], fields)
+        if value.kind not in {MISSING, INVALID} and _bare(clause) != _bare(described(fields[name])):
+            answers.setdefault(name, []).append(value)
+    return answers
+
+
+def _own(text: str, at: int, *, mine: bool) -> bool:
+    """Whether a key within a sentence is the participant's own answer, by the words before it."""
+    if _INTRODUCED.search(text[max(0, at - 2 * _CLAUSE) : at]):
+        return False
+    sentence = _SENTENCE_END.split(text[max(0, at - _CLAUSE) : at])[-1]
+    clause = _CLAUSE_END.split(sentence)[-1]
+    if _SUPPOSED.search(sentence) or _NOT_OWN.search(clause):
+        return False
+    return not mine or _MINE.search(clause) is not None
+
+
+@lru_cache(maxsize=256)
+def _line_keys(names: tuple[str, ...]) -> re.Pattern[str]:
+    marks = r"(?:\d{1,2}[.)]\s)?[ \t>*_`\"'#•-]{0,8}(?P<cell>\|[ \t*_`]{0,8})?"
+    link = r"(?(cell)[:=：＝|]|[:=：＝])"  # also a table's row: `| choice | A |`
+    return re.compile(rf"^{marks}(?P<key>{_any_of(names)})[*_`\"']{{0,4}}[ \t]{{0,4}}{link}[*_`]{{0,4}}", _FLAGS)
+
+
+@lru_cache(maxsize=256)
+def _inline_keys(names: tuple[str, ...]) -> re.Pattern[str]:
+    link = r"[*_`\"']{0,4}[ \t]{0,4}[:=：＝]"
+    return re.compile(rf"[\s,;|/]{{1,4}}(?:and\s)?[*_`\"']{{0,4}}(?<!\w)(?P<key>{_any_of(names)}){link}", _FLAGS)
+
+
+@lru_cache(maxsize=256)
+def _prose_keys(names: tuple[str, ...]) -> re.Pattern[str]:
+    link = r"[*_`\"']{0,4}[ \t]{0,4}(?:[:=：＝]|is\b|would be\b)"
+    return re.compile(rf"(?<!\w)(?P<key>{_any_of(names)}){link}", _FLAGS)
+
+
+_FLAGS = re.IGNORECASE | re.MULTILINE
+_ANSWER_LINE = re.compile(
+    r"^[ \t>*_`#•-]{0,8}(?:my |the )?(?:final )?answer[*_`]{0,4}[ \t]{0,4}[:：]"
+    r"[*_` \t]{0,8}(?P<said>[^\n]{1,400})",
+    _FLAGS,
+)
+
+
+def _any_of(names: tuple[str, ...]) -> str:
+    """Each name, longest first; an underscore may be written as a space."""
+    ordered = sorted(names, key=len, reverse=True)
+    return "|".join(re.escape(name).replace("_", r"[_ -]") for name in ordered)
+
+
+def _folded(key: Any) -> str:
+    return re.sub(r"[ -]", "_", str(key).strip().casefold())
+
+
+def _bare(text: str) -> str:
+    return re.sub(r"[\W_]+", " ", text).strip().casefold()

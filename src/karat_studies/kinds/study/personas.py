@@ -1,0 +1,81 @@
+"""How conditions describe the participants of a study: presets, and `{{ profile.… }}` in system prompts."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from functools import cache
+from importlib.resources import files
+
+from karat.errors import did_you_mean
+from karat.kinds import Preset
+from karat_studies.kinds.study.people import known_to, missing_in, optional_names
+
+Attributes = Mapping[str, Collection[str]]
+"""Study → the attributes of its participants."""
+
+
+@cache
+def presets() -> dict[str, Preset]:
+    """Name → preset, from the least to the most detailed.
+
+    The first line of a file is the summary; the rest is the prompt, in which `{{ profile.… }}` is
+    replaced by the participant's attribute. A line that begins with `{{? profile.age }}` is left
+    out in studies that do not give an age.
+    """
+    loaded = {}
+    for name in ("empty", "human", "demographic", "background"):
+        file = files("karat_studies.kinds.study") / "presets" / f"{name}.md"
+        first, _, prompt = file.read_text(encoding="utf-8").partition("\n")
+        loaded[name] = Preset(name=name, summary=first.lstrip("# ").strip(), text=prompt.strip() or None)
+    return loaded
+
+
+def prompt_problems(text: str, preset: str | None, known: Attributes) -> tuple[list[str], list[str]]:
+    """Faults and warnings for a system prompt, written out or from a preset."""
+    return _of_preset(text, preset, known) if preset is not None else (_of_text(text, known), [])
+
+
+def _of_text(text: str, known: Attributes) -> list[str]:
+    """One problem per name, with the studies that do not have it."""
+    lacking: dict[str, list[str]] = {}
+    for study, attributes in known.items():
+        for name in missing_in(text, attributes):
+            lacking.setdefault(name, []).append(study)
+    names = known_to(text, {name for attributes in known.values() for name in attributes})
+    lacking |= {name: list(known) for name in optional_names(text) if name not in names}
+    problems = []
+    for name, studies in lacking.items():
+        if name.startswith("?"):
+            problems.append(f"{{{{{name} }}}} must be at the beginning of the line that it leaves out")
+        elif name in names:
+            remedy = f"begin the line with {{{{? {name} }}}}, and it is left out there"
+            problems.append(f"asks for {{{{ {name} }}}}, which {_listed(studies)} not have; {remedy}")
+        elif not names:
+            nothing = "the study does not describe its participants (`participants.profile`)"
+            problems.append(f"asks for {{{{ {name} }}}}, and {nothing}")
+        else:
+            problems.append(f"asks for {{{{ {name} }}}}, which no participant has{did_you_mean(name, names)}")
+    return problems
+
+
+def _of_preset(text: str, name: str, known: Attributes) -> tuple[list[str], list[str]]:
+    """Refuses a preset that would say nothing about anyone: it would be another preset under a misleading name."""
+    optional = dict.fromkeys(optional_names(text))
+    silent = [study for study, attributes in known.items() if not set(optional) & set(known_to(text, attributes))]
+    if not silent:
+        return [], []
+    wanted = [key.removeprefix("profile.") for key in optional if key != "rest"]
+    which = "anything about participants" if "rest" in optional else f"{', '.join(wanted[:-1])} or {wanted[-1]}"
+    without = f"'{name}' describes participants, but {_listed(silent)} not say {which}"
+    if len(silent) == len(known):
+        return [f"{without}; use `preset: human`, or write a `system_prompt`"], []
+    return [], [f"{without}: there participants are only told that they take part"]
+
+
+def _listed(studies: Collection[str]) -> str:
+    """The studies as a subject, with `does` or `do`."""
+    names = [f"'{study}'" for study in studies]
+    if len(names) == 1:
+        return f"study {names[0]} does"
+    more = f" and {len(names) - 5} more" if len(names) > 5 else ""
+    return f"studies {', '.join(names[:5])}{more} do"

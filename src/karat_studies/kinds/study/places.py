@@ -1,0 +1,217 @@
+"""Finds a study by path or name, and chooses the studies, arms and findings of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from karat.documents.reader import MAX_BYTES, parse
+from karat.errors import BadOption, did_you_mean
+from karat.files import open_regular
+from karat.formats import excerpt
+
+if TYPE_CHECKING:
+    from karat_studies.kinds.study.format import Finding, StudyFile
+
+WHERE = "study.yaml"
+_OURS = {"study", "arms", "findings", "participants", "derive", "domain"}
+_THEIRS = {"dataset", "agent", "conditions", "judge", "execution", "scorers"}
+
+SHIPPED = "shipped"
+"""The name that stands for all studies that come with karat."""
+
+
+class Located(msgspec.Struct, frozen=True, kw_only=True):
+    """A `study.yaml`, or a folder of study folders; and notes on the choice for the user."""
+
+    path: Path
+    notes: tuple[str, ...] = ()
+
+
+def is_study(folder: Path) -> bool:
+    """Whether a folder is that of one study."""
+    try:
+        return (folder / WHERE).is_file()
+    except OSError:  # no permission to look into the folder
+        return False
+
+
+def studies_below(folder: Path) -> list[Path]:
+    """The `study.yaml` of every folder in this one, sorted by name."""
+    try:
+        return sorted(child / WHERE for child in folder.iterdir() if child.is_dir() and is_study(child))
+    except OSError:
+        return []
+
+
+def locate(text: str, *, folders: Sequence[Path]) -> Located:
+    """The study or studies that a text names: looked for in each folder in turn, then among karat's own.
+
+    Raises BadOption with where it was looked for and the nearest name.
+    """
+    if not text.strip() or "\0" in text:
+        raise BadOption(
+            "dataset.path", f"must be a study: a {WHERE}, a folder with one, or a name from `karat list studies`"
+        )
+    shipped = {**shipped_studies(), SHIPPED: Path(__file__).parent / "studies"}
+    try:
+        here = [path for folder in folders if (path := _there(folder / text)) is not None]
+    except OSError as error:  # a name that is too long
+        raise BadOption("dataset.path", f"'{excerpt(text, 60)}' cannot be looked for: {error.strerror}") from error
+    if here:
+        return Located(path=here[0], notes=tuple(_notes(text, here, shipped)))
+    if text in shipped:
+        return Located(path=shipped[text])
+    raise BadOption("dataset.path", _missing(text, folders, shipped))
+
+
+def study_of(path: Path) -> Path | None:
+    """The study, or folder of studies, that a path or a shipped name means; None if it means neither."""
+    if path.is_file() and path.name != WHERE:
+        return path if reads_as(path) == "study" else None
+    try:
+        return locate(str(path), folders=[Path.cwd()]).path
+    except BadOption:
+        return None
+
+
+def reads_as(path: Path) -> str:
+    """`study` or `experiment`, judged by the keys of a file; "" if it has keys of neither, or is not YAML."""
+    if path.suffix not in {".yaml", ".yml"}:
+        return ""
+    try:
+        with open_regular(path) as file:
+            data = file.read(MAX_BYTES + 1)
+    except OSError:
+        return ""
+    root = parse(data).root
+    keys = set(root.value) if root is not None and isinstance(root.value, dict) else set()
+    ours, theirs = len(keys & _OURS), len(keys & _THEIRS)
+    return "study" if ours > theirs else "experiment" if theirs else ""
+
+
+def _there(path: Path) -> Path | None:
+    """The file or folder to read; None if there is no study."""
+    if path.is_file():
+        return path
+    if is_study(path):
+        return path / WHERE
+    return path if studies_below(path) else None
+
+
+def _notes(text: str, here: Sequence[Path], shipped: Collection[str]) -> Iterable[str]:
+    if text in shipped:
+        yield f"'{text}' is here and is also the name of something that comes with karat; the one here is used"
+    if any(not here[0].samefile(other) for other in here[1:]):
+        yield f"'{text}' is in the working directory and in the experiment's folder; the first is used"
+
+
+def _missing(text: str, folders: Sequence[Path], shipped: Collection[str]) -> str:
+    path = next((folder / text for folder in folders if (folder / text).exists()), None)
+    if path is not None and path.is_dir():
+        return f"'{text}' is a folder without a {WHERE}, and no folder in it has one"
+    if path is not None:
+        return f"'{text}' is not a regular file (but a device or a pipe); name a {WHERE}"
+    beside = {entry.name for folder in folders for entry in _entries((folder / text).parent)}
+    near = did_you_mean(Path(text).name, {*shipped, *beside}, listing=False)
+    where = " or ".join(
+        dict.fromkeys(
+            "the working directory" if folder == Path.cwd() else "the experiment's folder" for folder in folders
+        )
+    )
+    return f"there is no file or folder '{text}' in {where}, and no study of that name comes with karat{near}"
+
+
+def _entries(folder: Path) -> list[Path]:
+    """What the user may have meant: study files and folders with studies."""
+    try:
+        return [entry for entry in folder.iterdir() if entry.suffix in {".yaml", ".yml"} or _there(entry) is not None]
+    except OSError:
+        return []
+
+
+def shipped_studies() -> dict[str, Path]:
+    """The studies that come with karat: name → `study.yaml`, sorted by name."""
+    files = (Path(__file__).parent / "studies").glob("*/study.yaml")
+    return {path.parent.name: path for path in sorted(files)}
+
+
+def chosen_folders(names: Sequence[str], asked: Sequence[str]) -> list[str]:
+    """The folders that `studies` names, in folder order; all of them if it names none. Raises BadOption."""
+    _check("dataset.studies", asked, names, "there is no study")
+    return [name for name in names if name in asked or not asked]
+
+
+def chosen_arms(study: StudyFile, *, arms: Collection[str] = (), findings: Collection[str] = ()) -> list[str]:
+    """The arms to run, in file order. Raises BadOption for names that the study does not have.
+
+    `findings` are named by id, or as `sub_study/id` if an id occurs twice; either may be
+    prefixed with the name of the study.
+    """
+    arms, known = [_own(study, name, study.arms) for name in arms], _finding_names(study)
+    findings = [_own(study, name, known) for name in findings]
+    _check("dataset.arms", arms, study.arms)
+    _check("dataset.findings", findings, known)
+    chosen = _chosen(study, arms, findings)
+    if not chosen:
+        raise BadOption("dataset.findings", "none of the chosen arms is needed by these findings")
+    return chosen
+
+
+def chosen_of_several(
+    studies: Sequence[StudyFile], *, arms: Collection[str] = (), findings: Collection[str] = ()
+) -> dict[str, list[str]]:
+    """The arms of each study that has any to run. Names are `study/arm`, `study/finding` or `study/sub_study/finding`.
+
+    If only parts of other studies are named, a study is not run. Raises BadOption.
+    """
+    none = "no study that is run has"
+    _check("dataset.arms", arms, [f"{study.study}/{name}" for study in studies for name in study.arms], none)
+    known = [f"{study.study}/{name}" for study in studies for name in _finding_names(study)]
+    _check("dataset.findings", findings, known, none)
+    chosen = {}
+    for study in studies:
+        own_arms, own_findings = _below(study, arms), _below(study, findings)
+        if (arms and not own_arms) or (findings and not own_findings):
+            continue
+        chosen[study.study] = _chosen(study, own_arms, own_findings)
+    chosen = {name: some for name, some in chosen.items() if some}
+    if not chosen:
+        raise BadOption("dataset.findings", "none of the chosen arms is needed by these findings")
+    return chosen
+
+
+def _chosen(study: StudyFile, arms: Collection[str], findings: Collection[str]) -> list[str]:
+    chosen = set(arms or study.arms)
+    if findings:
+        from karat_studies.kinds.study.experiments import arms_of_finding
+
+        asked = [one for one in study.findings if {one.id, f"{one.sub_study}/{one.id}"} & set(findings)]
+        chosen &= {arm for finding in asked for arm in arms_of_finding(study, finding)}
+    return [name for name in study.arms if name in chosen]
+
+
+def _finding_names(study: StudyFile) -> list[str]:
+    return [name for finding in study.findings for name in _names(finding)]
+
+
+def _names(finding: Finding) -> list[str]:
+    return [finding.id, *([f"{finding.sub_study}/{finding.id}"] if finding.sub_study else [])]
+
+
+def _own(study: StudyFile, name: str, known: Collection[str]) -> str:
+    """The name without the study's name before it, unless the study has something of the full name."""
+    return name if name in known else name.removeprefix(f"{study.study}/")
+
+
+def _below(study: StudyFile, names: Iterable[str]) -> list[str]:
+    return [name.removeprefix(f"{study.study}/") for name in names if name.startswith(f"{study.study}/")]
+
+
+def _check(option: str, asked: Iterable[str], known: Collection[str], message: str = "the study has no") -> None:
+    for name in asked:
+        if name not in known:
+            raise BadOption(option, f"{message} '{name}'{did_you_mean(name, known)}")

@@ -1,0 +1,298 @@
+"""The viewer's page about one study: people beside the agent, who took part, what could not be read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from karat import formats
+from karat.blocks import (
+    Block,
+    Cell,
+    Count,
+    Group,
+    Note,
+    Number,
+    Row,
+    Section,
+    Share,
+    Table,
+    Text,
+    columns,
+    explained,
+)
+from karat.kind_views import KindPage, address
+from karat_studies.kinds.study.analysis.model import (
+    FindingResult,
+    SideNumbers,
+    StudyCondition,
+    StudyInfo,
+    StudyResult,
+    StudySummary,
+    TestResult,
+    TestRow,
+)
+from karat_studies.kinds.study.analysis.verdicts import PAS_CEILING
+from karat_studies.kinds.study.sections import (
+    DIRECTION,
+    FLAGGED,
+    coverage_cell,
+    ecs_cell,
+    named,
+    number_cell,
+    pas_cell,
+    statistic_of,
+)
+
+_MOST_FINDINGS = 100
+_MOST_TESTS = 60  # of one finding
+_MOST_REPETITIONS = 20
+_MOST_FIELDS = 300  # rows of what could not be read
+_HEADS = ("test", "statistic", "ln BF", "P(effect)", "d", "PAS", "direction", "coverage")
+
+
+def study_page(part: StudySummary, run: str, name: str) -> KindPage | None:
+    """The page of one study; None if the run has no study of this name."""
+    info = part.info(name)
+    if info is None:
+        return None
+    results = [(condition, result) for condition in part.conditions if (result := condition.study(name)) is not None]
+    sections = (
+        Section(id="agreement", title="Agreement with people", blocks=(explained(_scores(part, results)),)),
+        Section(
+            id="findings", title="Findings", blocks=tuple(map(explained, _findings(part, name))), lead=_legend(part)
+        ),
+        Section(id="arms", title="Arms", blocks=(explained(_arms(run, results)),)),
+        Section(id="unread", title="What could not be read", blocks=tuple(_unread(run, results))),
+        Section(id="lost", title="Participants without an answer", blocks=tuple(_lost(run, results))),
+    )
+    return KindPage(
+        name=name,
+        title=info.title,
+        facts=tuple(_about(info)),
+        samples={"study": name},
+        sections=tuple(section for section in sections if section.blocks),
+    )
+
+
+def _about(info: StudyInfo) -> Iterator[tuple[str, str]]:
+    arms = f"{formats.count(len(info.arms))} of {formats.count(info.arms_in_file)} arms"
+    yield "Source", info.source
+    yield "Domain", info.domain
+    yield "Design", f"{info.design} subjects, {arms}"
+    if info.caveat:
+        yield "Caveat", info.caveat
+    if info.license:
+        yield "License", info.license
+    changes = [f"wording {info.wording}" if info.wording else "", "options reversed" if info.reorder else "",
+            "other names and amounts" if info.relabel else ""]  # fmt: skip
+    yield "Shown", ", ".join(filter(None, changes)) or "as written"
+    yield "Least coverage for a score", formats.share(info.min_coverage)
+    if info.reducer:
+        yield "Own code", f"{info.reducer}{'' if info.reduced else ', which was not allowed to run'}"
+    yield "sha256", info.sha256[:16]
+
+
+def _scores(part: StudySummary, results: Sequence[tuple[StudyCondition, StudyResult]]) -> Table:
+    rows = []
+    for condition, result in results:
+        score, color = result.score, part.conditions.index(condition)
+        counts = (
+            Count(score.tests_agreeing, of=score.tests_directed),
+            Count(score.tests_used, of=score.tests_planned),
+        )
+        scores = (pas_cell(score.pas, color), number_cell(score.ceiling), ecs_cell(score.ecs, color))
+        cells = (*scores, *counts, coverage_cell(score.coverage))
+        rows.append(Row(name=named(condition), color=color, cells=cells))
+    level = formats.level(part.level)
+    heads = ("condition", f"PAS [{level}]", "copy", f"ECS [{level}]", "same direction", "tests", "coverage")
+    return Table(
+        caption="Agreement with people in this study", columns=columns(*heads), rows=tuple(rows),
+        legend=f"{PAS_CEILING} ECS needs three tests with effects. Coverage: the lowest share, over the arms of a "
+        "finding, of participants with every needed answer.",
+    )  # fmt: skip
+
+
+def _findings(part: StudySummary, name: str) -> Iterator[Block]:
+    """Each finding, with its results under every condition."""
+    findings: dict[str, list[tuple[int, FindingResult]]] = {}
+    for color, condition in enumerate(part.conditions):
+        study = condition.study(name)
+        for finding in study.findings if study is not None else ():
+            findings.setdefault(finding.name, []).append((color, finding))
+    for own, sides in list(findings.items())[:_MOST_FINDINGS]:
+        flagged = ", ".join(named(part.conditions[color]) for color, finding in sides if finding.flagged)
+        texts = (sides[0][1].claim, f"few answers: {flagged}" if flagged else "")
+        yield Note(title=own, texts=tuple(filter(None, texts)), tone="quiet")
+        yield from _tests(part, own, sides)
+    if (left := len(findings) - _MOST_FINDINGS) > 0:
+        yield Note(texts=(f"{formats.plural(left, 'further finding')} left out.",), tone="quiet")
+
+
+def _tests(part: StudySummary, name: str, sides: Sequence[tuple[int, FindingResult]]) -> Iterator[Block]:
+    rows: list[Row | Group] = []
+    again: list[Row | Group] = []
+    tests: dict[str, list[tuple[int, TestResult]]] = {}
+    for color, finding in sides:
+        for test in finding.tests:
+            tests.setdefault(test.id, []).append((color, test))
+    for own, results in list(tests.items())[:_MOST_TESTS]:
+        test = results[0][1]
+        reported = test.reported and f"“{test.reported}”"
+        facts = [test.kind.replace("_", " "), f"expected of people: {test.expect}", reported]
+        rows.append(Group(own, ", ".join(filter(None, facts))))
+        first = next((result.repetitions[0] for _, result in results if result.repetitions), None)
+        human = _side(test.kind, None if first is None else first.human)
+        rows.append(Row(name="people", total=True, cells=(*human, Text(""), Text(""), Text(""))))
+        rows += [_result(part, color, result) for color, result in results]
+        again += _again(part, own, results)
+    rows += _pooled(part, sides) if len(tests) > 1 else []
+    heads = columns(*_HEADS, text=("statistic", "direction"))
+    yield Table(caption=f"Tests of {name}", columns=heads, rows=tuple(rows), legend=DIRECTION)
+    if again:
+        caption = f"Tests of {name}, each repetition"
+        yield Table(caption=caption, folded=True, rows=tuple(again), columns=heads, legend=DIRECTION)
+    if (left := len(tests) - _MOST_TESTS) > 0:
+        yield Note(texts=(f"{formats.plural(left, 'further test')} left out.",), tone="quiet")
+
+
+def _result(part: StudySummary, color: int, test: TestResult) -> Row:
+    row = test.repetitions[0] if test.repetitions else None
+    statistic, evidence, effect, own = _side(test.kind, None if row is None else row.agent)
+    if len(test.repetitions) > 1:
+        own = Number(test.d_agent, signed=True)
+    pas: Cell = pas_cell(test.pas, color)
+    if test.pas.value is None and test.reason and not (row is not None and test.reason in row.agent.reasons):
+        pas = Text(formats.UNKNOWN, below=test.reason)
+    direction = _direction(test.same_direction, opposed=test.opposed, decisive=test.decisive)
+    cells = (statistic, evidence, effect, own, pas, direction, coverage_cell(test.coverage))
+    return Row(name=named(part.conditions[color]), color=color, cells=cells)
+
+
+def _again(part: StudySummary, name: str, results: Sequence[tuple[int, TestResult]]) -> Iterator[Row | Group]:
+    for color, test in results:
+        if len(test.repetitions) > 1:
+            yield Group(name, named(part.conditions[color]))
+            for row in test.repetitions[:_MOST_REPETITIONS]:
+                yield _repeated(test.kind, row, color)
+
+
+def _repeated(kind: str, row: TestRow, color: int) -> Row:
+    cells = (
+        *_side(kind, row.agent),
+        pas_cell(row.pas, color),
+        _direction(row.same_direction, opposed=row.opposed, decisive=row.decisive),
+        coverage_cell(row.coverage),
+    )
+    return Row(name=f"repetition {formats.count(row.repetition + 1)}", cells=cells)
+
+
+def _pooled(part: StudySummary, sides: Sequence[tuple[int, FindingResult]]) -> Iterator[Row | Group]:
+    yield Group("pooled over its tests")
+    for color, finding in sides:
+        pas: Cell = pas_cell(finding.pas, color)
+        if finding.pas.value is None and finding.reason:
+            pas = Text(formats.UNKNOWN, below=finding.reason)
+        directed = formats.count(finding.tests_directed)
+        same = f"{formats.count(finding.tests_agreeing)} of {directed} the same" if finding.tests_directed else ""
+        cells = (*[Text("")] * 4, pas, Text(same), coverage_cell(finding.coverage))
+        yield Row(name=named(part.conditions[color]), color=color, cells=cells)
+
+
+def _side(kind: str, side: SideNumbers | None) -> tuple[Cell, Cell, Cell, Cell]:
+    """The statistic, the evidence for an effect, its probability, and its size."""
+    if side is None:
+        unknown = Text(formats.UNKNOWN)
+        return unknown, unknown, unknown, unknown
+    evidence = Number(side.evidence, digits=1)
+    shown = Text(statistic_of(kind, side), below="; ".join(side.reasons))
+    return shown, evidence, number_cell(side.pi), Number(side.d, signed=True)
+
+
+def _direction(same: bool | None, *, opposed: bool, decisive: bool) -> Text:
+    if opposed:
+        return Text("opposite", below="decisive" if decisive else "", tone="bad")
+    return Text({True: "same", False: "other", None: formats.UNKNOWN}[same])
+
+
+def _arms(run: str, results: Sequence[tuple[StudyCondition, StudyResult]]) -> Table:
+    """Who took part: one row per arm and condition."""
+    rows = []
+    for color, (condition, study) in enumerate(results):
+        for arm in study.arms:
+            people = arm.participants
+            counts = (people.planned, people.asked, people.answered, people.parsed)
+            cells = [Count(now, tone="bad" if now < before else "")
+                     for now, before in zip(counts, (people.planned, *counts), strict=False)]  # fmt: skip
+            numbers = (Count(arm.people), *cells, Count(people.stopped))
+            rows.append(
+                Row(
+                    name=arm.arm,
+                    link=_listed(run, study.study, arm.arm, condition.condition),
+                    color=color,
+                    cells=(Text(condition.condition), *numbers, Share(arm.share_read)),
+                )
+            )
+    order = {name: at for at, name in enumerate(dict.fromkeys(row.name for row in rows))}
+    heads = ("arm", "condition", "people", "planned", "asked", "answered", "parsed", "stopped", "read")
+    return Table(
+        caption="Participants by arm", columns=columns(*heads, text=("condition",)),
+        rows=tuple(sorted(rows, key=lambda row: order[row.name])),
+        legend="Asked: at least one reply in a session that was scored. Answered: a reply to everything. Parsed: also "
+        "with every needed field read. People: in the study. Read: of the answers that came.",
+    )  # fmt: skip
+
+
+def _unread(run: str, results: Sequence[tuple[StudyCondition, StudyResult]]) -> Iterator[Block]:
+    """What could not be read: how many answers of each kind, by field, arm and condition, with links to them."""
+    fields = [
+        (color, condition, study, arm, field, kinds)
+        for color, (condition, study) in enumerate(results) for arm in study.arms
+        for field, kinds in arm.unread.items() if any(kinds.values())
+    ]  # fmt: skip
+    fields.sort(key=lambda row: -sum(row[-1].values()))
+    kinds = list(dict.fromkeys(kind for *_, counts in fields for kind, many in counts.items() if many))
+    rows = []
+    for color, condition, study, arm, field, counts in fields[:_MOST_FIELDS]:
+        cells: list[Cell] = [Text(arm.arm), Text(condition.condition), Count(arm.answers.get(field, 0))]
+        for kind in kinds:
+            label = "turn=stopped" if kind == "stopped" else f"{field}={kind}"
+            link = _listed(run, study.study, arm.arm, condition.condition, label=label) if counts.get(kind) else ""
+            cells.append(Count(counts.get(kind, 0), link=link))
+        rows.append(Row(name=field, color=color, cells=tuple(cells)))
+    if rows:
+        left = len(fields) - _MOST_FIELDS
+        heads = ("field", "arm", "condition", "read", *(kind.replace("_", " ") for kind in kinds))
+        yield Table(
+            caption="Answers that could not be read", columns=columns(*heads, text=("arm", "condition")),
+            rows=tuple(rows),
+            legend="None was replaced by another answer. Each number links to those who gave them."
+            + (f" {formats.plural(left, 'further row')} left out." if left > 0 else ""),
+        )  # fmt: skip
+
+
+def _lost(run: str, results: Sequence[tuple[StudyCondition, StudyResult]]) -> Iterator[Block]:
+    """Participants without a score, with links to them."""
+    rows = []
+    for color, (condition, study) in enumerate(results):
+        parts = [f"{kind} {formats.count(many)}" for kind, many in study.failures.items()]
+        parts += [f"not run {formats.count(study.not_run)}"] if study.not_run else []
+        if parts:
+            link = _listed(run, study.study, "", condition.condition, failure="any") if study.failures else ""
+            rows.append(Row(name=condition.condition, color=color, cells=(Text(", ".join(parts), link=link),)))
+    if rows:
+        heads = columns("condition", "why", text=("why",))
+        yield Table(caption="Participants without an answer", columns=heads, rows=tuple(rows))
+
+
+def _listed(run: str, study: str, arm: str, condition: str, **query: str) -> str:
+    return address("runs", run, "samples", study=study, arm=arm, condition=condition, **query)
+
+
+def _legend(part: StudySummary) -> str:
+    again = " Statistic, ln BF and P(effect) are those of the first repetition; PAS and d are means over all of them."
+    return (
+        "ln BF: logarithm of the Bayes factor for an effect; above 6.9 it is decisive. d: Cohen's d "
+        f"({part.convention}). PAS: the probability that agent and people are in the same state. Few answers: coverage "
+        f"below {formats.share(FLAGGED)}, so the number may only reflect those who answered."
+        f"{again if part.repetitions > 1 else ''}"
+    )

@@ -1,0 +1,278 @@
+"""ECS: how closely an agent's effects match the human ones in size (Lin's concordance), and its uncertainty."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from karat.stats import special
+from karat_studies.replication._inputs import Floats, check_level, floats
+
+FEWEST = 3  # pairs; two points agree completely or not at all
+FEWEST_STUDIES = 5
+EDGE = 0.999999  # atanh is clipped there
+NAN = float("nan")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Concordance:
+    """Lin's concordance and its parts. NaN: unknown, and `reason` explains why."""
+
+    value: float  # −1 to 1: pearson · bias
+    pearson: float  # precision: closeness to some line
+    bias: float  # accuracy C_b: closeness of that line to identity
+    location_shift: float  # (mean y − mean x)/√(sd x · sd y): agent above people
+    scale_shift: float  # sd y/sd x: above 1 if the agent's effects spread more
+    n: int  # pairs that count
+    dropped: int = 0  # pairs without both values, or with weight 0
+    reason: str | None = None
+
+
+def weighted_ccc(x: Any, y: Any, w: Any = None) -> Concordance:
+    """Lin's concordance of human effects x and agent effects y: 1 only on the line of identity.
+
+        ρ = 2·cov/(var_x + var_y + (μ_x − μ_y)²), all moments with weights that sum to 1
+
+    Scaling the weights changes nothing. Pairs with NaN or weight 0 are dropped; fewer
+    than 3 left: NaN. Both sides constant: 1 if equal, else 0. A negative weight and unequal
+    lengths raise ValueError.
+
+    >>> found = weighted_ccc([1, 2, 3], [2, 3, 4])
+    >>> round(found.value, 6), round(found.pearson, 6), round(found.bias, 6)
+    (0.571429, 1.0, 0.571429)
+
+    Lin (1989), Biometrics 45:255.
+    """
+    xs, ys, ws, dropped = _pairs(x, y, w)
+    n = int(xs.size)
+    if n < FEWEST:
+        reason = f"needs {FEWEST} pairs of effects, has {n}"
+        return Concordance(
+            value=NAN, pearson=NAN, bias=NAN, location_shift=NAN, scale_shift=NAN, n=n, dropped=dropped, reason=reason
+        )
+    value, parts = _ccc(xs, ys, ws / ws.sum())
+    pearson, bias, location, scale = parts
+    return Concordance(
+        value=value,
+        pearson=pearson,
+        bias=bias,
+        location_shift=location,
+        scale_shift=scale,
+        n=n,
+        dropped=dropped,
+        reason=None if math.isfinite(pearson) else "an effect does not vary: no correlation",
+    )
+
+
+def _pairs(x: Any, y: Any, w: Any) -> tuple[Floats, Floats, Floats, int]:
+    xs, ys = floats("x", x), floats("y", y)
+    ws = np.ones_like(xs) if w is None else floats("w", w)
+    if xs.ndim != 1 or ys.shape != xs.shape or ws.shape != xs.shape:
+        raise ValueError(f"x, y, w: must be lists of one length, got shapes {xs.shape}, {ys.shape}, {ws.shape}")
+    if (ws < 0).any():
+        raise ValueError(f"w: must be at least 0, got {float(ws.min()):g}")
+    kept = np.isfinite(xs) & np.isfinite(ys) & (ws > 0)
+    return xs[kept], ys[kept], ws[kept], int(xs.size - kept.sum())
+
+
+def _ccc(x: Floats, y: Floats, w: Floats) -> tuple[float, tuple[float, float, float, float]]:
+    x0, y0 = x[0], y[0]  # deviations from the first value: equal values have exactly zero variance
+    dx, dy = x - x0, y - y0
+    # Sums of products, not matrix products, whose last digit differs between processors.
+    mx, my = float((dx * w).sum()), float((dy * w).sum())
+    vx, vy = float(((dx - mx) ** 2 * w).sum()), float(((dy - my) ** 2 * w).sum())
+    cov, gap = float(((dx - mx) * (dy - my) * w).sum()), float(x0 - y0) + mx - my
+    below = vx + vy + gap * gap
+    if vx == 0 and vy == 0:
+        return (1.0 if gap == 0 else 0.0), (NAN, NAN, NAN, NAN)
+    value = 2 * cov / below
+    if vx == 0 or vy == 0:
+        return 0.0, (NAN, NAN, NAN, NAN)
+    spread = math.sqrt(vx) * math.sqrt(vy)
+    return value, (max(-1.0, min(1.0, cov / spread)), 2 * spread / below, -gap / math.sqrt(spread), math.sqrt(vy / vx))
+
+
+def ccc_rows(x: Floats, y: Floats, w: Floats) -> Floats:
+    """The concordance of each row of y (and x, w) in arrays (…, tests); weights sum to 1 or are all 0."""
+    mx, my = (x * w).sum(axis=-1, keepdims=True), (y * w).sum(axis=-1, keepdims=True)
+    vx, vy = (w * (x - mx) ** 2).sum(axis=-1), (w * (y - my) ** 2).sum(axis=-1)
+    cov = (w * (x - mx) * (y - my)).sum(axis=-1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.asarray(2 * cov / (vx + vy + (mx - my)[..., 0] ** 2))
+
+
+def weights_by_study(
+    studies: Sequence[Hashable], findings: Sequence[Hashable], valid: Any, *, level: str = "finding"
+) -> Floats:
+    """The weight of each test in the overall ECS: 1/studies/findings in the study/tests in the finding.
+
+    Only valid tests are counted, and the others have weight 0. `findings` identify a finding
+    within its study; if finding ids repeat across sub-studies, use pairs.
+    `level="study"` gives all tests of a study equal weight, as they have if there is only one study:
+    its ECS is then the overall one. The weights sum to 1.
+
+    >>> weights_by_study(["a", "a", "b"], ["F1", "F2", "F1"], [True, True, True]).tolist()
+    [0.25, 0.25, 0.5]
+    """
+    if level not in {"finding", "study"}:
+        raise ValueError(f"level: must be 'finding' or 'study', got {level!r}")
+    if len(set(studies)) == 1:
+        level = "study"
+    counted = np.asarray(valid, dtype=bool)
+    tests: dict[Hashable, int] = {}
+    nested: dict[Hashable, set[Hashable]] = {}
+    for study, finding, use in zip(studies, findings, counted.tolist(), strict=True):
+        if use:
+            group = finding if level == "finding" else None
+            tests[study, group] = tests.get((study, group), 0) + 1
+            nested.setdefault(study, set()).add(group)
+    weights = np.zeros(counted.size)
+    for at, (study, finding) in enumerate(zip(studies, findings, strict=True)):
+        if counted[at]:
+            group = finding if level == "finding" else None
+            weights[at] = 1.0 / len(nested) / len(nested[study]) / tests[study, group]
+    return weights
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class EcsInterval:
+    """An interval of the overall ECS. NaN: unknown, and `reason` explains why."""
+
+    value: float
+    se: float = NAN  # on the scale of atanh for the jackknife
+    low: float = NAN
+    high: float = NAN
+    level: float
+    n: int  # studies, or replicates of a bootstrap
+    method: str
+    scope: str  # "new studies" or "these studies": what would vary if it were repeated
+    reason: str | None = None
+
+
+def ecs_interval(
+    human: Any, agent: Any, studies: Sequence[Hashable], findings: Sequence[Hashable], *, level: float = 0.95
+) -> EcsInterval:
+    """The interval of the overall ECS for new studies like these: jackknife over studies.
+
+    One study is left out at a time and the weights are recomputed; z = atanh of each,
+    clipped at ±0.999999; centred on z of all, SE = √((S − 1)/S · Σ(z₍ᵢ₎ − z̄)²), Student's t with
+    S − 1 degrees of freedom. Fewer than 5 studies: NaN.
+
+    Efron & Stein (1981), Ann. Stat. 9:586; simulated coverage 93–94 % at 12 studies.
+    """
+    check_level(level)
+    x, y = floats("human", human), floats("agent", agent)
+    valid = np.isfinite(x) & np.isfinite(y)
+    weights = weights_by_study(studies, findings, valid)
+    value = weighted_ccc(x, y, weights).value
+    labels = np.array([list(dict.fromkeys(studies)).index(study) for study in studies], dtype=np.int64)
+    present = np.unique(labels[weights > 0])
+    # If a study is left out, the weights of the others keep their proportions.
+    without = [weighted_ccc(x, y, np.where(labels == study, 0.0, weights)).value for study in present]
+    return jackknife_interval(value, without, level=level, method="jackknife over studies, atanh")
+
+
+def jackknife_interval(value: float, without: Sequence[float], *, level: float, method: str) -> EcsInterval:
+    """The interval for new studies, from the ECS of all studies and those with each one left out."""
+    n = len(without)
+    about: dict[str, Any] = {"level": level, "n": n, "method": method, "scope": "new studies"}
+    if n < FEWEST_STUDIES:
+        return EcsInterval(value=value, reason=f"needs {FEWEST_STUDIES} studies, has {n}", **about)
+    z, centre = np.arctanh(np.clip(without, -EDGE, EDGE)), math.atanh(max(-EDGE, min(EDGE, value)))
+    se = math.sqrt((n - 1) / n * float(((z - z.mean()) ** 2).sum()))
+    reach = float(special.stdtrit(n - 1, (1 + level) / 2)) * se
+    return EcsInterval(value=value, se=se, low=math.tanh(centre - reach), high=math.tanh(centre + reach), **about)
+
+
+def noise_ceiling(
+    human: Any, se_human: Any, se_agent: Any, w: Any = None, *, rng: np.random.Generator, draws: int = 2_000
+) -> float:
+    """The ECS that a perfect copy of the human effects would get, given both sides' standard errors.
+
+    The mean of CCC(x, x + e), e ~ Normal(0, SE_h² + SE_a²). Tests lacking either error are left out.
+    """
+    x = floats("human", human)
+    error = np.hypot(floats("se_human", se_human), floats("se_agent", se_agent))
+    xs, errors, ws, _ = _pairs(x, error, w)
+    if xs.size < FEWEST:
+        return NAN
+    noisy = xs + errors * rng.standard_normal((draws, xs.size))
+    return float(np.nanmean(ccc_rows(xs, noisy, ws / ws.sum())))
+
+
+def ecs_strict(z_diffs: Any, *, method: str = "rms") -> float:
+    """The ECS-Strict of one finding from the z of its tests. Auxiliary; NaN without any.
+
+    `"rms"`, as published: 2(1 − Φ(Z)) with Z = √(mean z²), no p-value for more than one test.
+    `"chi2"`: P(χ²_K ≥ Σz²), the valid form. Either rewards small samples.
+
+    >>> round(ecs_strict([1.2, -0.3, 2]), 9), round(ecs_strict([3, 3], method="chi2"), 9)
+    (0.174560762, 0.00012341)
+
+    HumanStudy-Bench (2025).
+    """
+    if method not in {"rms", "chi2"}:
+        raise ValueError(f"method: must be 'rms' or 'chi2', got {method!r}")
+    z = floats("z_diffs", z_diffs).reshape(-1)
+    z = z[~np.isnan(z)]
+    if not z.size:
+        return NAN
+    if method == "chi2":
+        return float(special.chdtrc(z.size, float((z * z).sum())))
+    return float(special.erfc(math.sqrt(float((z * z).mean())) / math.sqrt(2)))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Caricature:
+    """The line agent = intercept + slope·human: a slope above 1 exaggerates human effects."""
+
+    slope: float
+    intercept: float
+    se: float = NAN  # of the slope; robust to unequal spread
+    low: float = NAN
+    high: float = NAN
+    centre: float = NAN  # weighted mean of the human effects: the line, and each line of its band, passes through …
+    centre_agent: float = NAN  # … this mean of the agent's effects there
+    level: float
+    n: int
+    reason: str | None = None
+
+
+def caricature(human: Any, agent: Any, w: Any = None, *, level: float = 0.95) -> Caricature:
+    """Weighted least squares of the agent's effects on the human ones. Auxiliary.
+
+    The interval is t with n − 2 degrees of freedom on the HC3 error of the slope. NaN for
+    fewer than 3 pairs or human effects that do not vary.
+
+    >>> found = caricature([1, 2, 3], [1, 3, 5])
+    >>> found.slope, found.intercept
+    (2.0, -1.0)
+
+    Long & Ervin (2000), Am. Stat. 54:217 (HC3).
+    """
+    x, y, weights, _ = _pairs(human, agent, w)
+    n = int(x.size)
+    if n < FEWEST or np.ptp(x) == 0:
+        reason = f"needs {FEWEST} pairs of effects, has {n}" if n < FEWEST else "the human effects do not vary"
+        return Caricature(slope=NAN, intercept=NAN, level=level, n=n, reason=reason)
+    weights = weights / weights.sum()
+    mx, my = float((x * weights).sum()), float((y * weights).sum())
+    dx = x - mx
+    sxx = float((weights * dx**2).sum())
+    slope = float((weights * (dx * (y - my))).sum()) / sxx
+    intercept = my - slope * mx
+    about: dict[str, Any] = {"slope": slope, "intercept": intercept, "centre": mx, "centre_agent": my}
+    left = y - intercept - slope * x
+    leverage = weights * (1 + dx**2 / sxx)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        meat = (weights * dx * left / (1 - leverage)) ** 2
+    if not np.isfinite(meat).all():
+        reason = "one pair alone determines the slope"
+        return Caricature(**about, level=level, n=n, reason=reason)
+    se = math.sqrt(float(meat.sum())) / sxx
+    reach = float(special.stdtrit(n - 2, (1 + level) / 2)) * se
+    return Caricature(**about, se=se, low=slope - reach, high=slope + reach, level=level, n=n)

@@ -1,0 +1,273 @@
+"""`karat score TESTS.csv --kind study-tests`: one row per test, people and agent, to PAS and ECS."""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from karat.cli import options
+from karat.cli.output import Output
+from karat.errors import BadDataset, BadOption, Fault, did_you_mean
+from karat.files import open_regular
+
+if TYPE_CHECKING:
+    from karat_studies.replication import Agreement, Reported, Side, StudyTest, Uncertainty
+
+SIDE_COLUMNS = ("statistic", "table", "n1", "n2", "sizes", "df1", "df2", "sign", "tie_term", "d", "d_se")
+NAMES = ("study", "sub_study", "finding", "test", "kind", "domain", "condition", "p0", "prior_odds", "coverage")
+COLUMNS = (*NAMES, *(f"{side}_{column}" for side in ("human", "agent") for column in SIDE_COLUMNS))
+NEEDED = ("study", "finding", "test", "kind")
+SEED = 20_240_101  # of the bootstrap: one file, one result
+
+
+class StudyTests(options.Options):
+    """How the tests are scored, and where the results go."""
+
+    to: str | None = options.option(
+        "--to", type=click.Choice(["humanstudy"]), help="Of study tests. humanstudy: the files of HumanStudy-Bench."
+    )
+    out: Path | None = options.option(
+        "--out", type=click.Path(path_type=Path), metavar="PATH", help="Of study tests: the folder for these files."
+    )
+    convention: str = options.option(
+        "--convention",
+        type=click.Choice(["humanstudy", "standard"]),
+        default="humanstudy",
+        show_default=True,
+        help="Of study tests: how shares and ranks become Cohen's d.",
+    )
+    fallbacks: str | None = options.option(
+        "--fallbacks",
+        type=click.Choice(["documented"]),
+        help="Of study tests: numbers for what is missing, as HumanStudy-Bench documents them.",
+    )
+    bound: float | None = options.option(
+        "--bound",
+        type=click.FloatRange(min=0, min_open=True),
+        metavar="D",
+        help="Of study tests: test that agent and people differ by less than this Cohen's d; state it beforehand.",
+    )
+    plot: Path | None = options.option(
+        "--plot",
+        type=click.Path(path_type=Path, file_okay=False),
+        metavar="DIR",
+        help="Of study tests: also write the charts there, as SVG.",
+    )
+
+
+@click.command("study-tests", short_help="one statistical test per row, people beside an agent")
+@options.gathered("asked", StudyTests)
+def study_tests(path: Path, output: Output, asked: StudyTests) -> None:
+    """Writes the tests of each condition, then each further condition against the first."""
+    import numpy as np
+
+    from karat_studies.kinds.study import agreement_report as report
+    from karat_studies.replication import (
+        difference_uncertainty,
+        draw_scores,
+        ecs_difference_uncertainty,
+        score_tests,
+        score_uncertainty,
+    )
+
+    if asked.to is not None and asked.out is None:
+        raise BadOption("--out", "is needed with --to humanstudy: the folder for its three files")
+    if asked.to is None and asked.out is not None:
+        raise BadOption("--out", "is for --to humanstudy; the text goes to standard output")
+    scored: dict[str, tuple[Agreement, Uncertainty]] = {}
+    draws = {}
+    for at, (condition, tests) in enumerate(read_tests(path).items()):
+        agreement = score_tests(tests, convention=asked.convention, fallbacks=asked.fallbacks)
+        # Conditions have different participants: their draws must be independent.
+        rng = np.random.default_rng([SEED, at] if at else SEED)
+        draws[condition] = draw_scores(agreement, rng=rng)
+        scored[condition] = agreement, score_uncertainty(agreement, rng=rng, draws=draws[condition])
+    if asked.plot is not None:
+        from karat.cli.plotting import draw
+        from karat_studies.kinds.study.charts import study_charts
+
+        charts = [chart for name, both in scored.items() for chart in study_charts(*both, condition=name)]
+        draw(charts, asked.plot, (), dark=False, output=output)
+    if asked.out is not None:
+        from karat.exports import save
+        from karat_studies.exports.humanstudy import files_of_tests
+
+        for written in save(files_of_tests(scored), asked.out):
+            output.say(f"wrote {written}")
+        return
+    parts = [report.agreement_text(name, *both, bound=asked.bound) for name, both in scored.items()]
+    data = {name: report.agreement_data(*both, bound=asked.bound) for name, both in scored.items()}
+    first, *others = scored
+    for name in others:
+        both, drawn = (scored[first][0], scored[name][0]), (draws[first], draws[name])
+        pas = difference_uncertainty(*both, paired=False, first_draws=drawn[0], second_draws=drawn[1])
+        ecs = ecs_difference_uncertainty(*both, paired=False, first_draws=drawn[0], second_draws=drawn[1])
+        parts.append(report.difference_text(first, name, pas, ecs))
+        data[name]["against"] = report.difference_data(first, pas, ecs)
+    output.result("\n\n".join(parts), data)
+
+
+def read_tests(path: Path) -> dict[str, list[StudyTest]]:
+    """The tests of each condition. Raises BadDataset with every fault of the file."""
+    try:
+        with open_regular(path) as file:
+            text = file.read().decode("utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        message = f"cannot be read: {getattr(error, 'strerror', None) or error}"
+        raise BadDataset(str(path), [Fault(place="file", message=message)]) from error
+    reader = csv.DictReader(text.splitlines())
+    columns = list(reader.fieldnames or [])
+    faults = [
+        Fault(
+            place=f"column {name}",
+            message=f"is not a column of study tests{did_you_mean(name, COLUMNS, listing=False)}",
+        )
+        for name in columns
+        if name not in COLUMNS
+    ]
+    faults += [Fault(place=f"column {name}", message="is missing") for name in NEEDED if name not in columns]
+    if faults:
+        raise BadDataset(str(path), faults)
+    tests: dict[str, list[StudyTest]] = {}
+    for row in reader:
+        if None in row:  # a decimal comma, say
+            message = "has more cells than the header: put what has commas in quotes"
+            faults.append(Fault(place="test", message=message, line=reader.line_num))
+            continue
+        given = {key: value.strip() for key, value in row.items() if key and value and value.strip()}
+        try:
+            tests.setdefault(given.get("condition", "agent"), []).append(_test(given))
+        except ValueError as error:
+            faults.append(Fault(place="test", message=str(error), line=reader.line_num))
+    faults += _domains(tests)
+    if faults:
+        raise BadDataset(str(path), faults)
+    return tests
+
+
+def _domains(by_condition: dict[str, list[StudyTest]]) -> list[Fault]:
+    """A study has one domain, given in any of its rows; returns the faults, and fills in the empty domains."""
+    domains: dict[str, set[str]] = {}
+    for tests in by_condition.values():
+        for test in tests:
+            domains.setdefault(test.study, set()).update({test.domain} - {""})
+    for condition, tests in by_condition.items():
+        by_condition[condition] = [replace(test, domain=next(iter(domains[test.study]), "")) for test in tests]
+    return [
+        Fault(place=f"study {study}", message=f"must have a single domain, got {', '.join(sorted(names))}")
+        for study, names in domains.items()
+        if len(names) > 1
+    ]
+
+
+def _test(given: Mapping[str, str]) -> StudyTest:
+    from karat_studies.replication import KINDS, StudyTest
+
+    for name in NEEDED:
+        if name not in given:
+            raise ValueError(f"{name}: is empty")
+    kind = given["kind"]
+    if kind not in KINDS:
+        raise ValueError(f"kind: not a kind of test: '{kind}'{did_you_mean(kind, KINDS)}")
+    coverage = _number("coverage", given, math.nan)
+    if coverage < 0 or coverage > 1:
+        raise ValueError(f"coverage: must be a share between 0 and 1, got '{given['coverage']}'")
+    return StudyTest(
+        study=given["study"],
+        sub_study=given.get("sub_study", ""),
+        finding=given["finding"],
+        test=given["test"],
+        kind=kind,
+        domain=given.get("domain", ""),
+        human=_side("human", kind, given),
+        agent=_side("agent", kind, given),
+        prior_odds_human=_number("prior_odds", given, 1.0),
+        prior_odds_agent=_number("prior_odds", given, 1.0),
+        coverage=coverage,
+    )
+
+
+def _side(which: str, kind: str, given: Mapping[str, str]) -> Side:
+    from karat_studies.replication import Side, d_from_t_df, parse_reported
+
+    cells = {column: given[f"{which}_{column}"] for column in SIDE_COLUMNS if f"{which}_{column}" in given}
+    known: dict[str, Any] = {
+        column: _number(column, cells, math.nan)
+        for column in ("n1", "n2", "df1", "df2", "d", "d_se")
+        if column in cells
+    }
+    if "tie_term" in cells:
+        known["tie_term"] = _number("tie_term", cells, 0.0)
+    if "p0" in given:
+        known["p0"] = _number("p0", given, 0.5)
+    if "sign" in cells:
+        known["sign"] = _sign(f"{which}_sign", cells["sign"])
+    if "sizes" in cells:
+        known["sizes"] = tuple(_float(f"{which}_sizes", part) for part in cells["sizes"].split(";"))
+    if "table" in cells:
+        known["table"] = _table(f"{which}_table", cells["table"])
+    statistic = cells.get("statistic")
+    if statistic is not None:
+        try:
+            known["statistic"] = float(statistic)
+        except ValueError:
+            known.update(_reported(kind, parse_reported(statistic), known))
+    if kind in {"ttest_ind", "welch"} and "n1" not in known and "d" not in known and "df1" in known:
+        known["d"] = d_from_t_df(known["statistic"], known["df1"])
+    return Side(**known)
+
+
+WANTED = {"anova": "F", "correlation": "r", "spearman": "r", "mannwhitney": "U", "wilcoxon": "z", "contingency": "chi2"}
+
+
+def _reported(kind: str, reported: Reported, known: Mapping[str, Any]) -> dict[str, Any]:
+    """The numbers from a reported string; sizes with their own column are kept."""
+    wanted = WANTED.get(kind, "t")
+    if reported.kind != wanted:
+        raise ValueError(f"statistic: a test of kind {kind} is reported by {wanted}, got {reported.text!r}")
+    values: dict[str, Any] = {"statistic": reported.statistic}
+    if kind == "anova":
+        values |= {"df1": reported.df1, "df2": reported.df2}
+    elif kind in {"ttest_ind", "welch"}:
+        values |= {"df1": reported.df1, "n1": reported.n, "n2": reported.n2}
+    elif kind in {"ttest_paired", "ttest_one"}:
+        values["n1"] = reported.df1 + 1 if reported.df1 is not None else reported.n
+    elif kind in {"correlation", "spearman"}:
+        values["n1"] = reported.n if reported.n is not None else reported.df1 + 2 if reported.df1 is not None else None
+    else:
+        values |= {"n1": reported.n, "n2": reported.n2}
+    return {key: value for key, value in values.items() if value is not None and key not in known}
+
+
+def _number(name: str, given: Mapping[str, str], otherwise: float) -> float:
+    return _float(name, given[name]) if name in given else otherwise
+
+
+def _float(name: str, text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise ValueError(f"{name}: must be a number, got '{text}'") from None
+
+
+def _sign(name: str, text: str) -> int:
+    signs = {"1": 1, "+1": 1, "+": 1, "-1": -1, "−1": -1, "-": -1, "−": -1}
+    if text not in signs:
+        raise ValueError(f"{name}: must be + or −, got '{text}'")
+    return signs[text]
+
+
+def _table(name: str, text: str) -> tuple[tuple[int, ...], ...]:
+    try:
+        rows = tuple(tuple(int(cell) for cell in row.split(",")) for row in text.split(";"))
+    except ValueError:
+        raise ValueError(f"{name}: must be rows of counts, as '121,34;43,109', got '{text}'") from None
+    if len(rows) < 2 or len({len(row) for row in rows}) > 1:
+        raise ValueError(f"{name}: must have two or more rows of one length, got '{text}'")
+    return rows

@@ -1,0 +1,1 @@
+"""The scorer of answers to human studies."""

@@ -1,0 +1,7 @@
+"""An experiment file to read."""
+
+from __future__ import annotations
+
+from tests.reading_experiments import folder, read
+
+__all__ = ["folder", "read"]

@@ -1,0 +1,39 @@
+"""Which packages beside karat a module of tests needs: those it imports, itself or through other modules of tests."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+
+from karat.installation import plugin_modules
+
+__all__ = ["has_kind", "has_package", "needed_packages"]
+
+TESTS = Path(__file__).resolve().parent
+_PACKAGE = re.compile(r"^\s*(?:from|import) (karat_[a-z]+)\b", re.MULTILINE)
+_OURS = re.compile(r"^\s*from (?:(tests|benchmarks)\.?|\.)([\w.]*) import (.+)", re.MULTILINE)
+
+
+def has_kind(kind: str) -> bool:
+    """Whether this copy of karat has a kind of dataset."""
+    return kind in plugin_modules("kinds")
+
+
+def has_package(package: str) -> bool:
+    """Whether this copy of karat has a package beside the core."""
+    return find_spec(package) is not None
+
+
+@cache
+def needed_packages(module: Path) -> frozenset[str]:
+    """The names of the packages without which a module of tests cannot be imported."""
+    text = module.read_text(encoding="utf-8")
+    needed = set(_PACKAGE.findall(text))
+    for top, place, names in _OURS.findall(text):
+        folder = (TESTS.parent / top if top else module.parent).joinpath(*place.split("."))
+        for path in (folder.with_suffix(".py"), *(folder / f"{name.split()[0]}.py" for name in names.split(","))):
+            if path.is_file() and path != module:
+                needed |= needed_packages(path)
+    return frozenset(needed)

@@ -21,7 +21,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import yaml
-
 from tables import docstring, fields_rows, fields_table, headed
 
 if TYPE_CHECKING:
@@ -254,7 +253,10 @@ def _names_page(title: str, how: str, package: str) -> str:
     """The public names of a package by the file that defines them, with a link to it."""
     home = importlib.import_module(package)
     files: dict[str, list[str]] = {}
-    for name in home.__all__:
+    from karat.installation import plugin_modules
+
+    added = plugin_modules("names") if package == "karat" else ()
+    for name in (*home.__all__, *added):
         if callable(thing := getattr(home, name)):
             source = Path(inspect.getsourcefile(inspect.unwrap(thing)) or "").relative_to(ROOT).as_posix()
             files.setdefault(source, []).append(f"`{name}`")
@@ -274,8 +276,8 @@ units, ranges, errors, an example and the source: on the site below, on a code h
 
 def query_page() -> str:
     """The tables of a run, with their columns."""
-    from karat.sql import SQL_TYPES
-    from karat.tables import TABLES
+    from karat_query.sql import SQL_TYPES
+    from karat_query.tables import TABLES
 
     def table_of(columns: Iterable[Any]) -> str:
         alike = groupby(columns, key=lambda column: (column.type, column.meaning))

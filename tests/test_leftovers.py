@@ -132,7 +132,7 @@ import asyncio, karat, os, sys
 from karat.agents.claude import trial_folder
 from karat.mcp.hub import Hub
 from pathlib import Path
-from karat.tables import write_tables
+from karat_query.tables import write_tables
 temporary = Path(os.environ["TMPDIR"])
 async def talk():
     hub = Hub(None)

@@ -19,7 +19,7 @@ from karat.lazy import lazy
 
 if TYPE_CHECKING:
     from karat.analysis import Comparison, Summary
-    from karat.api import arun, compare, open, query, relation, run, summarize  # noqa: A004 -- used as `karat.open`
+    from karat.api import arun, compare, open, run, summarize  # noqa: A004 -- used as `karat.open`
     from karat.config import Experiment, load, rehearsal
     from karat.errors import AgentFault, InfrastructureFault, JudgeFault, KaratError, LimitReached, OperatorError
     from karat.journal import RunFolder
@@ -56,9 +56,7 @@ __all__ = [
     "compare",
     "load",
     "open",
-    "query",
     "rehearsal",
-    "relation",
     "run",
     "summarize",
 ]
@@ -67,11 +65,12 @@ __getattr__, __dir__ = lazy(
     __name__,
     {
         "analysis": "Comparison Summary",
-        "api": "arun compare open query relation run summarize",
+        "api": "arun compare open run summarize",
         "config": "Experiment load rehearsal",
         "errors": "AgentFault InfrastructureFault JudgeFault KaratError LimitReached OperatorError",
         "journal": "RunFolder",
         "records": "Answer Condition Metric Reply Sample Score ToolCall Trial Turn Usage",
         "scorers": "Verdict",
     },
+    family="names",  # of the packages beside karat: `karat.query`
 )

@@ -19,15 +19,12 @@ from karat.journal import LARGEST_INFO, RUN_FILES, RunFolder
 from karat.records import JsonObject
 
 if TYPE_CHECKING:
-    import duckdb
-
     from karat.analysis import Comparison, Summary
     from karat.analysis.gate import Gate
     from karat.analysis.thresholds import Threshold
     from karat.config import Experiment
     from karat.execution import Outcome, RunStatus, Selection
     from karat.records import AllowCode
-    from karat.tables import Rows
 
 RunLike = RunFolder | str | os.PathLike[str]
 """A run, its folder, or anything else that `open` accepts."""
@@ -380,31 +377,6 @@ def _baseline(asked: RunLike, run: RunFolder, results: Path) -> tuple[RunFolder 
     left_out += [f"{others} over another dataset, of a shard, or not finished"] if others else []
     why = f" (left out: {'; '.join(left_out)})" if left_out else ""
     return None, f"no earlier run of '{name}' in {results} to compare with{why}"
-
-
-def query(run: RunLike, sql: str, *, scorings: Mapping[str, str] | None = None) -> Rows:
-    """The rows of one SELECT over a run, or every run of a folder: `.table()`, `.to_frame()`, or a notebook's table.
-
-    `karat query RUN` lists tables and columns. The query reaches no file, no network and no
-    setting. Raises BadOption if it is not allowed, fails, or exceeds its time or memory.
-    """
-    from karat import tables
-
-    return tables.query(_runs_meant(run), sql, scorings=scorings)
-
-
-def relation(run: RunLike, table: str, *, scorings: Mapping[str, str] | None = None) -> duckdb.DuckDBPyRelation:
-    """One table of a run as a relation of DuckDB: `.filter(…)`, `.aggregate(…)`, `.df()`, `.pl()`.
-
-    It is in its own temporary database, so nothing you do with it changes the run.
-    """
-    from karat import tables
-
-    return tables.relation(_runs_meant(run), table, scorings=scorings)
-
-
-def _runs_meant(run: RunLike) -> list[RunFolder]:
-    return [run] if isinstance(run, RunFolder) else [_opened(folder) for folder in folders(run)]
 
 
 def _opened(path: Path) -> RunFolder:

@@ -5,16 +5,31 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping
 from importlib import import_module
+from typing import Any
 
 
-def lazy(package: str, held: Mapping[str, str]) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
-    """`__getattr__` and `__dir__` of a package. `held`: module → the names it holds, or "" for the module itself."""
+def lazy(
+    package: str, held: Mapping[str, str], *, family: str | None = None
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """`__getattr__` and `__dir__` of a package.
+
+    `held`: module → the names it holds, or "" for the module itself. `family`: the plug-ins that add names, each in a
+    module with its name.
+    """
     homes = {name: module for module, names in held.items() for name in names.split() or [module]}
+
+    def modules() -> Mapping[str, str]:
+        from karat.installation import plugin_modules  # only for names that are not here: it lists folders
+
+        return plugin_modules(family) if family else {}
 
     def get(name: str) -> object:
         if name not in homes:
+            module = modules().get(name)
+            if module is not None:
+                return getattr(import_module(module), name)
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        module = import_module(f"{package}.{homes[name]}")
-        return getattr(module, name) if held[homes[name]] else module
+        home = import_module(f"{package}.{homes[name]}")
+        return getattr(home, name) if held[homes[name]] else home
 
-    return get, lambda: sorted({*vars(sys.modules[package]), *homes})
+    return get, lambda: sorted({*vars(sys.modules[package]), *homes, *modules()})

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from karat.errors import BadDataset, BadOption
-from karat.sql import Limits
+from karat_query.sql import Limits
 from karat_studies.kinds.study.copy import answer_copy, statistic_copies, statistic_copy
 from karat_studies.kinds.study.experiments import Response, data_of, tallied, to_study_tests
 from karat_studies.kinds.study.format import Arm, Test

@@ -21,7 +21,7 @@ import msgspec
 from karat.documents.hub import Fetched, fetch, hub_name, shown
 from karat.documents.nodes import Node, plain, walk
 from karat.documents.reader import Limits, parse
-from karat.errors import BadDataset, Fault, did_you_mean, unreadable
+from karat.errors import BadDataset, Fault, MissingExtra, did_you_mean, unreadable
 from karat.files import open_regular
 from karat.formats import count, excerpt, plural, some_of
 
@@ -518,8 +518,10 @@ def header_names(path: Path, cells: Iterable[str], place: str = "line 1") -> lis
 
 
 def _parquet(rows: Rows, path: Path, data: bytes) -> None:
-    import duckdb
-
+    try:
+        import duckdb
+    except ModuleNotFoundError as error:
+        raise MissingExtra("query", f"{path}: a Parquet file") from error
     rows.unit = "row"
     if data[:4] != b"PAR1":
         raise _bad(path, "file", "is not a Parquet file")

@@ -137,7 +137,7 @@ class Column(msgspec.Struct, frozen=True, kw_only=True):
     """A column of a table for `karat query`. NULL: not known or not applicable, see `meaning`; never 0."""
 
     name: str
-    type: str  # of karat.sql.TYPES
+    type: str  # of karat_query.sql.TYPES
     meaning: str
 
 

@@ -16,9 +16,9 @@ import numpy as np
 from karat.documents.nodes import Node, Place, fault_at
 from karat.documents.validation import shown
 from karat.errors import BadOption, Fault, QueryTooLong, did_you_mean
-from karat.sql import Selected, Shape, Table, select_each
 from karat.sums import exact_sum
 from karat.templates import names
+from karat_query.sql import Selected, Shape, Table, select_each
 from karat_studies.kinds.study.columns import (
     arms_of,
     column_type,

@@ -9,7 +9,7 @@ from karat.templates import names
 from karat_studies.kinds.study.format import Answered, StudyFile, Test
 
 if TYPE_CHECKING:
-    from karat.sql import Shape
+    from karat_query.sql import Shape
 
 OWN = {"participant": "text", "arm": "text", "group_id": "text", "round": "whole"}
 """Columns of every study; the last two are filled in games only."""
@@ -51,7 +51,7 @@ def own_columns(study: StudyFile) -> dict[str, str]:
 
 def shape_of_data(study: StudyFile) -> Shape:
     """The columns that `derive` would give. Raises BadOption if it is not a SELECT over `responses`."""
-    from karat.sql import shape_of
+    from karat_query.sql import shape_of
 
     return shape_of(study.derive, {"responses": responses_types(study)}, place="derive")
 

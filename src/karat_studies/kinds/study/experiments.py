@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from karat.errors import BadOption, QueryTooLong
-from karat.sql import Limits, Selected, Table, select, select_each
+from karat_query.sql import Limits, Selected, Table, select, select_each
 from karat_studies.kinds.study.columns import PAYOFF, arms_of, fields_needed, responses_types, shape_of_data
 from karat_studies.kinds.study.format import Finding, StudyFile, Test
 from karat_studies.kinds.study.rounds import payoffs_of
@@ -15,7 +15,7 @@ from karat_studies.kinds.study.sides import agent_side, human_side
 from karat_studies.replication import Side, StudyTest
 
 if TYPE_CHECKING:
-    from karat.sql import Shape
+    from karat_query.sql import Shape
 
 Columns = Mapping[str, Sequence[Any]]
 Reducer = Callable[[Columns], Columns]

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 from karat import formats
 from karat.analysis.shapes import frame
 from karat.files import temporary_folder
-from karat.sql import SQL_TYPES, Limits, load
-from karat.tables.asking import LIMITS, ask, whole
-from karat.tables.columns import Runs, tables_of
-from karat.tables.filling import fill
+from karat_query.sql import SQL_TYPES, Limits, load, need_duckdb
+from karat_query.tables.asking import LIMITS, ask, whole
+from karat_query.tables.columns import Runs, tables_of
+from karat_query.tables.filling import fill
 
 if TYPE_CHECKING:
     import duckdb
@@ -61,6 +61,7 @@ def query(run: Runs, sql: str, *, scorings: Mapping[str, str] | None = None, lim
 
 def relation(run: Runs, name: str, *, scorings: Mapping[str, str] | None = None) -> duckdb.DuckDBPyRelation:
     """A table as a DuckDB relation, in a database of its own that is closed with it."""
+    need_duckdb()
     import duckdb
 
     tables = tables_of(run)

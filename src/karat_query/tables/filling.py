@@ -20,9 +20,9 @@ from karat.index import ScoreRows, read_index, trusted
 from karat.journal import Attempt, RunFolder
 from karat.journal.codec import decode
 from karat.records import Answer, Failure, Sample, Score, Usage, recorded_seconds
-from karat.sql import Filled
-from karat.tables.columns import Runs, opened
 from karat.tool_use import CalledTool, Offered, called_tool
+from karat_query.sql import Filled
+from karat_query.tables.columns import Runs, opened
 
 if TYPE_CHECKING:
     from karat.analysis.use import Expectation

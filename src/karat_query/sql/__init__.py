@@ -14,12 +14,13 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from functools import lru_cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from karat.errors import BadOption, QueryTooLong
+from karat.errors import BadOption, MissingExtra, QueryTooLong
 
 if TYPE_CHECKING:
     import duckdb
@@ -34,6 +35,7 @@ __all__ = [
     "Stream",
     "Table",
     "load",
+    "need_duckdb",
     "quoted",
     "select",
     "select_each",
@@ -146,11 +148,17 @@ def _shape(sql: str, tables: tuple[tuple[str, tuple[tuple[str, str], ...]], ...]
 
 def load(connection: duckdb.DuckDBPyConnection, name: str, types: Mapping[str, str], table: Filled) -> None:
     """Loads a table of JSON lines into a database in this process, never for a user's SQL. Removes the file."""
-    from karat.sql._child import fill_from_file
+    from karat_query.sql._child import fill_from_file
 
     declared = ", ".join(f"{quoted(column)} {SQL_TYPES[kind]}" for column, kind in types.items())
     connection.execute(f"CREATE TABLE {quoted(name)} ({declared})")
     fill_from_file(connection, name, dict(types), table.path, longest=table.longest)
+
+
+def need_duckdb() -> None:
+    """Raises MissingExtra where DuckDB is not installed."""
+    if find_spec("duckdb") is None:
+        raise MissingExtra("query", "SQL")
 
 
 def quoted(name: str) -> str:
@@ -179,6 +187,7 @@ class Stream:
         limits: Limits | None = None,
         place: str = "sql",
     ) -> None:
+        need_duckdb()
         self._limits, self._place = limits or Limits(), place
         question = {"what": "stream", "sql": sql, "types": types, "folder": str(folder)}
         self._errors = (folder / "errors").open("w+b")
@@ -243,6 +252,7 @@ class Stream:
 
 def _asked(question: JsonObject, limits: Limits, place: str, *, times: int = 1) -> JsonObject:
     """The child's answer to its one question; `times`: how often the query runs."""
+    need_duckdb()
     question |= {"seconds": limits.seconds, "megabytes": limits.megabytes, "rows": limits.rows}
     try:
         process = subprocess.run(

@@ -20,8 +20,8 @@ from karat.errors import BadOption, BadRun
 from karat.exports.csv import Csv
 from karat.journal import ScorerInfo
 from karat.records import Metric, Reply, Sample, ToolCall, Turn, Usage
-from karat.sql import SQL_TYPES
-from karat.tables import TABLES, ask, relation
+from karat_query.sql import SQL_TYPES
+from karat_query.tables import TABLES, ask, relation
 
 USED = Usage(input_tokens=10, output_tokens=5, cache_read_tokens=2)
 

@@ -20,12 +20,12 @@ from karat.cli.options import Asking
 from karat.cli.output import Output, aligned
 from karat.errors import BadOption
 from karat.formats import OUTPUT_FORMAT
-from karat.sql import SQL_TYPES, Limits
-from karat.tables import LIMITS, ask, tables_of, write, write_rows, write_tables
+from karat_query.sql import SQL_TYPES, Limits
+from karat_query.tables import LIMITS, ask, tables_of, write, write_rows, write_tables
 
 if TYPE_CHECKING:
     from karat.journal import RunFolder
-    from karat.sql import Stream
+    from karat_query.sql import Stream
 
 _SHOWN = 1000  # rows on a screen
 _WIDEST = 60  # columns of a cell if the screen's width is unknown

@@ -1,7 +1,7 @@
 """A run as tables: samples, trials, replies, tool calls, scores and failures, to query with SQL or export.
 
-`karat.tables.columns` says what each column holds. A run folder is only read; queries run on a copy,
-in a process that can reach nothing else (`karat.sql`).
+`karat_query.tables.columns` says what each column holds. A run folder is only read; queries run on a copy,
+in a process that can reach nothing else (`karat_query.sql`).
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 from karat.kinds import Column, TableInfo
 from karat.lazy import lazy
-from karat.tables.columns import TABLES, Runs, tables_of
+from karat_query.tables.columns import TABLES, Runs, tables_of
 
 if TYPE_CHECKING:
-    from karat.tables.asking import LIMITS, ask, whole
-    from karat.tables.relations import Rows, query, relation
-    from karat.tables.written import FORMS, csv_cell, write, write_rows, write_tables
+    from karat_query.tables.asking import LIMITS, ask, whole
+    from karat_query.tables.relations import Rows, query, relation
+    from karat_query.tables.written import FORMS, csv_cell, write, write_rows, write_tables
 
 __all__ = [
     "FORMS",

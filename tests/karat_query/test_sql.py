@@ -11,7 +11,7 @@ import duckdb
 import pytest
 
 from karat.errors import BadOption
-from karat.sql import Limits, Table, _child, select, select_each, shape_of
+from karat_query.sql import Limits, Table, _child, select, select_each, shape_of
 
 TYPES = {"participant": "text", "choice": "text", "x": "number", "order": "texts", "went": "truth"}
 PEOPLE = Table(

@@ -13,9 +13,9 @@ import msgspec
 from karat import formats
 from karat.errors import BadOption
 from karat.files import temporary_folder
-from karat.sql import Filled, Limits, Stream, load, quoted
-from karat.tables.asking import LIMITS, ask, whole
-from karat.tables.columns import Runs, tables_of
+from karat_query.sql import Filled, Limits, Stream, load, need_duckdb, quoted
+from karat_query.tables.asking import LIMITS, ask, whole
+from karat_query.tables.columns import Runs, tables_of
 
 Batches = Iterable[list[list[Any]]]
 
@@ -64,6 +64,7 @@ def _parquet(columns: Mapping[str, str], batches: Batches, path: Path) -> int:
     All whole numbers become BIGINT. Parquet has none beyond 64 bits, and DuckDB would round them, so they are
     refused.
     """
+    need_duckdb()
     import duckdb
 
     with temporary_folder("parquet") as folder:

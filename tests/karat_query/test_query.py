@@ -19,7 +19,7 @@ import duckdb
 import pytest
 
 from karat.journal import with_checksum
-from karat.tables import TABLES
+from karat_query.tables import TABLES
 
 
 def test_without_sql_the_tables_and_their_columns_are_listed(karat, run):

@@ -32,7 +32,7 @@ def command(
     """
     from karat import api
     from karat.analysis.verdicts import REHEARSED
-    from karat.cli.querying import answer, list_tables, take_tables
+    from karat_query.querying import answer, list_tables, take_tables
 
     folders = api.folders(run, results=results)
     opened = [api.open(folder) for folder in folders]

@@ -9,9 +9,9 @@ from contextlib import contextmanager
 from karat.errors import BadOption, did_you_mean
 from karat.files import temporary_folder
 from karat.kinds import TableInfo
-from karat.sql import Filled, Limits, Stream
-from karat.tables.columns import Runs, tables_of
-from karat.tables.filling import fill
+from karat_query.sql import Filled, Limits, Stream
+from karat_query.tables.columns import Runs, tables_of
+from karat_query.tables.filling import fill
 
 LIMITS = Limits(seconds=60.0, megabytes=512, rows=10_000_000)
 """Limits of one query. Time counts from when its tables are filled."""

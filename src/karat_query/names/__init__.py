@@ -1,0 +1,1 @@
+"""What this package adds to the names of `karat`, one file each."""

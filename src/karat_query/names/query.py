@@ -1,0 +1,5 @@
+"""`karat.query`."""
+
+from karat_query.api import query
+
+__all__ = ["query"]

@@ -1,0 +1,5 @@
+"""`karat.relation`."""
+
+from karat_query.api import relation
+
+__all__ = ["relation"]

@@ -47,7 +47,7 @@ LONGEST = (
     "execution/test_ray.py",
     "execution/test_ray_sharing.py",
     "browser/test_every_page.py",
-    "agents/test_acp_agents.py",
+    "karat_coding/test_acp_agents.py",
     "execution/test_faults.py",
     "models/test_rates.py",
     "test_corpus.py",
@@ -62,9 +62,9 @@ LONGEST = (
     "karat_studies/test_shipped_forms.py",
     "karat_studies/test_uncertainty.py",
     "execution/test_cassettes.py",
-    "agents/test_claude_isolation.py",
+    "karat_coding/test_claude_isolation.py",
     "karat_imports/exports/test_inspect.py",
-    "agents/test_claude.py",
+    "karat_coding/test_claude.py",
     "karat_imports/test_mutations.py",
 )
 

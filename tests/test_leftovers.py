@@ -129,7 +129,7 @@ def test_queries_exports_and_trials_remove_what_killed_ones_left(tmp_path, tempo
     monkeypatch.setenv("TMPDIR", str(temporary))
     script = """
 import asyncio, karat, os, sys
-from karat.agents.claude import trial_folder
+from karat_coding.agents.claude import trial_folder
 from karat.mcp.hub import Hub
 from pathlib import Path
 from karat_query.tables import write_tables

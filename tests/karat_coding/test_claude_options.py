@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from karat import plugins
-from karat.agents._claude_session import ToolNames
-from karat.agents.claude import credentials, environment, provider_of
 from karat.errors import BadOption, Fault, ForeignTools
 from karat.installation import install_extra_command
 from karat.records import AgentSpec, Condition
 from karat.testing.mcp_server import stdio_server
+from karat_coding.agents._claude_session import ToolNames
+from karat_coding.agents.claude import credentials, environment, provider_of
 
 
 def faults(**options: Any) -> list[Fault]:

@@ -8,8 +8,8 @@ from karat import formats
 from karat.context import is_plain_name, remove
 from karat.records import Answer, Metric, Sample
 from karat.scorers import ScorerSetting, Values, Verdict
-from karat.scorers._junit import BadReport, read_junit
 from karat.scorers._programs import Finished, ProgramOptions, added, read_output, run_program
+from karat_coding.scorers._junit import BadReport, read_junit
 
 __all__ = ["Tests"]
 

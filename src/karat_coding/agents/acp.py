@@ -20,7 +20,6 @@ from pydantic import BaseModel, Field, field_validator
 
 import karat
 from karat.agents import AgentSetting
-from karat.agents._acp_session import LARGEST_MESSAGE, Files, Lines, TurnUpdates, known_agent, reported_usage
 from karat.agents._prompt import prompt
 from karat.config.model import Name, Strictly, Text
 from karat.context import Workspace, launch
@@ -40,6 +39,7 @@ from karat.mcp.observed import Observed
 from karat.models.metering import spent
 from karat.models.prices import own_price
 from karat.records import Condition, JsonObject, Reply, Sample, Turn, Usage
+from karat_coding.agents._acp_session import LARGEST_MESSAGE, Files, Lines, TurnUpdates, known_agent, reported_usage
 
 __all__ = ["Acp"]
 

@@ -14,7 +14,7 @@ import pytest
 
 pytest.importorskip("claude_agent_sdk", reason="needs the extra `claude`")
 
-from tests.agents.claude_trials import KEY, alive, descendants, wait_for
+from tests.karat_coding.claude_trials import KEY, alive, descendants, wait_for
 
 from karat.testing.models import Request, serve
 
@@ -161,7 +161,7 @@ def test_nothing_is_left_of_a_run_that_was_ended(place: Place, how: str) -> None
 
 
 def test_a_stranger_among_the_tools_ends_the_run_not_the_trial(place: Place) -> None:
-    from tests.agents.test_claude import stranger
+    from tests.karat_coding.test_claude import stranger
 
     program = stranger(place.here, tools=["Bash"], servers=[])
     place.write(options=f", program: {program}")

@@ -15,7 +15,7 @@ import pytest
 
 pytest.importorskip("claude_agent_sdk", reason="needs the extra `claude`")
 
-from tests.agents.claude_trials import KEY, Trials, alive, descendants, environment_of, is_claude, wait_for
+from tests.karat_coding.claude_trials import KEY, Trials, alive, descendants, environment_of, is_claude, wait_for
 
 from karat.errors import AgentFault, BadExperiment, ForeignTools, InfrastructureFault, LimitReached, TrialFault
 from karat.mcp import Toolbox

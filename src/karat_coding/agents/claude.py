@@ -22,8 +22,6 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel, Field, field_validator
 
 from karat.agents import AgentSetting
-from karat.agents._claude_context import check_context
-from karat.agents._claude_session import Conversation, Terms, ToolNames
 from karat.agents._prompt import client_config
 from karat.config.model import Address, Count, Name, Strictly, Text, VariableName
 from karat.context import Workspace
@@ -34,6 +32,8 @@ from karat.models import ModelName
 from karat.models.prices import own_price
 from karat.records import Condition, JsonObject, McpServer, Sample
 from karat.redact import Redactor
+from karat_coding.agents._claude_context import check_context
+from karat_coding.agents._claude_session import Conversation, Terms, ToolNames
 
 if TYPE_CHECKING:
     from claude_agent_sdk import ClaudeAgentOptions

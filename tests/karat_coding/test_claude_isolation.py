@@ -18,7 +18,7 @@ import pytest
 
 pytest.importorskip("claude_agent_sdk", reason="needs the extra `claude`")
 
-from tests.agents.claude_trials import KEY, write
+from tests.karat_coding.claude_trials import KEY, write
 
 from karat.testing.models import Request, serve
 

@@ -17,8 +17,8 @@ import pytest
 
 pytest.importorskip("acp", reason="needs the extra `acp`")
 
-from tests.agents.acp_trials import NPM, AcpTrials, claude, gemini, opencode
-from tests.agents.claude_trials import alive, descendants, wait_for
+from tests.karat_coding.acp_trials import NPM, AcpTrials, claude, gemini, opencode
+from tests.karat_coding.claude_trials import alive, descendants, wait_for
 
 from karat.context.workspace import overlay_for
 from karat.records import ToolCall, Usage

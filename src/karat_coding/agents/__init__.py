@@ -1,0 +1,1 @@
+"""The agents that write code, one file each."""

@@ -1,0 +1,1 @@
+"""The scorers of a workspace, one file each."""

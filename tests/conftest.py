@@ -44,8 +44,8 @@ CHROMIUM = Path("/usr/bin/chromium")  # Debian's
 
 # Files of half a minute and more that run first, so that none of them is what all others wait for at the end.
 LONGEST = (
-    "execution/test_ray.py",
-    "execution/test_ray_sharing.py",
+    "karat_scale/test_ray.py",
+    "karat_scale/test_ray_sharing.py",
     "browser/test_every_page.py",
     "karat_coding/test_acp_agents.py",
     "execution/test_faults.py",

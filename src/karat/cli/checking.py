@@ -183,10 +183,10 @@ def check(
     `ask`: each judge scores a right and a wrong answer, which costs money.
     Raises OperatorError for the dataset, a plug-in, or a selected name that does not exist.
     """
-    from karat.execution import experiment_scorers, refuse_executor, refuse_unknown_gates, run_in_own_loop
+    from karat.execution import executor_of, experiment_scorers, refuse_unknown_gates, run_in_own_loop
     from karat.execution.stopping import horizon_of, stops_when
 
-    refuse_executor(experiment)
+    executor_of(experiment)
     experiment, dataset = experiment.with_dataset()
     selected = plan(
         experiment, dataset, limit=selection.limit, only_samples=selection.samples, only_conditions=selection.conditions

@@ -1,5 +1,6 @@
 """The run: one trial, many trials, retries, progress."""
 
+from karat.execution.executors import executor_of
 from karat.execution.limits import Limits, refuse_unpriced
 from karat.execution.merging import MergedRun, merge_runs
 from karat.execution.own_loop import run_in_own_loop
@@ -13,7 +14,6 @@ from karat.execution.setup import (
     close_agents,
     experiment_scorers,
     opened_scorers,
-    refuse_executor,
     refuse_unknown_gates,
 )
 from karat.execution.start import Outcome, Selection, rescore, run_experiment
@@ -30,10 +30,10 @@ __all__ = [
     "build_agents",
     "build_scorers",
     "close_agents",
+    "executor_of",
     "experiment_scorers",
     "merge_runs",
     "opened_scorers",
-    "refuse_executor",
     "refuse_unknown_gates",
     "refuse_unpriced",
     "rescore",

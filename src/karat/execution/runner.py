@@ -13,10 +13,10 @@ from collections.abc import Callable, Coroutine, Iterator
 from functools import partial
 from typing import Literal
 
+from karat.execution.executors import MakeTrials, TrialsElsewhere
 from karat.execution.foreign_code import ForeignCode
 from karat.execution.limits import Budget, FailureLimit, Limits
 from karat.execution.progress import RunStatus
-from karat.execution.remote import RemoteTrials, Workers
 from karat.execution.scoring import PendingScore, RunContext, Scoring
 from karat.execution.stopping import EarlyStop
 from karat.execution.trial import Job, TrialRunner, Work
@@ -31,11 +31,11 @@ class Runner:
 
     def __init__(
         self, work: Work, *, journal: Journal, limits: Limits, budget: Budget, status: RunStatus,
-        early: EarlyStop | None = None, workers: Workers | None = None,
+        early: EarlyStop | None = None, elsewhere: MakeTrials | None = None,
     ) -> None:  # fmt: skip
         """`early`: ends the run when it is decided; None: every trial is asked.
 
-        `workers`: run the trials; None: this process does.
+        `elsewhere`: makes what runs the trials; None: this process does.
         """
         self._budget = budget
         self._status = status
@@ -58,14 +58,13 @@ class Runner:
         )  # fmt: skip
         self._run = run
         self._scoring = Scoring(run)
-        self._trials: TrialRunner | RemoteTrials = TrialRunner(work, self._scoring, run)
-        self._remote: RemoteTrials | None = None
+        self._trials: TrialRunner | TrialsElsewhere = TrialRunner(work, self._scoring, run)
+        self._remote: TrialsElsewhere | None = None
         self._tasks: set[asyncio.Task[None]] = set()  # one per trial
         self._most = limits.max_concurrent  # trials at the agent, or sent to workers
-        if workers is not None:
-            self._trials = self._remote = RemoteTrials(
-                workers, work, run, local=self._trials, scoring=self._scoring, fail=self._abort
-            )
+        if elsewhere is not None:
+            self._remote = elsewhere(work, run, local=self._trials, scoring=self._scoring, fail=self._abort)
+            self._trials = self._remote
             self._most = self._remote.most
         status.begins(limits.max_concurrent if work.agents else 0)
         self._most_tasks = self._most + max(64, 4 * limits.max_concurrent)

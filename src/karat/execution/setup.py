@@ -8,7 +8,6 @@ import random
 from collections.abc import AsyncGenerator, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from hashlib import blake2b
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -16,7 +15,7 @@ import msgspec
 from karat import plugins
 from karat.agents import AgentSetting, TrialAgent, as_agent
 from karat.analysis.thresholds import Threshold, metric_names, resolve, thresholds_of
-from karat.errors import BadExperiment, BadOption, Caught, Fault, MissingExtra, described
+from karat.errors import BadExperiment, BadOption, Caught, Fault, described
 from karat.execution.plan import Plan
 from karat.execution.progress import RunStatus
 from karat.execution.retry import AttemptError, RetryPolicy, delay
@@ -145,19 +144,6 @@ def baseline_first(conditions: Sequence[str], settings: Mapping[str, Choice]) ->
     """The conditions, starting with the experiment's baseline."""
     baseline = settings["baseline"].value if "baseline" in settings else None
     return sorted(conditions, key=lambda name: name != baseline)
-
-
-def refuse_executor(experiment: Experiment) -> None:
-    """Raises BadOption and MissingExtra for what a run cannot have with its executor."""
-    if experiment.execution.executor != "ray" or experiment.rehearsed:
-        return
-    if experiment.cassettes is not None and experiment.cassettes.mode == "record":
-        message = "workers elsewhere cannot add to one recording: record with `executor: local`, then replay"
-        raise BadOption("execution.executor", message)
-    if experiment.execution.keep_workspaces:
-        raise BadOption("execution.keep_workspaces", "folders stay with the worker: leave it out, or run locally")
-    if find_spec("ray") is None:
-        raise MissingExtra("ray", "`execution.executor: ray`")
 
 
 def refuse_unknown_gates(

@@ -15,11 +15,11 @@ import msgspec
 from karat import kinds
 from karat.context import TrialWorkspaces, snapshots, trial_workspaces
 from karat.errors import ResumeRefused
+from karat.execution.executors import Distributed, Executor, MakeTrials, executor_of
 from karat.execution.limits import Budget, Limits, refuse_unpriced
 from karat.execution.plan import Shard, plan
 from karat.execution.progress import RunStatus
 from karat.execution.provenance import now, resumed, run_info
-from karat.execution.remote import Workers
 from karat.execution.resume import (
     JournalState,
     SavedReplies,
@@ -41,7 +41,6 @@ from karat.execution.setup import (
     experiment_scorers,
     opened_scorers,
     preflight,
-    refuse_executor,
     refuse_unknown_gates,
 )
 from karat.execution.signals import SignalHandler
@@ -112,7 +111,7 @@ async def run_experiment(
         before = RunFolder.open(here / resume) if resume is not None else None
         part = _Part(experiment, selection or Selection(), before)
         experiment = part.experiment
-        refuse_executor(experiment)
+        executor = executor_of(experiment)
         limit_rates(_shared_rates(experiment.limits, part.selected.shard))
         part.selected = part.selected.with_conditions(stack.enter_context(snapshots(part.selected.conditions)))
         keep, ignore = experiment.execution.keep_workspaces, experiment.execution.workspace_ignore
@@ -134,7 +133,7 @@ async def run_experiment(
         if (may_stop := stops_when(part.horizon)) is not None:
             status.notice(may_stop)
         limits = Limits.of(experiment.execution, len(part.selected))
-        workers = await part.workers(here / results, servers, limits, stack, status)
+        elsewhere = await part.trials_elsewhere(executor, here / results, servers, limits, stack, status)
         if resume is None:
             await part.create(here / results, agents, servers, stack)
         else:
@@ -147,7 +146,7 @@ async def run_experiment(
         budget = _budget(experiment, past, part.selected.shard)
         runner = Runner(
             work, journal=part.journal, limits=limits, budget=budget, status=status, early=part.early_stop(),
-            workers=workers,
+            elsewhere=elsewhere,
         )  # fmt: skip
         reason = await _run_to_end(runner, part.journal, stop, status)
         _notice_changes(agents, status)
@@ -251,29 +250,28 @@ class _Part:
     def _journal_event(self, event: ServerEvent) -> object:
         return self.journal.append(event)  # the journal is opened after the servers
 
-    async def workers(
-        self, results: Path, servers: tuple[ServerInfo, ...], limits: Limits, stack: AsyncExitStack, status: RunStatus
-    ) -> Workers | None:
-        """The workers elsewhere; None: this process runs the trials, as for a rehearsal. Raises OperatorError."""
-        experiment = self.experiment
-        if experiment.execution.executor != "ray" or experiment.rehearsed:
+    async def trials_elsewhere(
+        self,
+        executor: Executor | None,
+        results: Path,
+        servers: tuple[ServerInfo, ...],
+        limits: Limits,
+        stack: AsyncExitStack,
+        status: RunStatus,
+    ) -> MakeTrials | None:
+        """What makes the trials of this run elsewhere; None: this process runs them. Raises OperatorError."""
+        if executor is None:
             return None
-        from karat.execution.ray_workers import ray_workers
-        from karat.execution.shipping import digest_of, pack, portable
-        from karat.execution.worker import WorkerSetup
-
-        archives = pack(experiment, results=results)
-        setup = WorkerSetup(
-            name="", experiment=portable(experiment), conditions=tuple(one.name for one in self.selected.conditions),
-            digests={root: digest_of(archive) for root, archive in archives.items()},
-            scorings=tuple(used.info.scoring for used in self.scorers if not used.late), servers=servers,
+        run = Distributed(
+            experiment=self.experiment,
+            conditions=tuple(condition.name for condition in self.selected.conditions),
+            scorings=tuple(used.info.scoring for used in self.scorers if not used.late),
+            servers=servers,
             limits=limits,
-        )  # fmt: skip
-        return await stack.enter_async_context(
-            ray_workers(
-                experiment.execution.ray, setup, archives, max_concurrent=limits.max_concurrent, notice=status.notice
-            )
+            results=results,
+            notice=status.notice,
         )
+        return await stack.enter_async_context(executor.opened(run))
 
     async def create(
         self,

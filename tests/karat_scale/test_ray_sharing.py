@@ -14,8 +14,9 @@ from time import monotonic
 from typing import Any
 
 import pytest
-from tests.execution import test_ray, test_stopping, test_turns
-from tests.execution.test_ray import Cluster, Questions, answered_once, carried_out, needs_ray, newest, numbers, until
+from tests.execution import test_stopping, test_turns
+from tests.karat_scale import test_ray
+from tests.karat_scale.test_ray import Cluster, Questions, answered_once, carried_out, needs_ray, newest, numbers, until
 from tests.scorers import test_judge
 
 from karat.journal import Attempt, Decided, RunFolder

@@ -15,14 +15,14 @@ import msgspec
 
 from karat import __version__
 from karat.errors import BadOption, KaratError, described
-from karat.execution.remote import Finished, Request, Worker, WorkerLost
 from karat.files import temporary_folder
 from karat.formats import plural
 from karat.threads import Threads
+from karat_scale.remote import Finished, Request, Worker, WorkerLost
 
 if TYPE_CHECKING:
     from karat.config.model import RayModel
-    from karat.execution.worker import WorkerSetup
+    from karat_scale.worker import WorkerSetup
 
 _QUIET = {
     "RAY_USAGE_STATS_ENABLED": "0",  # Ray would report this run to its makers
@@ -120,7 +120,7 @@ def _concurrency(settings: RayModel, rooms: int, most: int) -> tuple[int, ...]:
 
 
 class RayWorkers:
-    """Starts actors. Implements `karat.execution.remote.Workers`."""
+    """Starts actors. Implements `karat_scale.remote.Workers`."""
 
     def __init__(
         self, ray: Any, settings: RayModel, setup: WorkerSetup, archives: Any, concurrency: tuple[int, ...]
@@ -172,7 +172,7 @@ class RayWorkers:
 
 
 class RayWorker:
-    """An actor, seen from the driver. Implements `karat.execution.remote.Worker`."""
+    """An actor, seen from the driver. Implements `karat_scale.remote.Worker`."""
 
     def __init__(self, ray: Any, handle: Any, name: str) -> None:
         self._ray = ray
@@ -221,7 +221,7 @@ class Actor:
 
     async def _live(self, setup: WorkerSetup, archives: Mapping[str, bytes], ready: asyncio.Future[str | None]) -> None:
         """In one task: servers must be closed by the task that opened them."""
-        from karat.execution.worker import WorkerSide
+        from karat_scale.worker import WorkerSide
 
         try:
             async with WorkerSide(setup, archives) as self._side:

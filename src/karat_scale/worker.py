@@ -26,11 +26,9 @@ from karat.execution.foreign_code import ForeignCode
 from karat.execution.limits import Budget, Limits
 from karat.execution.plan import Plan
 from karat.execution.progress import RunStatus
-from karat.execution.remote import Ended, Finished, Request
 from karat.execution.retry import AttemptError
 from karat.execution.scoring import RunContext, ScorerMemory, Scoring
 from karat.execution.setup import build_agents, close_agents, experiment_scorers, opened_scorers, preflight
-from karat.execution.shipping import unpack
 from karat.execution.trial import Job, TrialRunner, Work
 from karat.files import temporary_folder
 from karat.journal import Attempt, Codec, Event, ServerInfo, server_changes
@@ -39,6 +37,8 @@ from karat.models import Rate, RateLimit, limit_rates
 from karat.models.metering import waiting
 from karat.records import Answer, Reply, Sample, Score, Usage
 from karat.redact import Redactor
+from karat_scale.remote import Ended, Finished, Request
+from karat_scale.shipping import unpack
 
 if TYPE_CHECKING:
     from karat.config import Experiment

@@ -1,0 +1,1 @@
+"""Runs on many machines: trials on the nodes of a Ray cluster."""

@@ -1,0 +1,1 @@
+"""Where trials run besides this process, one file each."""

@@ -252,7 +252,7 @@ def drawn_run() -> Path:
     folder = Path(tempfile.mkdtemp(prefix="karat-fuzz-labels-"))
     shutil.copytree(CORPUS / "chat-panel", folder / "run")
     with chdir(folder):
-        run("sample", "run", "--for-labels", "6", "--out", "sheet.csv", names=["run"])
+        run("label", "run", "--sample", "6", "--out", "sheet.csv", names=["run"])
     return folder
 
 

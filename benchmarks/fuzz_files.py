@@ -131,14 +131,14 @@ def parquet(columns: Sequence[str]) -> bytes:
 
 
 def dataset(seed: Seed, data: bytes) -> str:
-    """`karat lint`; each sample must equal another reader's."""
+    """`karat check --lint`; each sample must equal another reader's."""
     from karat.documents.rows import read_rows
     from karat.errors import BadDataset
     from karat.kinds.golden import Golden
 
     path = Path(seed.name)
     path.write_bytes(data)
-    code, _ = run("lint", seed.name, "--kind", "golden", "--set", "id_key=id", "--json", names=[seed.name])
+    code, _ = run("check", "--lint", seed.name, "--kind", "golden", "--set", "id_key=id", "--json", names=[seed.name])
     try:
         rows = read_rows(path, lists=True)
         loaded = Golden(Golden.Options(id_key="id")).load(path)
@@ -166,13 +166,13 @@ def conversations() -> Iterator[Seed]:
 
 
 def conversation(seed: Seed, data: bytes) -> str:
-    """`karat lint`; each question and golden answer must equal another reader's."""
+    """`karat check --lint`; each question and golden answer must equal another reader's."""
     from karat.errors import BadDataset
     from karat_conversations.kinds.conversation import Conversation
 
     path = Path(seed.name)
     path.write_bytes(data)
-    code, _ = run("lint", seed.name, "--kind", "conversation", "--json", names=[seed.name])
+    code, _ = run("check", "--lint", seed.name, "--kind", "conversation", "--json", names=[seed.name])
     try:
         samples = Conversation(Conversation.Options()).load(path).samples
     except BadDataset:
@@ -319,14 +319,14 @@ def studies() -> Iterator[Seed]:
 
 
 def study(seed: Seed, data: bytes) -> str:
-    """`karat lint`, which reads and checks a study without a bootstrap; for every 50th also `karat check`."""
+    """`karat check --lint`, which reads and checks a study without a bootstrap; for every 50th also `karat check`."""
     from karat.documents.nodes import plain
     from karat.documents.reader import parse
 
     source, name = seed.about
     shutil.copytree(source, "study")
     Path("study", name).write_bytes(data)
-    code, _ = run("lint", "study/study.yaml", "--kind", "study", "--json", names=["study"])
+    code, _ = run("check", "--lint", "study/study.yaml", "--kind", "study", "--json", names=["study"])
     if name == "study.yaml" and not code:
         document = parse(data)
         differ("tree", plain(document.root), yaml_of_both(data))

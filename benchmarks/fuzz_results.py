@@ -131,10 +131,10 @@ def sheets() -> Iterator[Seed]:
 
 
 def sheet(seed: Seed, data: bytes) -> str:  # noqa: ARG001 -- like every target
-    """`karat calibrate`: the saved scores must be those of the sheet according to another reader."""
+    """`karat label`: the saved scores must be those of the sheet according to another reader."""
     shutil.copytree(drawn_run() / "run", "run")
     Path("sheet.csv").write_bytes(data)
-    code, _ = run("calibrate", "run", "sheet.csv", "--who", "ann", "--json", names=["sheet.csv"])
+    code, _ = run("label", "run", "sheet.csv", "--who", "ann", "--json", names=["sheet.csv"])
     if code == 2:
         return "error"
     header, *records = independent(lambda: list(strict_csv(data.decode("utf-8-sig"), ",")))

@@ -57,15 +57,15 @@ def has_checksums(name: str) -> bool:
 
 
 def run_folder(seed: Seed, data: bytes) -> str:
-    """`karat report` and `karat verify`: the same numbers, those of the remaining lines, or an error."""
+    """`karat report` and `karat runs verify`: the same numbers, those of the remaining lines, or an error."""
     name, file = seed.about
     shutil.copytree(CORPUS / name, "run")
     Path("run", file).write_bytes(data)
     code, out = run("report", "run", "--to", "json", names=["run"])
-    verified, _ = run("verify", "run", "--json", names=["run"])
+    verified, _ = run("runs", "verify", "run", "--json", names=["run"])
     undamaged = damaged_lines(seed.data, data) == 0
     if file.endswith(".jsonl") and has_checksums(name) and not undamaged and verified == 0:
-        raise Wrong("wrong", "`karat verify` finds nothing wrong")
+        raise Wrong("wrong", "`karat runs verify` finds nothing wrong")
     if code:
         return "error"
     report, before = json.loads(out), report_of(name)

@@ -151,8 +151,14 @@ def cli_page() -> str:
     """Every command with its options, as `--help` shows them; options of several commands are explained once."""
     import click
 
-    root = click.Context(_command_line(), info_name="karat", terminal_width=100, max_content_width=100)
-    commands = [context for context in _contexts(root) if context is not root]
+    from karat.cli import cli, every_command
+
+    root = click.Context(cli, info_name="karat", terminal_width=100, max_content_width=100)
+    commands = [
+        click.Context(command, info_name=name, parent=root, **command.context_settings)
+        for name, command in every_command().items()
+        if not isinstance(command, click.Group)
+    ]
     used = Counter(record for context in commands for record in _records(context))
     shared = [record for record, times in used.items() if times > 1]
     start, formatter = root.make_formatter(), root.make_formatter()
@@ -191,16 +197,6 @@ def _records(context: Any) -> list[tuple[str, str]]:
     ]
 
 
-def _command_line() -> Any:
-    import click
-
-    for module in ("karat.cli", "karat.__main__"):
-        for thing in vars(importlib.import_module(module)).values():
-            if isinstance(thing, click.Group):
-                return thing
-    raise SystemExit("karat.cli holds no click group")
-
-
 def study_page() -> str:
     """The study file, part by part."""
     parts = importlib.import_module("karat_studies.kinds.study.format")
@@ -224,18 +220,6 @@ def study_page() -> str:
     for title, model in blocks.items():
         text += [f"## {title}", docstring(model), *_options(fields_rows(model), f"`{title}`", shown)]
     return "\n\n".join(text)
-
-
-def _contexts(context: Any) -> Iterator[Any]:
-    """A command and, where it is a group, those below it."""
-    import click
-
-    yield context
-    if isinstance(context.command, click.Group):
-        for name in context.command.list_commands(context):
-            below = context.command.get_command(context, name)
-            if below is not None and not below.hidden:
-                yield from _contexts(click.Context(below, info_name=name, parent=context, **below.context_settings))
 
 
 def python_page() -> str:

@@ -70,4 +70,4 @@ def test_a_changed_number_is_named_by_its_row_and_column():
 
 @pytest.mark.parametrize("name", RUNS)
 def test_old_runs_are_whole(name):
-    assert karat("verify", str(HERE / "runs" / name))[0] == 0
+    assert karat("runs", "verify", str(HERE / "runs" / name))[0] == 0

@@ -85,7 +85,7 @@ def test_the_core_alone_takes_an_experiment_from_the_first_file_to_the_gate(core
     stdout_of(python(core, tmp_path, "-m", "karat", "init", "golden", "mine"))
     assert "agent calls" in done("check", "experiment.yaml")
     (tmp_path / "mine" / "chat.yaml").write_text(CHAT, encoding="utf-8")
-    done("rehearse", "chat.yaml", "--quiet", "--results", "rehearsed")
+    done("run", "--rehearse", "chat.yaml", "--quiet", "--results", "rehearsed")
     done("run", "experiment.yaml", "--quiet", "--limit", "1")
     done("run", "experiment.yaml", "--quiet", "--resume", "latest")
     (run,) = (tmp_path / "mine" / "results").iterdir()
@@ -96,5 +96,5 @@ def test_the_core_alone_takes_an_experiment_from_the_first_file_to_the_gate(core
     assert f"{first} → {second}" in done("compare", f"{run}:{first}", f"{run}:{second}")
     metric = report["results"][0]["metric"]
     stdout_of(python(core, tmp_path / "mine", "-m", "karat", "gate", run, "--min", f"{metric}=0"))
-    done("verify", run)
+    done("runs", "verify", run)
     assert "no such command 'view'" in python(core, tmp_path, "-m", "karat", "view").stderr

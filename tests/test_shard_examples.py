@@ -50,7 +50,7 @@ def bash(folder: Path, *command: str, **variables: str) -> str:
 
 def merged(folder: Path) -> None:
     """Every trial was asked once, by some shard."""
-    said = bash(folder, "bash", "-c", "karat merge shards/* --json")
+    said = bash(folder, "bash", "-c", "karat runs merge shards/* --json")
     run = karat.open(folder / json.loads(said)["run"])
     answers = [event.trial for event in run.events() if isinstance(event, karat.Answer)]
     assert len(answers) == len(set(answers)) == 40

@@ -81,7 +81,7 @@ def authentication(env: dict[str, str]) -> dict[str, object]:
 
 
 def log_in(env: dict[str, str]) -> None:
-    """`karat login`, with a browser that follows every address it shows."""
+    """`karat check --login`, with a browser that follows every address it shows."""
     out = HOME / "login.txt"
     argv = [*KARAT, "login", "experiment.yaml", "s", "--no-browser", "--seconds", str(LOGIN_SECONDS)]
     seen: set[str] = set()

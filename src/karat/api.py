@@ -258,7 +258,7 @@ def gate(
     Thresholds are `[CONDITION.]METRIC` → value, and override those of the run's own experiment file. `baseline`:
     what `max_drop` compares with; "latest:NAME" is the newest other finished run of that experiment below `results`
     with the same dataset, by content, whose gate neither failed nor left a drop undecided. `corrected`: decides on the
-    scores people would give (`karat calibrate`). The outcome is kept in the run folder, as `gate.jsonl`; where that
+    scores people would give (`karat label`). The outcome is kept in the run folder, as `gate.jsonl`; where that
     cannot be written, a warning says so. Raises BadOption for names that the run does not have, and for a run that is
     its own baseline. Raises BadRun if lines of a journal are missing, added or changed.
     """

@@ -250,7 +250,7 @@ class Table(msgspec.Struct, frozen=True, kw_only=True):
     slim: bool = False  # no wider than its content
     limit: int = 0  # 0: all
     rest: str = ""
-    chart: str = ""  # the name of the chart that `karat plot` draws of its intervals; empty: none
+    chart: str = ""  # the name of the chart that `karat report --charts` draws of its intervals; empty: none
     finding: str = ""  # the title of that chart
 
 

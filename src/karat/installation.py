@@ -84,10 +84,14 @@ def packages() -> tuple[str, ...]:
 
 @cache
 def plugin_modules(family: str) -> dict[str, str]:
-    """The built-in plug-ins of a family: name of the file, such as `json_schema` → module, in order of the names."""
+    """The built-in plug-ins of a family: name of the file, such as `json_schema` → module, in order of the names.
+
+    A family is a folder, such as `agents` or `subcommands/runs`.
+    """
     found: dict[str, str] = {}
     home = Path(__file__).parent.parent
     for package in packages():
+        place = f"{package}.{family}".replace("/", ".")
         modules = (module.name for module in pkgutil.iter_modules([str(home / package / family)]))
-        found |= {module: f"{package}.{family}.{module}" for module in modules if not module.startswith("_")}
+        found |= {module: f"{place}.{module}" for module in modules if not module.startswith("_")}
     return dict(sorted(found.items()))

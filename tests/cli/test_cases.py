@@ -171,7 +171,7 @@ def test_a_refusal_is_unanswered(case, karat):
 
 def test_tat_qa_with_an_empty_span_loads_and_its_predictions_are_read(case, karat):
     case("C")
-    assert karat("lint", "5_tatqa_empty_span.json").code == 0
+    assert karat("check", "--lint", "5_tatqa_empty_span.json").code == 0
     done, read = conversation(karat, "5_tatqa_official_predictions.json", "5_tatqa_empty_span.json")
     assert done.code == 0
     assert {result["metric"]: result["mean"]["value"] for result in read["results"]}["exact_match"] == 1.0
@@ -179,7 +179,7 @@ def test_tat_qa_with_an_empty_span_loads_and_its_predictions_are_read(case, kara
 
 def test_spans_of_tat_qa_raise_no_alarm(case, karat):
     case("C")
-    done = karat("lint", "5_tatqa_lint_false.json")
+    done = karat("check", "--lint", "5_tatqa_lint_false.json")
     assert done.code == 0
     assert "nothing contradicts itself" in done.out
 
@@ -282,7 +282,7 @@ def test_cells_that_were_never_planned_are_not_missing(case, karat, file):
 )
 def test_lint_says_what_a_run_would_do(case, karat, file, said):
     case("F")
-    done = karat("lint", file)
+    done = karat("check", "--lint", file)
     assert said in lines(done.out + done.err)
 
 

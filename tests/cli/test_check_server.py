@@ -1,4 +1,4 @@
-"""`karat check-server`: where the server comes from, what is printed, JUnit XML and exit codes."""
+"""`karat check --server`: where the server comes from, what is printed, JUnit XML and exit codes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ conditions:
 
 
 def test_a_sound_server_as_a_table(karat, golden):
-    done = karat("check-server", "--", sys.executable, PLANTED)
+    done = karat("check", "--server", "--", sys.executable, PLANTED)
     assert done.code == 0
     lines = [line for line in done.out.splitlines() if line[8:21].strip() not in ("ping", "calls.results", "shutdown")]
     lines[0] = lines[0].partition(" ")[2]
@@ -34,7 +34,7 @@ def test_a_sound_server_as_a_table(karat, golden):
 
 
 def test_a_fault_is_exit_code_1_with_advice_and_in_the_junit_file(karat, here):
-    done = karat("check-server", "--junit", "checks.xml", "--", "python", PLANTED, "bad-name")
+    done = karat("check", "--server", "--junit", "checks.xml", "--", "python", PLANTED, "bad-name")
     assert done.code == 1
     assert "failed  tools.names" in done.out
     assert "→ Use letters, digits, _ and - only, up to 64 of them." in done.out
@@ -49,7 +49,7 @@ def test_a_server_of_an_experiment_by_its_name(karat, here, monkeypatch):
     monkeypatch.setenv("KEY", "hush-hush-hush")
     (here / "q.jsonl").write_text('{"question": "a", "answer": "b"}\n', encoding="utf-8")
     (here / "e.yaml").write_text(EXPERIMENT.format(planted=PLANTED), encoding="utf-8")
-    done = karat("check-server", "e.yaml", "docs", "--json")
+    done = karat("check", "--server", "e.yaml", "docs", "--json")
     assert done.code == 0
     assert "hush" not in done.out
     (report,) = done.json["servers"]
@@ -62,14 +62,14 @@ def test_a_server_of_an_experiment_by_its_name(karat, here, monkeypatch):
     }
     assert {check["verdict"] for check in report["checks"]} == {"passed", "not_applicable"}
     for name, problem in (("dosc", "Did you mean 'docs'"), ("old", "uses SSE")):
-        done = karat("check-server", "e.yaml", name)
+        done = karat("check", "--server", "e.yaml", name)
         assert (done.code, problem.lower() in done.err.lower()) == (2, True)
 
 
 def test_a_named_call_that_fails_is_a_fault(karat):
     arguments = json.dumps({"text": "a"})
-    assert karat("check-server", "--call", f"send_letter={arguments}", "--", "python", PLANTED).code == 0
-    done = karat("check-server", "--call", "send_letter", "--", "python", PLANTED)
+    assert karat("check", "--server", "--call", f"send_letter={arguments}", "--", "python", PLANTED).code == 0
+    done = karat("check", "--server", "--call", "send_letter", "--", "python", PLANTED)
     assert done.code == 1
     assert "'send_letter' reported a failure" in done.out
 
@@ -85,11 +85,11 @@ def test_a_named_call_that_fails_is_a_fault(karat):
     ],
 )
 def test_what_cannot_be_checked_is_exit_code_2(karat, arguments, problem):
-    done = karat("check-server", *arguments)
+    done = karat("check", "--server", *arguments)
     assert (done.code, problem in done.err) == (2, True), done.err
 
 
 def test_a_program_that_does_not_exist(karat):
-    done = karat("check-server", "--", "no-such-program-at-all")
+    done = karat("check", "--server", "--", "no-such-program-at-all")
     assert done.code == 1
     assert "'no-such-program-at-all': No such file or directory" in " ".join(done.out.split())

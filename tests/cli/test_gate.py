@@ -63,12 +63,12 @@ def test_a_run_over_other_questions_is_no_baseline(karat, with_gate, here):
 def test_a_shard_is_no_baseline_and_a_merged_run_is_newer_than_its_parts(karat, with_gate, here):
     for shard in ("1/2", "2/2"):
         assert karat("run", with_gate, "-q", "--results", "shards", "--shard", shard).code == 0
-    merged = karat("merge", "shards", "--results", "shards").out.strip().rpartition("/")[2]
+    merged = karat("runs", "merge", "shards", "--results", "shards").out.strip().rpartition("/")[2]
     assert karat("report", "latest", "--results", "shards", "--to", "json").json["run"] == merged[-8:]
     done = karat("gate", merged, "--max-drop", "factual_adherence=4", "--baseline", "latest", "--results", "shards")
     assert done.code == 4
     assert "(left out: 2 over another dataset, of a shard, or not finished)" in " ".join(done.out.split())
-    assert karat("history", "shards", "--json").json["runs"] == 1
+    assert karat("compare", "--history", "shards", "--json").json["runs"] == 1
 
 
 def test_a_folder_can_be_the_baseline(karat, run, experiment, here):
@@ -161,7 +161,7 @@ def test_only_the_newest_outcome_of_each_threshold_counts(karat, gated):
     newest = gated(20).json["run"]
     assert karat("gate", newest, "--max-drop", "factual_adherence=4", "--baseline", first).code == 0
     assert gated(0).json["baseline"] == newest
-    assert karat("verify", newest).code == 0
+    assert karat("runs", "verify", newest).code == 0
 
 
 def test_a_run_folder_that_cannot_be_written_is_gated_with_a_warning(karat, run, here):
@@ -177,7 +177,7 @@ def test_a_run_whose_outcomes_cannot_be_read_is_no_baseline(karat, gated, here, 
     (folder,) = here.glob(f"results/*{second}")
     (folder / "gate.jsonl").write_text(damage, encoding="utf-8")
     assert gated(0).json["baseline"] == first
-    assert karat("verify", second).code != 0
+    assert karat("runs", "verify", second).code != 0
 
 
 def test_an_undecided_gate_may_be_a_warning(karat, run):

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import re
+
 import click
 import pytest
 
-from karat.cli import cli
+from karat.cli import cli, every_command
 
 GROUPS = {
-    "Start": ("init", "check", "check-server", "lint", "schema", "login"),
-    "Run": ("run", "rehearse", "score", "import"),
-    "Look": ("report", "plot", "view", "compare", "history", "query"),
-    "Decide": ("plan", "gate", "sample", "calibrate"),
-    "Keep": ("verify", "merge", "list"),
+    "Start": ("init", "check"),
+    "Run": ("run", "score", "import"),
+    "Look": ("report", "view", "compare", "query"),
+    "Decide": ("plan", "gate", "label"),
+    "Keep": ("runs", "list"),
 }
-COMMANDS = tuple(name for names in GROUPS.values() for name in names)
+EVERY = {name: command for name, command in every_command().items() if not isinstance(command, click.Group)}
 
 
 def shown(command: click.Command, name: str) -> str:
@@ -22,7 +24,7 @@ def shown(command: click.Command, name: str) -> str:
 
 
 def test_the_commands_in_the_order_in_which_one_meets_them():
-    assert tuple(cli.list_commands(click.Context(cli))) == COMMANDS
+    assert cli.list_commands(click.Context(cli)) == [name for names in GROUPS.values() for name in names]
 
 
 def test_the_first_help_shows_them_in_groups_and_cuts_no_line_on_a_narrow_screen():
@@ -39,30 +41,51 @@ def test_the_first_help(golden):
     golden("cli/karat.txt", shown(cli, "karat"))
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", EVERY)
 @pytest.mark.needs_kind("study", "conversation", cases="score")
 def test_the_help_of_a_command(golden, name):
-    command = cli.get_command(click.Context(cli), name)
-    assert command is not None
-    golden(f"cli/{name}.txt", shown(command, f"karat {name}"))
+    golden(f"cli/{re.sub('[ -]+', '-', name)}.txt", shown(EVERY[name], f"karat {name}"))
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", EVERY)
 def test_every_command_has_the_common_flags_and_every_flag_a_help(name):
-    command = cli.get_command(click.Context(cli), name)
-    assert command is not None
-    flags = [option for option in command.params if isinstance(option, click.Option)]
+    flags = [option for option in EVERY[name].params if isinstance(option, click.Option)]
     assert {"--json", "--debug", "--quiet"} <= {flag for option in flags for flag in option.opts}
     assert all(option.help and option.help.endswith((".", ")")) for option in flags)
 
 
 def test_a_flag_means_the_same_everywhere():
     meanings: dict[str, set[str]] = {}
-    for name in COMMANDS:
-        command = cli.get_command(click.Context(cli), name)
-        assert command is not None
+    for command in EVERY.values():
         for option in command.params:
             for flag in option.opts if isinstance(option, click.Option) else ():
                 meanings.setdefault(flag, set()).add(str(option.name))
     # `--set` lays settings over the experiment, or over a report.
     assert {flag: names for flag, names in meanings.items() if len(names) > 1} == {"--set": {"settings", "asked"}}
+
+
+@pytest.mark.parametrize(
+    ("words", "usage"),
+    [
+        (("check", "--lint", "-h"), "karat check --lint"),
+        (("check", "-h", "--server"), "karat check --server"),
+        (("run", "x.yaml", "--rehearse", "--help"), "karat run --rehearse"),
+        (("label", "run", "--sample=5", "-h"), "karat label --sample"),
+        (("runs", "merge", "-h"), "karat runs merge"),
+        (("run", "-h"), "karat run [OPTIONS]"),
+    ],
+)
+def test_a_flag_anywhere_among_the_words_makes_another_command(karat, words, usage):
+    assert karat(*words).out.startswith(f"Usage: {usage}")
+
+
+def test_words_after_two_dashes_are_no_flags_of_karat(karat):
+    done = karat("check", "--server", "--seconds", "1", "--", "no-such-program-of-mine", "--login")
+    assert "no-such-program-of-mine (stdio)" in done.out
+
+
+def test_a_command_of_an_older_karat_is_answered_with_its_new_name(karat):
+    done = karat("rehearse", "e.yaml")
+    assert done.code == 2
+    assert "no such command 'rehearse'; it is now `karat run --rehearse`" in done.err
+    assert "did you mean 'report'?" in karat("raport").err

@@ -90,7 +90,7 @@ def test_init_writes_a_study_that_checks_and_runs_as_it_stands(process, here):
         )
     ]  # fmt: skip
     commands = [shlex.split(line) for line in made.err.partition("Next:\n")[2].splitlines()]
-    for words in [*commands, ["karat", "check", "mine/bridge"], ["karat", "lint", "mine/bridge"]]:
+    for words in [*commands, ["karat", "check", "mine/bridge"], ["karat", "check", "--lint", "mine/bridge"]]:
         done = process(*words[1:])
         assert done.code == 0, done.err
         assert "warning" not in done.err

@@ -145,7 +145,7 @@ def test_json_stays_json_whatever_agents_and_scorers_print(process, loud):
     assert (ran.code, ran.json["summary"]["samples"]) == (0, 1)
     scored = process("score", "latest", "--scorer", scorer, "--json")
     assert (scored.code, scored.json["summary"]["samples"]) == (0, 1)
-    rehearsed = process("rehearse", file, "--set", "agent={type: floor}", "--limit", "1", "--json")
+    rehearsed = process("run", "--rehearse", file, "--set", "agent={type: floor}", "--limit", "1", "--json")
     assert (rehearsed.code, rehearsed.json["summary"]["samples"]) == (0, 1)
     ways = ("printed", "complained", "past the redirection", "written", "by a program", "its complaint")
     for done, times in [(checked, ["at import"]), (ran, ["at import", "when asked", "when scoring"])]:

@@ -1,4 +1,4 @@
-"""`karat plan`, `karat history` and `karat compare` of many: what they print, and what they refuse."""
+"""`karat plan`, `karat compare --history` and `karat compare` of many: what they print, and what they refuse."""
 
 from __future__ import annotations
 
@@ -94,14 +94,14 @@ def test_what_cannot_be_planned_is_refused(karat, run, arguments, message):
 
 
 def test_the_history_of_one_run_says_that_it_is_short(karat, run):
-    done = karat("history", "--json")
+    done = karat("compare", "--history", "--json")
     assert done.code == 0
     assert (done.json["runs"], done.json["left_out"]) == (1, 0)
-    shown = karat("history", "--condition", "add")
+    shown = karat("compare", "--history", "--condition", "add")
     assert "a change is looked for from 10 runs on" in shown.out
-    refused = karat("history", "nowhere")
+    refused = karat("compare", "--history", "nowhere")
     assert (refused.code, "nowhere is not a folder" in refused.err) == (2, True)
-    assert "no metric 'x'" in karat("history", "--metric", "x").err
+    assert "no metric 'x'" in karat("compare", "--history", "--metric", "x").err
 
 
 def test_one_run_ranks_its_conditions(karat, run):

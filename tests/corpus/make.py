@@ -145,7 +145,7 @@ def golden(shop: Workshop) -> None:
                     "with-docs": {"system_prompt": "Search.", "mcp_servers": ["docs"]}},
         execution={"num_repetitions": 2},
     )  # fmt: skip
-    shop.karat("rehearse", panel, "--limit", "6", "-q")
+    shop.karat("run", "--rehearse", panel, "--limit", "6", "-q")
     shop.keep("chat-panel")
     sums: dict[str, Any] = {
         "name": "sums",
@@ -192,7 +192,7 @@ def conversations(shop: Workshop) -> None:
         conditions={"plain": {"system_prompt": "Answer."}, "programs": {"system_prompt": "Answer with a program."}},
         execution={"num_repetitions": 2},
     )
-    shop.karat("rehearse", live, "--limit", "5", "-q")
+    shop.karat("run", "--rehearse", live, "--limit", "5", "-q")
     shop.keep("live-conversations")
 
 

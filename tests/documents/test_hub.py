@@ -292,9 +292,9 @@ def test_what_cannot_be_fetched_is_a_fault_of_the_path(tmp_path, hub, path, env,
 
 def test_lint_reads_a_dataset_of_the_hub(tmp_path, hub):
     pytest.importorskip("huggingface_hub", reason="needs the extra `hf`")
-    done = karat(tmp_path, hub, "lint", "hf://o/n?split=test")
+    done = karat(tmp_path, hub, "check", "--lint", "hf://o/n?split=test")
     assert done.stdout == "hf://o/n?split=test: 5 samples; nothing contradicts itself\n", done.stderr
-    done = karat(tmp_path, hub, "lint", "hf://o")
+    done = karat(tmp_path, hub, "check", "--lint", "hf://o")
     assert (done.returncode, done.stderr.strip()) == (
         2,
         "hf://o: 1 fault\n  file: 'hf://o' must name a dataset as hf://owner/name?split=test",

@@ -112,7 +112,7 @@ def test_the_recorded_answers_show_every_diagnosis(capsys, tmp_path):
 
 
 def test_linting_finds_the_one_golden_answer_that_contradicts_itself(capsys):
-    assert main(["lint", str(FOLDER / "conversations.json"), "--json"]) == 0
+    assert main(["check", "--lint", str(FOLDER / "conversations.json"), "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert [(one["id"], one["turn"], one["reasons"]) for one in found["doubted"]] == [(*SUSPECT, ["printed_disagrees"])]
 

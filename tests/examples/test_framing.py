@@ -110,7 +110,7 @@ def test_it_is_exported_and_compared(recorded, capsys, tmp_path):
 
 @pytest.mark.slow
 def test_it_is_drawn(recorded, capsys, tmp_path):
-    told_by(capsys, "plot", str(recorded), "--out", str(tmp_path))
+    told_by(capsys, "report", "--charts", str(recorded), "--out", str(tmp_path))
     drawn = {path.name for path in tmp_path.glob("*.svg")}
     assert {f"{chart}-{name}.svg" for chart in ("agreement", "effects") for name in DESIGNS} <= drawn
 

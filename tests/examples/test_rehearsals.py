@@ -21,7 +21,15 @@ def test_an_example_is_rehearsed_without_a_key(file, needs, tmp_path, monkeypatc
     for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY"):
         monkeypatch.delenv(name, raising=False)
     code = main(
-        ["rehearse", str(FOLDER / file), "--limit=1", "--set=execution.num_repetitions=1", "--results", str(tmp_path)]
+        [
+            "run",
+            "--rehearse",
+            str(FOLDER / file),
+            "--limit=1",
+            "--set=execution.num_repetitions=1",
+            "--results",
+            str(tmp_path),
+        ]
     )
     told = capsys.readouterr()
     assert code == 0, told.err + told.out

@@ -275,7 +275,9 @@ def test_a_quarantine_that_does_not_fit_the_dataset_is_refused_with_every_fault(
         "  line 4: 'reasons' must be a list of texts, got a list",
         "  line 5: 'id' must be the id of a conversation, got nothing",
     ]
-    with pytest.raises(BadOption, match=r"dataset.quarantine: there is no file 'gone.jsonl'; `karat lint` writes one"):
+    with pytest.raises(
+        BadOption, match=r"dataset.quarantine: there is no file 'gone.jsonl'; `karat check --lint` writes one"
+    ):
         load("dev.json", quarantine="gone.jsonl")
 
 

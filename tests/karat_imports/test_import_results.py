@@ -108,7 +108,7 @@ def test_files_that_karat_recognizes_need_no_import(logs):
 
 
 def test_nothing_is_written_into_a_run_that_only_a_cache_holds(logs):
-    for words in (["view", "one.eval", "--no-open"], ["calibrate", "one.eval", "labels.csv"]):
+    for words in (["view", "one.eval", "--no-open"], ["label", "one.eval", "labels.csv"]):
         done = CliRunner().invoke(cli, words)
         assert done.exit_code != 0
         assert "`karat import inspect one.eval` makes a run of it" in str(done.exception) + done.stderr

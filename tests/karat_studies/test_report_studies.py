@@ -72,7 +72,7 @@ def test_both_forms_are_compared_condition_by_condition(karat: Callable[..., Any
 
 
 def test_a_run_has_its_charts(karat: Callable[..., Any], here: Path, runs: tuple[str, str]) -> None:
-    done = karat("plot", runs[0], "--out", "charts", "--format", "json", "--json")
+    done = karat("report", "--charts", runs[0], "--out", "charts", "--format", "json", "--json")
     assert done.code == 0
     names = [chart["name"] for chart in done.json["charts"]]
     assert {"agreement-plain", "participants-plain", "participants-asked"} <= set(names)

@@ -183,7 +183,7 @@ def test_without_a_login_the_fault_says_how_to_log_in(tmp_path, monkeypatch):
         fault = asyncio.run(listed(McpServer(name="s", type="http", url=url, auth=ServerAuth(type="login"))))
         seen = happened(url)
     assert (fault.kind, fault.retriable) == ("mcp_login", False)
-    assert fault.message.endswith("needs a login; run `karat login FILE s`")
+    assert fault.message.endswith("needs a login; run `karat check --login FILE s`")
     assert seen == {}
 
 
@@ -203,7 +203,7 @@ def test_a_login_that_is_over_is_a_fault_that_says_so(tmp_path, monkeypatch):
         fault = asyncio.run(listed(server))
     assert fault.kind == "mcp_login"
     assert "revoked" not in fault.message
-    assert "run `karat login FILE s`" in fault.message
+    assert "run `karat check --login FILE s`" in fault.message
 
 
 def test_a_file_of_tokens_that_others_can_read_is_refused(tmp_path, monkeypatch):
@@ -341,7 +341,7 @@ def test_the_next_login_asks_for_the_scope_that_a_run_needed(tmp_path, monkeypat
         logged_in(server, tmp_path)
         fault = first_call(server, tmp_path)
         assert fault.kind == "mcp_login"
-        assert fault.message.endswith("needs another login: it needs scope write; run `karat login FILE s`")
+        assert fault.message.endswith("needs another login: it needs scope write; run `karat check --login FILE s`")
         logged_in(server, tmp_path)
         assert first_call(server, tmp_path) == "hello"
         assert happened(url)["refused refresh_token"] == 0

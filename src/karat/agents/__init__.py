@@ -24,8 +24,8 @@ starts its processes with `workspace.command(…)`, it has the class attribute `
 overlay mount instead of a copy. `check_context(key, value)`, a function of the class, may raise ValueError for a
 folder, file or tool that the agent cannot be given.
 
-`karat rehearse` keeps an agent from asking a real model by the options `base_url` and `api_key_env`; an agent that asks
-no model has the class attribute `offline = True`.
+`karat run --rehearse` keeps an agent from asking a real model by the options `base_url` and `api_key_env`; an agent
+that asks no model has the class attribute `offline = True`.
 """
 
 from __future__ import annotations

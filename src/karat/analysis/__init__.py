@@ -233,7 +233,7 @@ def _undiscerning(index: RunIndex, shown: Mapping[str, str]) -> Iterator[str]:
             given = scored[~np.isnan(scored)]
             if scored.shape[1] >= _ENOUGH_TO_DIFFER and np.unique(given).size == 1:
                 what = f"{formats.brief(given[0])} in all {formats.plural(scored.shape[1], 'judgement')}"
-                yield f"{judge} gave {what}: alike answers, or it cannot rate them (see `karat calibrate`)"
+                yield f"{judge} gave {what}: alike answers, or it cannot rate them (see `karat label`)"
 
 
 _ENOUGH_TO_DIFFER = 10
@@ -430,7 +430,7 @@ def _warnings(run: RunFolder, index: RunIndex, status: str, total: Account, wait
         selection = "not run, because the last part was a selection"
         why = "without a result in the imported files" if run.info.imported else selection
         if run.info.shard is not None:
-            why = f"not in this run, which is shard {run.info.shard} (`karat merge` puts shards together)"
+            why = f"not in this run, which is shard {run.info.shard} (`karat runs merge` puts shards together)"
         parts = [f"{plural(unasked, 'trial')} {why}"] if unasked else []
         parts += [f"{plural(unscored, 'answer')} not scored, because the scoring was stopped"] if unscored else []
         other = "because the answer to compare with is missing"

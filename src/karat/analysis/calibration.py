@@ -39,8 +39,8 @@ from karat.stats.labels import Target
 
 _SHOWN = 10  # disagreements, at most
 _REMEDY = (
-    "draw some with `karat sample RUN --for-labels 50 --out sheet.csv`, have them scored, and give the sheet to "
-    "`karat calibrate RUN sheet.csv`"
+    "draw some with `karat label RUN --sample 50 --out sheet.csv`, have them scored, and give the sheet to "
+    "`karat label RUN sheet.csv`"
 )
 
 

@@ -26,7 +26,7 @@ _LONGEST = 32_000  # characters that fit in a spreadsheet cell
 _DECIMAL = re.compile(r"^\s*(-?\d+),(\d+)\s*$")
 _NO_ID = (
     "no column 'id', so it is not known how likely each answer was to be drawn, and corrected means would be biased: "
-    "draw answers with `karat sample RUN --for-labels 50 --out sheet.csv`, and keep that column"
+    "draw answers with `karat label RUN --sample 50 --out sheet.csv`, and keep that column"
 )
 
 

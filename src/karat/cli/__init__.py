@@ -1,7 +1,9 @@
 """The commands: each parses its arguments, makes one call and prints the result.
 
 Each file in `karat/commands/`, and in `commands/` of a package beside karat, holds one command of the same name.
-`karat --help` loads them and click, nothing else; a command's own imports happen when it runs.
+A file `subcommands/runs/merge.py` holds `karat runs merge`, because `runs` is a group; `subcommands/run/rehearse.py`
+holds `karat run --rehearse`, a command with options of its own. `karat --help` loads the commands and click, nothing
+else; a command's own imports happen when it runs.
 """
 
 from __future__ import annotations
@@ -16,10 +18,56 @@ from karat.cli.ending import past_click
 from karat.cli.options import debug, show_help
 from karat.installation import plugin_modules
 
-__all__ = ["cli"]
+__all__ = ["Subcommands", "WithFlags", "cli", "every_command"]
 
+
+_RENAMED = {
+    "rehearse": "run --rehearse",
+    "lint": "check --lint",
+    "schema": "check --schema",
+    "check-server": "check --server",
+    "login": "check --login",
+    "plot": "report --charts",
+    "history": "compare --history",
+    "sample": "label --sample",
+    "calibrate": "label",
+    "merge": "runs merge",
+    "verify": "runs verify",
+}
 
 _GROUPS = ("start", "run", "look", "decide", "keep")  # in the order of `--help`; a command says which is its own
+
+
+def _subcommands(name: str) -> dict[str, str]:
+    """Name → module of every subcommand of a command."""
+    return plugin_modules(f"subcommands/{name}")
+
+
+class WithFlags(click.Command):
+    """A command that does something else with a flag such as `--rehearse`: a command with options of its own."""
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        name = self.name or ""
+        with formatter.section(f"Other uses, each with options of its own: karat {name} --FLAG --help"):
+            others = {f"--{other}": _command(module) for other, module in _subcommands(name).items()}
+            width = formatter.width - 6 - max(map(len, others), default=0)
+            formatter.write_dl([(flag, command.get_short_help_str(width)) for flag, command in others.items()])
+
+
+class Subcommands(click.Group):
+    """A group whose commands are in a folder of its name."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(_subcommands(self.name or ""))
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        module = _subcommands(self.name or "").get(cmd_name)
+        return None if module is None else _command(module)
+
+
+def _command(module: str) -> click.Command:
+    command: click.Command = import_module(module).command
+    return command
 
 
 class _Commands(click.Group):
@@ -53,8 +101,7 @@ class _Commands(click.Group):
         module = _commands().get(cmd_name)
         if module is None:
             return None
-        command: click.Command = import_module(module).command
-        return command
+        return _command(module)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -62,8 +109,41 @@ class _Commands(click.Group):
         if args and args[0] not in _commands() and not args[0].startswith("-"):
             from karat.errors import did_you_mean
 
-            ctx.fail(f"no such command '{args[0]}'{did_you_mean(args[0], _commands())}")
-        return super().resolve_command(ctx, args)
+            now = _RENAMED.get(args[0])
+            hint = f"; it is now `karat {now}`" if now else did_you_mean(args[0], _commands())
+            ctx.fail(f"no such command '{args[0]}'{hint}")
+        name, command, rest = super().resolve_command(ctx, args)
+        if name is not None and isinstance(command, WithFlags):
+            return _with_flag(name, command, rest)
+        return name, command, rest
+
+
+def _with_flag(name: str, command: click.Command, words: list[str]) -> tuple[str, click.Command, list[str]]:
+    """The command that the words mean: `run` with `--rehearse` among them is another one.
+
+    The flag is taken out, unless it is an option of that command with a value. Words after `--` are not looked at.
+    """
+    flags = {f"--{other}": module for other, module in _subcommands(name).items()}
+    end = words.index("--") if "--" in words else len(words)
+    for place, word in enumerate(words[:end]):
+        flag = word.partition("=")[0]
+        if flag in flags:
+            other = _command(flags[flag])
+            own = any(flag in parameter.opts for parameter in other.params)
+            rest = words if own else [*words[:place], *words[place + 1 :]]
+            return f"{name} {flag}", other, rest
+    return name, command, words
+
+
+def every_command() -> dict[str, click.Command]:
+    """Each command, as it is typed after `karat`: `check`, `check --lint`, `runs`, `runs merge`."""
+    commands: dict[str, click.Command] = {}
+    for name in cli.list_commands(click.Context(cli)):
+        commands[name] = command = _command(_commands()[name])
+        dashes = "" if isinstance(command, click.Group) else "--"
+        for other, module in _subcommands(name).items():
+            commands[f"{name} {dashes}{other}"] = _command(module)
+    return commands
 
 
 @cache

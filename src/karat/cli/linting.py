@@ -1,4 +1,4 @@
-"""The output of `karat lint`: doubtful golden answers, as a table and as a file of quarantined turns."""
+"""The output of `karat check --lint`: doubtful golden answers, as a table and as a file of quarantined turns."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _LONGEST_ID = 48  # columns
 
 
 class Lint(msgspec.Struct, frozen=True, kw_only=True):
-    """`karat lint --json`."""
+    """`karat check --lint --json`."""
 
     format: int = OUTPUT_FORMAT
     file: str

@@ -1,9 +1,10 @@
-"""The output of `karat list`."""
+"""The output of `karat list` and `karat runs list`."""
 
 from __future__ import annotations
 
 import inspect
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -142,3 +143,61 @@ def _type(about: JsonObject) -> str:
 
 def _lines(rows: list[str]) -> str:
     return formats.clean("\n".join(row.rstrip() for row in rows).rstrip()) + "\n"
+
+
+class ListedRun(msgspec.Struct, frozen=True, kw_only=True):
+    """One run folder."""
+
+    folder: str
+    name: str  # of the experiment
+    created: str  # UTC, ISO 8601
+    status: str  # done, running, crashed, or why it was stopped
+    conditions: tuple[str, ...]
+    trials: int  # planned
+    rehearsed: bool
+
+
+class ListedRuns(msgspec.Struct, frozen=True, kw_only=True):
+    """`karat runs list --json`."""
+
+    format: int = OUTPUT_FORMAT
+    runs: tuple[ListedRun, ...]
+    unreadable: tuple[str, ...] = ()  # folders that are left out, and why
+
+    def __str__(self) -> str:
+        if not self.runs:
+            return "There are no runs here."
+        rows = []
+        for run in self.runs:
+            what = formats.plural(len(run.conditions), "condition")
+            status = f"{run.status}, rehearsed" if run.rehearsed else run.status
+            rows.append((run.folder, run.name, run.created[:16].replace("T", " "), status, what, str(run.trials)))
+        heads = ("run", "experiment", "made (UTC)", "status", "", "trials")
+        return _lines(aligned([heads, *(tuple(map(formats.clean, row)) for row in rows)], right={5}))
+
+
+def listed_runs(place: Path) -> ListedRuns:
+    """The runs in a folder, the newest first. One that cannot be read hides no other."""
+    from karat import api
+    from karat.errors import BadRun
+
+    runs, unreadable = [], []
+    for path in reversed(api.folders(place) if place.is_dir() else []):
+        if path == place:  # it holds no runs
+            continue
+        try:
+            run = api.open(path)
+            runs.append(
+                ListedRun(
+                    folder=str(path),
+                    name=run.info.name,
+                    created=run.info.created,
+                    status=run.status(),
+                    conditions=run.info.plan.conditions,
+                    trials=run.info.plan.trials,
+                    rehearsed=run.info.rehearsed,
+                )
+            )
+        except BadRun as error:
+            unreadable.append(f"left out: {error}")
+    return ListedRuns(runs=tuple(runs), unreadable=tuple(unreadable))

@@ -1,4 +1,4 @@
-"""The work of `karat login`: opens the browser, waits for the person, and receives the redirect."""
+"""The work of `karat check --login`: opens the browser, waits for the person, and receives the redirect."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _LARGEST = 16_384  # bytes of a browser's request
 
 
 class LoggedIn(msgspec.Struct, frozen=True, kw_only=True):
-    """`karat login --json`."""
+    """`karat check --login --json`."""
 
     format: int = OUTPUT_FORMAT
     server: str

@@ -192,7 +192,9 @@ class ChosenOfShard(Chosen):
     """Which part of the plan to run, perhaps one of several equal parts."""
 
     shard: str | None = option(
-        "--shard", metavar="I/N", help="Run only the I-th of N parts of the trials; `karat merge` merges the parts."
+        "--shard",
+        metavar="I/N",
+        help="Run only the I-th of N parts of the trials; `karat runs merge` merges the parts.",
     )
 
     def as_selection(self) -> Selection:
@@ -383,7 +385,7 @@ class Reported(Compared):
     full: bool = option("--full", is_flag=True, help="Show every section: differences, variation, lowest questions, "
                         "cost.")  # fmt: skip
     corrected: bool = option(
-        "--corrected", is_flag=True, help="Also show means and differences as people would score (`karat calibrate`)."
+        "--corrected", is_flag=True, help="Also show means and differences as people would score (`karat label`)."
     )
 
 

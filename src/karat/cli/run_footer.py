@@ -95,7 +95,9 @@ def _next(outcome: Outcome, summary: Summary, again: tuple[File, Chosen] | None)
         larger = ", with a larger execution.budget" if outcome.reason == "budget" else ""
         commands.append((command, ", and ".join(why) + larger))
     if outcome.run.info.shard is not None:
-        commands.append((typed("merge", shown_path(outcome.run.path.parent)), "merge the shards in this folder"))
+        commands.append(
+            (typed("runs", "merge", shown_path(outcome.run.path.parent)), "merge the shards in this folder")
+        )
     if ledger.judge:
         commands.append((typed("score", run, missing_scores(outcome.run, summary)), "score what has no score"))
     scored = [

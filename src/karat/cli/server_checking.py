@@ -1,4 +1,4 @@
-"""The work of `karat check-server`: which servers it checks, and what it prints."""
+"""The work of `karat check --server`: which servers it checks, and what it prints."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _WIDEST = 100
 
 
 class CheckedServers(msgspec.Struct, frozen=True, kw_only=True):
-    """`karat check-server --json`."""
+    """`karat check --server --json`."""
 
     format: int = OUTPUT_FORMAT
     servers: tuple[ServerReport, ...]

@@ -1,4 +1,4 @@
-"""The output of `karat verify`."""
+"""The output of `karat runs verify`."""
 
 from __future__ import annotations
 

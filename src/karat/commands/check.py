@@ -7,14 +7,16 @@ from typing import Any
 
 import click
 
-from karat.cli import options
+from karat.cli import WithFlags, options
 from karat.cli.ending import Exit
 from karat.cli.output import Output
 
 PLACE = ("start", 20)  # in `karat --help`
 
+_OF_DATASETS = {".jsonl", ".ndjson", ".csv", ".tsv", ".parquet", ".xlsx"}
 
-@click.command("check")
+
+@click.command("check", cls=WithFlags)
 @options.experiment_file
 @options.selection
 @click.option("--no-start", is_flag=True, help="Start no MCP server and import no agent.")
@@ -37,7 +39,11 @@ def command(
     from karat import kinds
     from karat.cli.checking import check
     from karat.cli.printed import aside
+    from karat.errors import BadOption
 
+    if source.file.suffix.lower() in _OF_DATASETS:
+        file = source.file
+        raise BadOption("FILE", f"{file} is a dataset, not an experiment file; to check it: karat check --lint {file}")
     for kind in kinds.installed().values():
         target = kind.check_target(source.file)
         if target is not None:

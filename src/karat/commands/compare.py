@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from karat.cli import options
+from karat.cli import WithFlags, options
 from karat.cli.ending import Exit
 from karat.cli.output import Output
 from karat.errors import BadOption
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from karat.journal import RunFolder
 
 
-@click.command("compare")
+@click.command("compare", cls=WithFlags)
 @click.argument("first", metavar="RUN[:CONDITION]")
 @click.argument("second", metavar="RUN[:CONDITION]", required=False)
 @click.argument("others", metavar="[RUN[:CONDITION]]...", nargs=-1)

@@ -30,7 +30,7 @@ _THRESHOLD = "[CONDITION.]METRIC=VALUE"
               "other finished run of that experiment with the same dataset, if its gate did not fail.")  # fmt: skip
 @click.option("--undecided", type=click.Choice(["fail", "warn"]), default="fail", show_default=True,
               help="What an undecided gate ends with: exit code 4, or 0.")  # fmt: skip
-@click.option("--corrected", is_flag=True, help="Decide on means as people would score (`karat calibrate`).")
+@click.option("--corrected", is_flag=True, help="Decide on means as people would score (`karat label`).")
 @click.option("--junit", type=options.FILE, metavar="FILE", help="Write JUnit XML: a test case for each threshold.")
 @click.option("--markdown", type=options.FILE, metavar="FILE", help="Write the result as Markdown, for a pull request.")
 @click.option("--github", is_flag=True, help="Print GitHub workflow annotations for thresholds that did not pass.")

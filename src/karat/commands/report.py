@@ -6,14 +6,14 @@ from pathlib import Path
 
 import click
 
-from karat.cli import options
+from karat.cli import WithFlags, options
 from karat.cli.ending import Exit
 from karat.cli.output import Output
 
 PLACE = ("look", 10)  # in `karat --help`
 
 
-@click.command("report")
+@click.command("report", cls=WithFlags)
 @options.run_argument
 @click.option("--to", metavar="NAME", help="terminal (default), html, json, csv, …; `karat list reports` shows all.")
 @options.out

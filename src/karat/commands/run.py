@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from karat.cli import options
+from karat.cli import WithFlags, options
 from karat.cli.ending import Exit
 from karat.cli.output import Output
 
@@ -38,7 +38,7 @@ class _How(options.Options):
     )
 
 
-@click.command("run")
+@click.command("run", cls=WithFlags)
 @options.experiment_file
 @options.shard_selection
 @options.gathered("how", _How)

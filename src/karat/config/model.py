@@ -243,7 +243,7 @@ class ServerAuthModel(Section):
     """How to get a token for a server (OAuth)."""
 
     type: Literal["client_credentials", "private_key_jwt", "login"] = Field(
-        description="client_credentials: with a secret; private_key_jwt: with a key; login: `karat login`, once"
+        description="client_credentials: with a secret; private_key_jwt: with a key; login: `karat check --login`, once"
     )
     issuer: Address | None = None  # the authorization server, to which credentials are sent; login: not needed
     client_id: Name | None = None  # login: null registers a client

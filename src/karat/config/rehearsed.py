@@ -1,4 +1,4 @@
-"""An experiment whose models are scripts on this machine: run by `karat rehearse`."""
+"""An experiment whose models are scripts on this machine: run by `karat run --rehearse`."""
 
 from __future__ import annotations
 

@@ -163,7 +163,7 @@ def checks_junit(reports: Sequence[ServerReport]) -> str:
         ]
         for report in reports
     }
-    return _junit("karat check-server", suites)
+    return _junit("karat check --server", suites)
 
 
 _Case = tuple[str, str, tuple[str, str, str, str] | None]  # name, class; element, type, message, text

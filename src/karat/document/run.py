@@ -164,7 +164,7 @@ def shortened(sections: Sequence[Section], *, rows: int, charts: int) -> tuple[l
             return limited(block, rows, "`karat report --to json` has them")
         if not isinstance(block, Chart):
             return block
-        table = limited(block.table, rows, "`karat plot --json` has them")
+        table = limited(block.table, rows, "`karat report --charts --json` has them")
         if drawn < charts and table is block.table:
             drawn += 1
             return block

@@ -76,7 +76,9 @@ class Html:
             sections, undrawn = shortened(report.sections, rows=limits.rows, charts=most)
             left_out = list(without)
             if undrawn:
-                left_out.append(f"{formats.plural(undrawn, 'chart')}, whose numbers are in tables: see `karat plot`.")
+                left_out.append(
+                    f"{formats.plural(undrawn, 'chart')}, whose numbers are in tables: see `karat report --charts`."
+                )
             if texts is not None and limits is not _LIMITS[0]:
                 shown = formats.plural(limits.answer, "character")
                 left_out.append(f"Answers after their first {shown}, to keep this page below 2 MB: see the journal.")

@@ -229,6 +229,6 @@ def damaged(path: str, number: int, reason: object) -> BadRun:
     """The message for an unusable line of the journal."""
     remedy = (
         "restore the journal from a copy, or delete that line: its trial is then asked, or scored, again; "
-        f"`karat verify {path}` names every damaged line"
+        f"`karat runs verify {path}` names every damaged line"
     )
     return BadRun(path, f"line {number} of the journal is damaged ({reason}); {remedy}")

@@ -256,7 +256,7 @@ class RunFolder:
         if not self.gaps:
             return []
         more = f" and {formats.plural(len(self.gaps) - 1, 'other place')}" if len(self.gaps) > 1 else ""
-        hint = f"`karat verify {self.path}` says what to do"
+        hint = f"`karat runs verify {self.path}` says what to do"
         return [f"The numbers may be wrong, because the journal is not as karat wrote it: {self.gaps[0]}{more}; {hint}"]
 
     def _lines_before(self, end: int) -> int:

@@ -115,7 +115,7 @@ class DatasetKind(Protocol):
 
     `judged` (class attribute): whether answers need a judge if the file names no scorer.
     A kind may also have `scorer` (class attribute), the name of its default scorer;
-    `lint(path) -> Linted`, which `karat lint` calls; `locate(text, folders)` (static), if
+    `lint(path) -> Linted`, which `karat check --lint` calls; `locate(text, folders)` (static), if
     `dataset.path` is not always a file; and `attributes(path)`, the attributes of participants,
     whose system prompts may then contain `{{ profile.… }}`.
     """
@@ -222,7 +222,7 @@ class Kind:
     `run`, `trial`, `sample`, `condition`, `repetition` and `line`. `fill` gives the rows."""
 
     content = ""  # a description of its datasets; empty: only the kind's name is known
-    doubted = "sample"  # the word for what `karat lint` counts
+    doubted = "sample"  # the word for what `karat check --lint` counts
 
     answer_file: AnswerFile | None = None  # None: only files of answers with one answer per row
     commands: Mapping[str, str] = {}
@@ -236,7 +236,7 @@ class Kind:
 
     compared_by = "question by question"  # a description of how conditions are compared
     by_session = False  # whether a sample is a session of tasks, shown one by one
-    has_quarantine = False  # whether `dataset.quarantine` may name a file from `karat lint`
+    has_quarantine = False  # whether `dataset.quarantine` may name a file from `karat check --lint`
 
     @staticmethod
     def looks_like(path: Path) -> bool:

@@ -1,4 +1,4 @@
-"""Turns with doubtful golden answers: JSON Lines that `karat lint` writes and a run can name."""
+"""Turns with doubtful golden answers: JSON Lines that `karat check --lint` writes and a run can name."""
 
 from __future__ import annotations
 

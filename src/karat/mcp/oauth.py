@@ -46,7 +46,7 @@ from karat.mcp.token_file import SavedLogin, TokenFile
 from karat.records import JsonObject, McpServer, ServerAuth
 from karat.redact import Redactor
 
-LOGIN_HINT = "run `karat login FILE {server}`"
+LOGIN_HINT = "run `karat check --login FILE {server}`"
 _SDK = logging.getLogger("mcp.client.auth")  # logs what it also raises, and with it whole replies
 _SHOWN = 300  # characters of the SDK's message
 _ERROR_CODE = re.compile(r"[a-z]+(?:_[a-z]+){1,4}")  # invalid_client; all that is shown of a reply

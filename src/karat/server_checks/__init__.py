@@ -1,4 +1,4 @@
-"""Checks whether an MCP server follows the protocol, without a model: `karat check-server`.
+"""Checks whether an MCP server follows the protocol, without a model: `karat check --server`.
 
     report = await check_server(server, folder=folder, redact=redact, calls={"search": {"query": "resume"}})
     report.failed                                     # whether a check failed

@@ -77,7 +77,7 @@ class Conversation(Kind):
         stratify: Keys = ["turns", "has_type2_question"]  # features whose values share the draw
         allocation: Literal["proportional", "equal"] = "proportional"  # equal: equally many per stratum, weighted
         cluster: Key | None = None  # the feature with what conversations share; null: their document
-        quarantine: Key | None = None  # a file of doubtful turns, as written by `karat lint`
+        quarantine: Key | None = None  # a file of doubtful turns, as written by `karat check --lint`
         conversation_key: Key | None = None  # one line per turn: the column with the conversation's id
         turn_key: Key | None = None  # one line per turn: the column with the turn's number
         question_key: Key | None = None  # one line per turn: the column with the question
@@ -252,7 +252,7 @@ class Conversation(Kind):
         candidates = [folder / name for folder in self._folders(path)]
         there = next((candidate for candidate in candidates if candidate.is_file()), None)
         if there is None:
-            raise BadOption("dataset.quarantine", f"there is no file '{name}'; `karat lint` writes one")
+            raise BadOption("dataset.quarantine", f"there is no file '{name}'; `karat check --lint` writes one")
         return read_quarantine(there, {draft.id: len(draft.turns) for draft in drafts.drafts})
 
     def _sample(self, position: int, draft: Draft, template: str | None, marks: Quarantine | None) -> Sample:

@@ -1,4 +1,4 @@
-"""The contents of a study, for `karat check`, `karat list studies` and `karat lint`."""
+"""The contents of a study, for `karat check`, `karat list studies` and `karat check --lint`."""
 
 from __future__ import annotations
 

@@ -1,0 +1,1 @@
+"""What `karat check` does besides checking an experiment, a flag each."""

@@ -1,0 +1,1 @@
+"""What `karat compare` does besides comparing two runs, a flag each."""

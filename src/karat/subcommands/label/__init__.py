@@ -1,0 +1,1 @@
+"""What `karat label` does besides reading labels, a flag each."""

@@ -1,0 +1,1 @@
+"""What `karat report` writes besides reports, a flag each."""

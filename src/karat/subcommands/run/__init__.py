@@ -1,0 +1,1 @@
+"""What `karat run` does besides running an experiment, a flag each."""

@@ -1,0 +1,42 @@
+"""`karat runs merge`: the shards of an experiment as one run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from karat.cli import options
+from karat.cli.ending import Exit
+from karat.cli.output import Output, typed
+
+
+@click.command("merge")
+@click.argument("runs", metavar="RUN...", nargs=-1, required=True)
+@click.option(
+    "--out",
+    type=options.FOLDER,
+    metavar="DIR",
+    help="Where to make the run folder; default: the folder of results.",
+)
+@options.results
+@options.output()
+def command(runs: tuple[str, ...], out: Path | None, results: Path, output: Output) -> Exit:
+    """Merge the runs of one experiment, such as its shards.
+
+    `karat run --shard I/N` makes shards. RUN is a run folder, the beginning of its name or id, or a folder of runs
+    (then all of them). The runs are left unchanged. If one is incomplete, resume it and merge again. Runs of
+    different experiments are refused. If two runs have answered the same trial, the answer of the earlier run
+    counts.
+    """
+    from karat import api
+    from karat.execution import merge_runs
+
+    paths = [path for run in runs for path in api.folders(run, results=results)]
+    merged = merge_runs([api.open(path) for path in paths], out if out is not None else results)
+    path = str(merged.run.path)
+    state = "merged" if merged.changed else "nothing new"
+    output.say(*(f"warning: {note}" for note in merged.notes))
+    output.result(f"{state}: {path}\n", {"run": path, "changed": merged.changed, "notes": list(merged.notes)})
+    output.say(f"next: {typed('report', path)}")
+    return Exit.DONE

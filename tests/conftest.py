@@ -51,7 +51,7 @@ LONGEST = (
     "execution/test_faults.py",
     "models/test_rates.py",
     "test_corpus.py",
-    "server_checks/test_planted.py",
+    "karat_servers/test_planted.py",
     "karat_studies/test_shipped_forms_compared.py",
     "test_fuzz.py",
     "examples/test_framing.py",

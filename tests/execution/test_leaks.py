@@ -17,7 +17,7 @@ from karat.records import Answer
 Write = Callable[..., Path]
 Run = Callable[..., Outcome]
 
-SERVER = Path(__file__).parents[1] / "server_checks" / "planted_server.py"  # starts in no time: no library
+SERVER = Path(__file__).parents[1] / "karat_servers" / "planted_server.py"  # starts in no time: no library
 
 
 def descriptors() -> int:

@@ -20,7 +20,7 @@ from karat.mcp.oauth import Person
 from karat.mcp.token_file import SavedLogin, TokenFile
 from karat.records import AgentSpec, Cassettes, Condition, McpServer, ServerAuth
 from karat.redact import Redactor
-from karat.server_checks.running import check_server
+from karat_servers.server_checks.running import check_server
 
 
 def client(url, secret=SECRET, **fields):

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from xml.etree import ElementTree
-
 from karat import formats
 from karat.analysis.gate import Check, Gate
 from karat.blocks import (
@@ -24,8 +21,8 @@ from karat.blocks import (
     estimate,
     plain,
 )
+from karat.document.junit import junit_xml
 from karat.document.run import Document
-from karat.server_checks.outcomes import ServerReport
 
 _TONES: dict[str, Tone] = {"passed": "good", "failed": "bad", "undecided": ""}
 _LONGEST = 300  # characters of a name
@@ -146,56 +143,4 @@ def junit(gate: Gate) -> str:
         )
         for check in gate.checks
     ]
-    return _junit("karat gate", {f"{gate.name} {gate.run}": cases})
-
-
-def checks_junit(reports: Sequence[ServerReport]) -> str:
-    """JUnit XML of the checks of servers: one suite per server. Checks that do not apply are skipped; warnings pass."""
-    kinds = {"failed": "failure", "not_applicable": "skipped"}
-    suites = {
-        report.server: [
-            (
-                check.id,
-                report.server,
-                (kinds[check.verdict], check.verdict, check.seen, check.advice) if check.verdict in kinds else None,
-            )
-            for check in report.checks
-        ]
-        for report in reports
-    }
-    return _junit("karat check --server", suites)
-
-
-_Case = tuple[str, str, tuple[str, str, str, str] | None]  # name, class; element, type, message, text
-
-
-def _junit(name: str, suites: Mapping[str, Sequence[_Case]]) -> str:
-    def counted(cases: Iterable[_Case], element: str) -> str:
-        return str(sum(fault is not None and fault[0] == element for _, _, fault in cases))
-
-    def numbers(cases: Sequence[_Case]) -> dict[str, str]:
-        failures, errors = counted(cases, "failure"), counted(cases, "error")
-        return {"tests": str(len(cases)), "failures": failures, "errors": errors, "time": "0"}
-
-    everything = [case for cases in suites.values() for case in cases]
-    root = ElementTree.Element("testsuites", {"name": name, **numbers(everything)})
-    for suite_name, cases in suites.items():
-        about = {"name": _xml(suite_name), "skipped": counted(cases, "skipped"), **numbers(cases)}
-        suite = ElementTree.SubElement(root, "testsuite", about)
-        for case_name, group, fault in cases:
-            names = {"name": _xml(case_name), "classname": _xml(group), "time": "0"}
-            case = ElementTree.SubElement(suite, "testcase", names)
-            if fault is not None:
-                element, kind, message, text = fault
-                attributes = (
-                    {"message": _xml(message)} if element == "skipped" else {"message": _xml(message), "type": kind}
-                )
-                ElementTree.SubElement(case, element, attributes).text = _xml(text)
-    ElementTree.indent(root)
-    return ElementTree.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
-
-
-def _xml(text: str) -> str:
-    """Text on one line, without the characters that XML 1.0 cannot hold."""
-    line = formats.excerpt(" ".join(formats.clean(text).split()), _LONGEST)
-    return "".join(char for char in line if char >= " " and char not in "\ufffe\uffff")
+    return junit_xml("karat gate", {f"{gate.name} {gate.run}": cases})

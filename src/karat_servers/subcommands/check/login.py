@@ -31,7 +31,7 @@ def command(
     The tokens are saved in ~/.local/state/karat/tokens (or $XDG_STATE_HOME/karat/tokens), readable only by you;
     runs renew them.
     """
-    from karat.cli.logging_in import log_in
+    from karat_servers.logging_in import log_in
 
     login = log_in(file, server, browser=not no_browser, port=port, seconds=seconds, env_file=env_file, show=output.say)
     output.result(str(login), login)

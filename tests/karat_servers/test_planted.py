@@ -10,8 +10,8 @@ import pytest
 
 from karat.records import McpServer
 from karat.redact import Redactor
-from karat.server_checks.checks import CHECKS
-from karat.server_checks.running import check_server
+from karat_servers.server_checks.checks import CHECKS
+from karat_servers.server_checks.running import check_server
 
 SERVER = Path(__file__).with_name("planted_server.py")
 

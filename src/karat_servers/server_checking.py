@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import textwrap
+from collections.abc import Sequence
 from pathlib import Path, PurePath
 from urllib.parse import urlsplit
 
@@ -13,12 +14,13 @@ import msgspec
 from karat import formats
 from karat.cli.ending import keep_hidden
 from karat.cli.output import aligned
+from karat.document.junit import junit_xml
 from karat.errors import BadOption, did_you_mean
 from karat.formats import OUTPUT_FORMAT
 from karat.records import JsonObject, McpServer
 from karat.redact import Redactor
-from karat.server_checks.outcomes import ServerReport
-from karat.server_checks.running import check_server
+from karat_servers.server_checks.outcomes import ServerReport
+from karat_servers.server_checks.running import check_server
 
 _WORDS = {"failed": "failed", "warning": "warning", "passed": "passed", "not_applicable": "n/a"}
 _WIDEST = 100
@@ -120,3 +122,20 @@ def _shown(report: ServerReport) -> str:
         lines += [f"{start:<{len(indent)}}{seen}".rstrip(), *(indent + line for line in continued)]
         lines += [indent + line for line in textwrap.wrap(f"→ {check.advice}", _WIDEST - len(indent)) if check.advice]
     return "\n".join(lines) + "\n"
+
+
+def checks_junit(reports: Sequence[ServerReport]) -> str:
+    """JUnit XML of the checks of servers: one suite per server. Checks that do not apply are skipped; warnings pass."""
+    kinds = {"failed": "failure", "not_applicable": "skipped"}
+    suites = {
+        report.server: [
+            (
+                check.id,
+                report.server,
+                (kinds[check.verdict], check.verdict, check.seen, check.advice) if check.verdict in kinds else None,
+            )
+            for check in report.checks
+        ]
+        for report in reports
+    }
+    return junit_xml("karat check --server", suites)

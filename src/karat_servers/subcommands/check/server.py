@@ -50,9 +50,8 @@ def command(  # noqa: PLR0913 - an argument for each option
     A tool is called only if the server marks it as read-only, if --call names it, or, unless it is marked as
     destructive, without its required arguments. Exit code 0: no check failed, 1: one failed.
     """
-    from karat.cli.server_checking import check_servers
-    from karat.document.gated import checks_junit
     from karat.exports import save
+    from karat_servers.server_checking import check_servers, checks_junit
 
     checked = check_servers(
         file, server, url=url, command=ctx.meta[_COMMAND], calls=calls, seconds=seconds, env_file=env_file

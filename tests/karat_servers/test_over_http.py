@@ -10,8 +10,8 @@ import pytest
 
 from karat.records import McpServer
 from karat.redact import Redactor
-from karat.server_checks.running import check_server
 from karat.testing.mcp_server import serving
+from karat_servers.server_checks.running import check_server
 
 SOUND = '''
 import json, socket, sys

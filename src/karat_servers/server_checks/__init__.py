@@ -11,6 +11,6 @@ read-only, if the caller names it, or with arguments that its own schema refuses
 
 from __future__ import annotations
 
-from karat.server_checks.outcomes import Check, ServerReport
+from karat_servers.server_checks.outcomes import Check, ServerReport
 
 __all__ = ["Check", "ServerReport"]

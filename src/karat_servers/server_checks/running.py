@@ -9,9 +9,9 @@ from karat import formats
 from karat.mcp.faults import printable
 from karat.records import JsonObject, McpServer
 from karat.redact import Redactor, without_surrogates
-from karat.server_checks.checks import CHECKS, PlannedCheck
-from karat.server_checks.outcomes import Check, ServerReport
-from karat.server_checks.probe import Finding, Probe, Unavailable, failed, skipped
+from karat_servers.server_checks.checks import CHECKS, PlannedCheck
+from karat_servers.server_checks.outcomes import Check, ServerReport
+from karat_servers.server_checks.probe import Finding, Probe, Unavailable, failed, skipped
 
 _LONGEST = 400  # columns of a finding
 _LONGEST_NAME = 60

@@ -18,8 +18,8 @@ from karat import formats
 from karat.mcp.remote import is_loopback
 from karat.mcp.results import LARGEST_RESULT
 from karat.records import JsonObject
-from karat.server_checks.probe import Finding, Probe, example, failed, named, passed, skipped, warning
-from karat.server_checks.wire import INITIALIZE_VERSIONS, MODERN_VERSION, Http, Reply
+from karat_servers.server_checks.probe import Finding, Probe, example, failed, named, passed, skipped, warning
+from karat_servers.server_checks.wire import INITIALIZE_VERSIONS, MODERN_VERSION, Http, Reply
 
 LONGEST_DESCRIPTION = 1024
 """Characters that the strictest model APIs accept."""

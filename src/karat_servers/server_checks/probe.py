@@ -15,8 +15,8 @@ from karat.mcp.preflight import MOST_PAGES, MOST_TOOLS
 from karat.records import JsonObject, McpServer
 from karat.redact import Redactor
 from karat.scorers._child import Schemas
-from karat.server_checks.outcomes import Verdict
-from karat.server_checks.wire import INITIALIZE_VERSIONS, MODERN_VERSION, Connection, Ending, Reply
+from karat_servers.server_checks.outcomes import Verdict
+from karat_servers.server_checks.wire import INITIALIZE_VERSIONS, MODERN_VERSION, Connection, Ending, Reply
 
 _SCHEMA_SECONDS = 5.0
 _NAMED = 5

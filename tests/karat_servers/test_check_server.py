@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-PLANTED = Path(__file__).parents[1] / "server_checks" / "planted_server.py"
+PLANTED = Path(__file__).parents[1] / "karat_servers" / "planted_server.py"
 
 EXPERIMENT = """
 name: e

@@ -1,0 +1,1 @@
+"""The agent whose answers are the results of tools."""

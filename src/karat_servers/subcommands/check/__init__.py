@@ -1,0 +1,1 @@
+"""What `karat check` does with servers."""

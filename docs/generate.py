@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import yaml
+
 from tables import docstring, fields_rows, fields_table, headed
 
 if TYPE_CHECKING:

@@ -145,7 +145,7 @@ def test_what_you_must_change_ends_with_2_and_says_how(karat, experiment, argume
         ("query", "latest"),
         ("list", "scorers"),
         ("list", "scorers", "--json"),
-        ("lint", "questions.jsonl"),
+        ("check", "--lint", "questions.jsonl"),
         ("run", "experiment.yaml", "--json", "-q"),
         ("--help",),
         ("--version",),

@@ -88,7 +88,7 @@ class Texts:
         failed = questions.failures.get(cell)
         failure = None if failed is None else self._line(failed[0], Failure)
         heard = next((trial for trial in index.open_trials.values() if trial.cell == cell), None)
-        replies = () if heard is None or answered else (at for at, _ in heard.conversation.replies[:200])
+        replies = () if heard is None or answered else (at for at, _ in heard.partial.replies[:200])
         events = [self._line(at, _ReplyEvent) for at in replies]
         attempts = [self._line(at, Attempt) for at in index.attempts_of(cell)[:20]]
         dollars, tokens = (None, None) if answer is None else _spent(answer.replies)

@@ -157,9 +157,9 @@ def spoilt(source: RunFolder, folder: Path) -> RunFolder:
     info = msgspec.convert(_walked(told, texts.__next__, names), RunInfo)
     copies = tuple(
         msgspec.structs.replace(study, sha256=_study(folder / "studies" / study.file, texts.__next__))
-        for study in info.studies
+        for study in info.kept
     )
-    info = msgspec.structs.replace(info, name=f"{info.name} {written(NAMES)}", studies=copies)
+    info = msgspec.structs.replace(info, name=f"{info.name} {written(NAMES)}", kept=copies)
     (folder / "run.json").write_bytes(codec.line(info))
     samples = [msgspec.json.decode(line, type=Sample) for line in (folder / "samples.jsonl").read_bytes().splitlines()]
     (folder / "samples.jsonl").write_bytes(b"".join(_again(codec, sample, texts.__next__, names) for sample in samples))

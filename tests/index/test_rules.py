@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from karat.errors import BadOption
-from karat.index import PartialConversation, PartialScorings, trial_value, turn_values
+from karat.index import PartialAnswer, PartialScorings, trial_value, turn_values
 from karat.index.rules import counting_rows, shown_scorings
 
 ROWS = st.lists(st.tuples(st.integers(0, 3), st.integers(-1, 2), st.integers(-1, 1), st.integers(0, 1)), max_size=30)
@@ -37,7 +37,7 @@ def test_a_scoring_is_whole_once_all_its_places_have_a_row():
 
 
 def test_replies_count_from_the_turn_where_the_next_attempt_resumed():
-    conversation: PartialConversation[str] = PartialConversation()
+    conversation: PartialAnswer[str] = PartialAnswer()
     assert [conversation.add(turn, text) for turn, text in enumerate("abc")] == [[], [], []]
     assert conversation.end_attempt("network") == 3
     assert conversation.add(1, "B") == ["b", "c"]

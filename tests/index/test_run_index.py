@@ -60,7 +60,7 @@ def test_what_a_trial_cost_that_has_no_answer_is_kept_with_its_conversation(scri
     index = read_index(script.end())
     (pending,) = index.open_trials.values()
     assert index.place(pending.cell) == (0, 1, 0)
-    lines = index.lines(at for at, _ in pending.conversation.replies)
+    lines = index.lines(at for at, _ in pending.partial.replies)
     assert [json.loads(line)["reply"]["text"] for line in lines] == ["first", "second"]
     assert sorted(index.tallies[1].lost_dollars) == [0.5, 1.0, 2.0]
     assert [(index.place(cell), code) for _, cell, code in index.failures] == [((0, 1, 0), 2)], (

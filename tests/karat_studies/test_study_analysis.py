@@ -343,7 +343,7 @@ class TestHostileFolders:
 
     @pytest.mark.parametrize("file", ["../run.json", "/etc/passwd", "..", "", "a/b.yaml", "x\x00.yaml"])
     def test_a_path_out_of_the_folder_is_refused(self, run: RunFolder, file: str) -> None:
-        with pytest.raises(BadRun, match="is not the file of a study"):
+        with pytest.raises(BadRun, match="is not the name of a file that karat keeps"):
             summarize(self.changed(run, file=file))
 
     def test_a_study_that_would_eat_memory_is_refused(self, run: RunFolder) -> None:
@@ -422,8 +422,8 @@ class TestHostileFolders:
             summarize(run)
 
     def changed(self, run: RunFolder, **more: Any) -> RunFolder:
-        (copy,) = run.info.studies
-        info = msgspec.structs.replace(run.info, studies=(msgspec.structs.replace(copy, **more),))
+        (copy,) = run.info.kept
+        info = msgspec.structs.replace(run.info, kept=(msgspec.structs.replace(copy, **more),))
         (run.path / "run.json").write_bytes(with_checksum(msgspec.json.encode(info)))
         return RunFolder.open(run.path)
 
@@ -438,7 +438,7 @@ def test_the_run_keeps_its_study_whatever_becomes_of_the_folder(tmp_path: Path) 
 
 @pytest.mark.slow
 def test_persons_of_a_list_are_not_kept_but_their_columns_are(copies: RunFolder, summary: Summary) -> None:
-    copy = next(one for one in copies.info.studies if one.study == "alcohol_norms")
+    copy = next(one for one in copies.info.kept if one.name == "alcohol_norms")
     assert copy.columns == {"gender": "text"}
     assert copy.folder is None
     found = next(one for one in only(summary).studies if one.study == "alcohol_norms")

@@ -84,7 +84,7 @@ def test_it_is_what_comes_out_when_the_replies_are_written_read_and_scored(run: 
     names = [sample.id for sample in run.samples()]
     for number in range(REPETITIONS):
         tests: list[Any] = []
-        for study, copy in zip(kept_studies(run), run.studies(), strict=True):
+        for study, copy in zip(kept_studies(run), run.kept(), strict=True):
             own = [name for name in names if name.startswith(f"{study.study}/")]
             dice = Random(f"{seed_of(copy, own)}/floor/{number}")
             responses = []
@@ -338,7 +338,7 @@ def test_the_second_floor_is_the_same_tests_of_one_answer_an_arm(run: RunFolder,
     assert found is not None
     assert found.repetitions == ONE_ANSWER
     tests: list[Any] = []
-    for study, copy in zip(kept_studies(run), run.studies(), strict=True):
+    for study, copy in zip(kept_studies(run), run.kept(), strict=True):
         own = [sample for sample in run.samples() if sample.detail["study"] == study.study]
         [guess] = guessers_of(seed_of(copy, [sample.id for sample in own]), repetitions=0, one_answer=1)
         responses, given = [], dict[tuple[Any, ...], Any]()

@@ -129,11 +129,11 @@ def test_code_of_a_study_that_has_changed_does_not_run(tmp_path: Path) -> None:
 def test_a_run_folder_brings_no_code(tmp_path: Path) -> None:
     """A folder that somebody sends names itself as the place of the study."""
     run = run_of(tmp_path)
-    (copy,) = run.info.studies
+    (copy,) = run.info.kept
     inside = run.path / "own"
     write(inside, f"{NEEDS}reducer: reduce:apart\n")
     (inside / "reduce.py").write_text(REDUCE, encoding="utf-8")
-    info = msgspec.structs.replace(run.info, studies=(msgspec.structs.replace(copy, folder=str(inside)),))
+    info = msgspec.structs.replace(run.info, kept=(msgspec.structs.replace(copy, folder=str(inside)),))
     (run.path / "run.json").write_bytes(with_checksum(msgspec.json.encode(info)))
     found = only(RunFolder.open(run.path), allow_code=True)
     assert "code in a run folder is never used" in (found.benchmark.reason or "")
@@ -161,10 +161,10 @@ def test_the_run_keeps_the_digest_of_the_code_and_of_what_lies_beside_it(tmp_pat
     for name in ("reduce.py", "other.py", "weights.json"):
         (study / name).write_text(REDUCE, encoding="utf-8")
     (study / "materials" / "more.py").write_text("", encoding="utf-8")
-    (copy,) = put_through(tmp_path, study, say).info.studies
+    (copy,) = put_through(tmp_path, study, say).info.kept
     digest = sha256(REDUCE.encode()).hexdigest()
     assert copy.code == {"other.py": digest, "reduce.py": digest}
-    (plain,) = put_through(tmp_path / "plain", write(tmp_path / "plain" / "study"), say).info.studies
+    (plain,) = put_through(tmp_path / "plain", write(tmp_path / "plain" / "study"), say).info.kept
     assert plain.code is None
 
 
@@ -217,8 +217,8 @@ def test_code_that_went_or_came_later_has_changed(tmp_path: Path) -> None:
 def test_a_run_that_recorded_no_code_says_that_it_may_have_changed(tmp_path: Path) -> None:
     """As runs were before the digest was kept."""
     run = run_of(tmp_path)
-    (copy,) = run.info.studies
-    info = msgspec.structs.replace(run.info, studies=(msgspec.structs.replace(copy, code=None),))
+    (copy,) = run.info.kept
+    info = msgspec.structs.replace(run.info, kept=(msgspec.structs.replace(copy, code=None),))
     (run.path / "run.json").write_bytes(with_checksum(msgspec.json.encode(info)))
     summary = summarize(RunFolder.open(run.path), allow_code=True)
     assert summary.study is not None
@@ -235,10 +235,10 @@ def test_a_resume_keeps_the_code_that_the_run_began_with(tmp_path: Path) -> None
     command = ["run", str(tmp_path / "e.yaml"), "--results", str(tmp_path / "results"), "-q"]
     main([*command, "--limit", "3"])
     (path,) = (tmp_path / "results").iterdir()
-    before = RunFolder.open(path).studies()[0].code
+    before = RunFolder.open(path).kept()[0].code
     (study / "reduce.py").write_text(f"{REDUCE}\n# another line\n", encoding="utf-8")
     assert main([*command, "--resume", str(path)]) == 0
     run = RunFolder.open(path)
     assert before is not None
-    assert [copy.code for copy in run.studies()] == [before]
+    assert [copy.code for copy in run.kept()] == [before]
     assert "reduce.py changed" in (only(run, allow_code=True).benchmark.reason or "")

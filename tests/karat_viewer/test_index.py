@@ -49,7 +49,7 @@ def content(live: LiveIndex) -> list[object]:
             scores,
             questions.failures,
             [index.attempts_of(cell) for cell in cells],
-            {trial: [at for at, _ in one.conversation.replies] for trial, one in index.open_trials.items()},
+            {trial: [at for at, _ in one.partial.replies] for trial, one in index.open_trials.items()},
         ]
 
 

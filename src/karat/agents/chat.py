@@ -104,10 +104,10 @@ class Chat:
         self.unpriced = () if known is not None else (options.model,)
 
     @asynccontextmanager
-    async def session(self, condition: Condition, sample: Sample) -> AsyncIterator[_Conversation]:
+    async def session(self, condition: Condition, sample: Sample) -> AsyncIterator[_ChatSession]:
         """One trial's conversation, with the condition's servers open."""
         async with self._toolbox.open(condition) as tools:
-            yield _Conversation(
+            yield _ChatSession(
                 self._model,
                 self._settings,
                 tools,
@@ -122,7 +122,7 @@ class Chat:
         await close_model(self._model)
 
 
-class _Conversation:
+class _ChatSession:
     """The messages so far, and the tools."""
 
     def __init__(

@@ -78,7 +78,7 @@ class _Texts:
     def __init__(self, index: RunIndex, reader: LineReader, rows: list[ScoreRows]) -> None:
         self._index, self._line, self._rows = index, reader.line, rows
         self._failed = {cell: at for at, cell, _ in index.failures}  # the last failure of each
-        self._open = {pending.cell: pending.conversation for pending in index.open_trials.values()}
+        self._open = {pending.cell: pending.partial for pending in index.open_trials.values()}
 
     def record(self, sample: Sample, condition: str, repetition: int) -> TrialRecord:
         cell = self._index.cell(sample.id, condition, repetition)
@@ -95,7 +95,7 @@ class _Texts:
         failure = _failure(self._line(self._failed[cell])) if cell in self._failed else None
         if answered and failure is not None and (failure.stage != "score" or scores):
             failure = None
-        conversation = None if answered else self._open.get(cell)
+        partial = None if answered else self._open.get(cell)
         return TrialRecord(
             sample=sample,
             condition=condition,
@@ -103,5 +103,5 @@ class _Texts:
             answer=answer,
             scores=scores,
             failure=failure,
-            heard=tuple(reply_of(self._line(at)) for at, _ in conversation.replies) if conversation else (),
+            heard=tuple(reply_of(self._line(at)) for at, _ in partial.replies) if partial else (),
         )

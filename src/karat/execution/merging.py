@@ -148,7 +148,7 @@ _ALIKE: Mapping[str, Callable[[RunFolder], object]] = {
     "whether it is a rehearsal": lambda run: run.info.rehearsed,
     "whether its lines have checksums": lambda run: run.has_checksums,
     "the scorers": lambda run: sorted((scorer.name, scorer.scoring) for scorer in run.info.scorers),
-    "the studies and their code": lambda run: sorted((one.study, one.digest, str(one.code)) for one in run.studies()),
+    "the files it keeps": lambda run: sorted((file.name, file.digest, str(file.code)) for file in run.kept()),
 }
 
 
@@ -241,7 +241,7 @@ def _info(runs: Sequence[RunFolder], name: str, plan: PlanInfo, merged: Merged) 
         plan=plan,
         reports_tool_calls=all(info.reports_tool_calls for info in infos),
         measures_calls=all(info.measures_calls for info in infos),
-        studies=tuple({copy.study: copy for run in runs for copy in run.studies()}.values()),
+        kept=tuple({copy.name: copy for run in runs for copy in run.kept()}.values()),
         host=", ".join(dict.fromkeys(info.host for info in infos)),
     )
 
@@ -255,8 +255,8 @@ def _copy_files(building: Path, runs: Sequence[RunFolder], info: RunInfo, overla
     folder = RunFolder(building, info)
     with open_regular(runs[0].path / "experiment.yaml", within=runs[0].path) as file:
         write_durably(building / "experiment.yaml", [file.read()])
-    of_run = {copy.study: run for run in runs for copy in run.studies()}
-    folder.write_studies({copy.file: of_run[copy.study].study(copy) for copy in info.studies})
+    of_run = {copy.name: run for run in runs for copy in run.kept()}
+    folder.write_kept({copy.file: of_run[copy.name].kept_file(copy) for copy in info.kept})
     for number, run in reversed([*enumerate(runs)]):
         for path in sorted((run.path / WORKSPACES).glob("*.tar.gz")):
             owns = overlaps is None or overlaps.owner(path.name.rpartition("-")[0].encode(), number) == number

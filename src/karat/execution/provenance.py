@@ -19,12 +19,12 @@ from karat.journal import (
     FORMAT_VERSION,
     FORMAT_WITHOUT_STOP,
     DatasetInfo,
+    KeptFile,
     PlanInfo,
     Resume,
     RunInfo,
     ScorerInfo,
     ServerInfo,
-    StudyCopy,
 )
 from karat.records import Condition
 from karat.tool_use import Offered
@@ -42,7 +42,7 @@ def run_info(
     *,
     servers: tuple[ServerInfo, ...],
     source: dict[str, str],
-    studies: tuple[StudyCopy, ...],
+    kept: tuple[KeptFile, ...],
 ) -> RunInfo:
     """The content of `run.json`. `source`: file and sha256 of answers made elsewhere."""
     conditions = selected.conditions
@@ -75,7 +75,7 @@ def run_info(
         condition_servers=_servers(conditions),
         condition_offers=_offers(conditions),
         source=source,
-        studies=studies,
+        kept=kept,
         versions=_versions(),
         rehearsed=experiment.rehearsed,
         shard=str(selected.shard) if selected.shard is not None else None,
@@ -118,7 +118,7 @@ def resumed(
     *,
     samples: int | None = None,
     scorers: tuple[ScorerInfo, ...] = (),
-    studies: tuple[StudyCopy, ...] = (),
+    kept: tuple[KeptFile, ...] = (),
     servers: tuple[ServerInfo, ...] = (),
 ) -> Resume:
     """The event of resuming a run in another process. `samples`: how many all parts together have planned."""
@@ -136,7 +136,7 @@ def resumed(
         condition_offers=_offers(conditions),
         command=command,
         scorers=scorers,
-        studies=studies,
+        kept=kept,
         servers=servers,
     )
 

@@ -142,7 +142,7 @@ def read_journal(folder: RunFolder, plan: Plan) -> JournalState:
         for cell, rows in index.partial_rows(scoring).items():
             if (number := numbers[cell]) >= 0:
                 state.torn[scoring, plan[number].id] = rows
-    open_trials = {trial: pending.conversation.resumable for trial, pending in index.open_trials.items()}
+    open_trials = {trial: pending.partial.resumable for trial, pending in index.open_trials.items()}
     state.interrupted = {trial: [at for at, _ in replies] for trial, replies in open_trials.items() if replies}
     tallies = [*index.tallies, index.unassigned]
     state.dollars = fsum(dollars for tally in tallies for dollars in (*tally.dollars, *tally.judge_dollars))

@@ -53,9 +53,9 @@ from karat.journal import (
     End,
     Head,
     Journal,
+    KeptFile,
     RunFolder,
     ServerInfo,
-    StudyCopy,
     create_run,
     server_changes,
 )
@@ -292,7 +292,7 @@ class _Part:
             source["notes"] = notes
         info = run_info(
             self.experiment, self.dataset, self.selected, self.scorers, servers=servers,
-            source=source, studies=tuple(copy for copy, _ in copies),
+            source=source, kept=tuple(copy for copy, _ in copies),
         )  # fmt: skip
         info = msgspec.structs.replace(
             info,
@@ -304,7 +304,7 @@ class _Part:
         self.folder = create_run(
             results, info, experiment=self.experiment.masked_text, samples=_in_file_order(self.selected.samples),
             redact=self.redact,
-            studies={copy.file: data for copy, data in copies}, shared=self.experiment.execution.shared,
+            kept={copy.file: data for copy, data in copies}, shared=self.experiment.execution.shared,
         )  # fmt: skip
         self.memory.workspaces.run = self.folder.path
         self.journal = await stack.enter_async_context(Journal(self.folder.path, redact=self.redact))
@@ -358,7 +358,7 @@ class _Part:
             status.notice("the journal is empty or missing: everything is asked")
             await self._begin()
         samples = self._widen_samples()
-        studies = self._widen_studies()
+        kept = self._widen_kept()
         known = self.folder.widened_info().servers
         changed = tuple(server_changes(known, servers))
         for _, text in changed:
@@ -367,7 +367,7 @@ class _Part:
         others = (*(server for server, _ in changed), *(server for server in servers if server.name not in names))
         scorers = new_scorers(self.folder, [used.info for used in self.scorers])
         await self.journal.append(
-            resumed("run", self.selected, samples=samples, studies=studies, servers=others, scorers=scorers)
+            resumed("run", self.selected, samples=samples, kept=kept, servers=others, scorers=scorers)
         )
 
     def work(
@@ -398,17 +398,17 @@ class _Part:
             self.folder.write_samples(samples, redact=self.redact)
         return len(wanted)
 
-    def _widen_studies(self) -> tuple[StudyCopy, ...]:
-        """Studies that the run does not have yet, or that have changed. Their code stays as at the start of the run."""
-        present = {copy.study: copy for copy in self.folder.studies()}
+    def _widen_kept(self) -> tuple[KeptFile, ...]:
+        """Files that the run does not keep yet, or that have changed. Their code stays as at the start of the run."""
+        present = {copy.name: copy for copy in self.folder.kept()}
         new = []
         for copy, data in kinds.of(self.dataset.kind).keep(self.dataset, redact=self.redact):
-            before = present.get(copy.study)
+            before = present.get(copy.name)
             if before is not None and before.code is not None:
                 copy = msgspec.structs.replace(copy, code=before.code)  # noqa: PLW2901 -- the copy with its first code
             if before != copy:
                 new.append((copy, data))
-        self.folder.write_studies({copy.file: data for copy, data in new})
+        self.folder.write_kept({copy.file: data for copy, data in new})
         return tuple(copy for copy, _ in new)
 
 

@@ -39,7 +39,7 @@ journal again.
 from __future__ import annotations
 
 from karat.index.lines import FailureLine, LineReader
-from karat.index.rules import PartialConversation, PartialScorings, trial_value, turn_values
+from karat.index.rules import PartialAnswer, PartialScorings, trial_value, turn_values
 from karat.index.run_index import (
     FailureCount,
     FailureGroup,
@@ -60,7 +60,7 @@ __all__ = [
     "FailureLine",
     "LineReader",
     "OpenTrial",
-    "PartialConversation",
+    "PartialAnswer",
     "PartialScorings",
     "RunIndex",
     "ScoreRows",

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 import karat
 from karat.errors import BadRun
 from karat.files import open_regular
-from karat.journal import RunLock
+from karat.journal import KEPT, RunLock
 
 if TYPE_CHECKING:
     from karat.journal import RunFolder
@@ -37,7 +37,7 @@ _LARGEST = 256 * 2**20  # of one file
 _ENDS = 2**16  # bytes of the journal's head and tail that are digested
 _SETTLED = 2 * 10**9  # nanoseconds: a file changed more recently may change again within one tick of its file system
 _ABANDONED_SECONDS = 3600  # after which a temporary file counts as abandoned
-_CONTENT = ("run.json", "samples.jsonl")  # and the journal, and the studies that the run keeps
+_CONTENT = ("run.json", "samples.jsonl")  # and the journal, and the files of the dataset that the run keeps
 _LIBRARIES = ("msgspec", "numpy", "pydantic", "pyyaml", "scipy")
 
 
@@ -129,8 +129,8 @@ def cache_folder() -> Path | None:
 
 def _content(run: RunFolder) -> list[Path]:
     """Every file from which a run's numbers are computed."""
-    studies = (path for path in (run.path / "studies").glob("*") if path.suffix in (".yaml", ".yml"))
-    return [*(run.path / name for name in _CONTENT), run.journal, *sorted(studies)]
+    kept = (path for path in (run.path / KEPT).glob("*") if path.suffix in (".yaml", ".yml"))
+    return [*(run.path / name for name in _CONTENT), run.journal, *sorted(kept)]
 
 
 def _state(run: RunFolder) -> str:

@@ -56,7 +56,7 @@ class PartialScorings(Generic[_Scoring, _Place]):
         return True
 
 
-class PartialConversation(Generic[_Reply]):
+class PartialAnswer(Generic[_Reply]):
     """The replies of a trial of several turns without an answer yet; `_Reply` is whatever the reader keeps of each.
 
     A `reply` line is a turn that was answered and paid for. After a failed or killed attempt, the next one resumes

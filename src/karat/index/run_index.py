@@ -28,7 +28,7 @@ from karat.index.lines import (
     ReplyLine,
     ScoreLine,
 )
-from karat.index.rules import PartialConversation, PartialScorings, counting_rows, shown_scorings
+from karat.index.rules import PartialAnswer, PartialScorings, counting_rows, shown_scorings
 from karat.index.spending import CallRows, Ints, Tally
 from karat.journal import MISSED_GATE, Decided, Gap, Horizon, LineDamaged, PlanInfo, Resume, RunFolder, ScorerInfo
 from karat.records import Sample, Usage, recorded_seconds, was_cut
@@ -89,7 +89,7 @@ class OpenTrial(msgspec.Struct):
     underway: bool = False  # a turn was answered since the last attempt ended
     calls: list[tuple[float | None, Usage | None]] = []
     lost_replies: list[ReplyLine] = []
-    conversation: PartialConversation[tuple[int, ReplyLine]] = msgspec.field(default_factory=PartialConversation)
+    partial: PartialAnswer[tuple[int, ReplyLine]] = msgspec.field(default_factory=PartialAnswer)
 
     def end_attempt(self) -> None:
         """Ends the current attempt, which left no line of its own."""
@@ -488,7 +488,7 @@ class RunIndex:
         # Books costs without an answer; as unassigned if no line names the trial's condition.
         for pending in self.open_trials.values():
             pending.end_attempt()
-            pending.lost_replies += (reply for _, reply in pending.conversation.replies)
+            pending.lost_replies += (reply for _, reply in pending.partial.replies)
             self._book(pending)
         self._name_all_attempts()
         for number, trial in enumerate(self._attempt_trials):
@@ -630,7 +630,7 @@ class RunIndex:
         if (pending := self.open_trials.get(trial)) is not None:
             pending.cell = cell
             self._book(pending)
-            if not pending.conversation.replies:
+            if not pending.partial.replies:
                 del self.open_trials[trial]
         if failure.stage == "score":
             self.score_failed[cell, failure.scorer] = (failure.scoring, group.code)
@@ -655,10 +655,10 @@ class RunIndex:
         pending = self.open_trials.setdefault(trial, OpenTrial())
         pending.failed_attempts += 1
         pending.underway = False
-        journalled = pending.conversation.end_attempt(attempt.kind)
+        journalled = pending.partial.end_attempt(attempt.kind)
         pending.lost_replies += attempt.replies[journalled:]
         # Gates are checked after the last call, so they cost nothing more.
-        replied = attempt.replies or pending.conversation.replies
+        replied = attempt.replies or pending.partial.replies
         if not (replied and attempt.kind.startswith(MISSED_GATE) and attempt.dollars is None):
             pending.calls.append((attempt.dollars, attempt.usage))
 
@@ -666,7 +666,7 @@ class RunIndex:
         event = _reply(line)
         pending = self.open_trials.setdefault(event.trial, OpenTrial())
         pending.underway = True
-        pending.lost_replies += (reply for _, reply in pending.conversation.add(event.turn, (at, event.reply)))
+        pending.lost_replies += (reply for _, reply in pending.partial.add(event.turn, (at, event.reply)))
 
     def _add_resume(self, _: int, line: bytes) -> None:
         resume = _resume(line)
@@ -680,7 +680,7 @@ class RunIndex:
         self._part_scorings = tuple(scorer.scoring for scorer in resume.scorers) if again else self._run_scorings
         self.completed.update(dict.fromkeys(self._part_scorings, False))
         for pending in self.open_trials.values():
-            pending.conversation.end_process()
+            pending.partial.end_process()
             pending.end_attempt()
         self._name_all_attempts()
 

@@ -10,6 +10,7 @@ from karat.journal.events import (
     CHECKSUMS_SINCE,
     FORMAT_VERSION,
     FORMAT_WITHOUT_STOP,
+    KEPT,
     MISSED_GATE,
     Attempt,
     Choice,
@@ -19,6 +20,7 @@ from karat.journal.events import (
     Event,
     Head,
     Horizon,
+    KeptFile,
     Merged,
     PlanInfo,
     ReplyEvent,
@@ -26,7 +28,6 @@ from karat.journal.events import (
     RunInfo,
     ScorerInfo,
     ServerInfo,
-    StudyCopy,
 )
 from karat.journal.folder import LARGEST_INFO, RUN_FILES, RunFolder, create_run, server_changes, slugged
 from karat.journal.labels import Label, Labels, add_label, labels_path, read_labels
@@ -38,6 +39,7 @@ __all__ = [
     "CHECKSUMS_SINCE",
     "FORMAT_VERSION",
     "FORMAT_WITHOUT_STOP",
+    "KEPT",
     "LARGEST_INFO",
     "MISSED_GATE",
     "RUN_FILES",
@@ -53,6 +55,7 @@ __all__ = [
     "Head",
     "Horizon",
     "Journal",
+    "KeptFile",
     "Label",
     "Labels",
     "LineDamaged",
@@ -65,7 +68,6 @@ __all__ = [
     "RunLock",
     "ScorerInfo",
     "ServerInfo",
-    "StudyCopy",
     "Verified",
     "add_label",
     "checked_lines",

@@ -29,6 +29,10 @@ MISSED_GATE = "gate_"
 """Begins the kinds of failures that concern all turns together: the next attempt starts from the first turn."""
 
 
+KEPT = "studies"
+"""The folder of kept files in a run folder, and their key in run.json: the first ones were those of human studies."""
+
+
 class PlanInfo(msgspec.Struct, frozen=True, kw_only=True):
     """The planned trials. A resumed run's plan is the union of its parts."""
 
@@ -63,7 +67,7 @@ class Resume(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag=
     condition_offers: dict[str, tuple[Offered, ...]] = {}  # skills and plug-ins
     command: Literal["run", "score"] = "run"
     scorers: tuple[ScorerInfo, ...] = ()  # command "score": the scorers in use now
-    studies: tuple[StudyCopy, ...] = ()  # human studies that are new, or whose file has changed
+    kept: tuple[KeptFile, ...] = msgspec.field(default=(), name=KEPT)  # files that are new, or have changed
     servers: tuple[ServerInfo, ...] = ()  # MCP servers that are new, or whose offer has changed since the start
     lines: int | None = None  # before this one; None: of an older karat, as for `digest`
     digest: str = ""  # over what `karat.journal.cover` says
@@ -156,13 +160,13 @@ class DatasetInfo(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     commit: str | None = None  # of the file's repository; None: a local file
 
 
-class StudyCopy(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A human study in the run folder: with this file its analysis needs nothing else."""
+class KeptFile(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A file of the dataset in the run folder: with it the analysis needs nothing else. A study has one."""
 
-    study: str
-    file: str  # its study.yaml, below `studies/` of the run folder
+    name: str = msgspec.field(name="study")
+    file: str  # below `KEPT` of the run folder
     sha256: str  # hex, of that file
-    digest: str  # hex, of the study as shown: study.yaml, materials and persons
+    digest: str  # hex, of all that it stands for, as shown: with materials and persons
     columns: dict[str, str] = {}  # attributes of listed persons: attribute → number or text
     wording: str | None = None  # of the materials; None: unchanged
     relabel: bool = False  # other names and amounts were shown
@@ -223,7 +227,7 @@ class RunInfo(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     agent_type: str
     agent_model: str | None = None
     scorers: tuple[ScorerInfo, ...] = ()
-    studies: tuple[StudyCopy, ...] = ()  # human studies, in the order of the dataset
+    kept: tuple[KeptFile, ...] = msgspec.field(default=(), name=KEPT)  # in the order of the dataset
     servers: tuple[ServerInfo, ...] = ()
     condition_servers: dict[str, tuple[str, ...]] = {}
     condition_offers: dict[str, tuple[Offered, ...]] = {}  # skills and plug-ins

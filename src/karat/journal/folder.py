@@ -36,16 +36,17 @@ from karat.journal.cover import Cover, Gap
 from karat.journal.events import (
     CHECKSUMS_SINCE,
     FORMAT_VERSION,
+    KEPT,
     Attempt,
     End,
     Event,
     Head,
+    KeptFile,
     PlanInfo,
     Resume,
     RunInfo,
     ScorerInfo,
     ServerInfo,
-    StudyCopy,
 )
 from karat.journal.lock import RunLock
 from karat.records import Answer, Failure, Sample, Score, ServerEvent
@@ -60,8 +61,8 @@ _COMPRESSED = "journal.jsonl.zst"
 _OLD = "was written by a version of karat that could compress journals"
 RUN_FILES = (_JOURNAL, _COMPRESSED, "run.json")
 """Files that stand for their run where a run is named."""
-_STUDY_FILE = re.compile(r"[a-z0-9-]{1,80}\.yaml", re.ASCII)
-_LARGEST_STUDY = 2_000_000  # bytes; more than a document may have
+_KEPT_FILE = re.compile(r"[a-z0-9-]{1,80}\.yaml", re.ASCII)
+_LARGEST_KEPT = 2_000_000  # bytes; more than a document may have
 _BLOCK = 2**20  # bytes
 _BY_CONDITION = ("conditions", "agents", "prompts", "condition_servers", "condition_offers")  # of RunInfo and Resume
 
@@ -86,14 +87,14 @@ def create_run(
     experiment: str,
     samples: Iterable[Sample],
     redact: Redactor,
-    studies: Mapping[str, bytes] | None = None,
+    kept: Mapping[str, bytes] | None = None,
     shared: bool = False,
 ) -> RunFolder:
     """A new run folder with everything but its journal.
 
     It is filled under a temporary name and then renamed, so a folder that exists is
-    complete. `info.run` is replaced by the folder's own 8 hex digits. `studies`: the files of
-    `info.studies`, by name. `shared`: the group may read the folder, as far as the umask allows; else only its owner.
+    complete. `info.run` is replaced by the folder's own 8 hex digits. `kept`: the files of
+    `info.kept`, by name. `shared`: the group may read the folder, as far as the umask allows; else only its owner.
     """
     try:
         if not results.is_dir():
@@ -115,7 +116,7 @@ def create_run(
         folder = RunFolder(building, msgspec.structs.replace(info, run=run))
         write_durably(building / "experiment.yaml", [redact(experiment).encode("utf-8", "replace")])
         folder.write_samples(samples, redact=redact)
-        folder.write_studies(studies or {})
+        folder.write_kept(kept or {})
         line = Codec(redact).line(folder.info)
         write_durably(building / "run.json", [msgspec.json.format(line, indent=2), b"\n"])
         sync_folder(building)
@@ -365,29 +366,29 @@ class RunFolder:
             at = error.number if isinstance(error, LineDamaged) else number
             raise BadRun(self.path, f"samples.jsonl, line {at}: {error}; restore the file from a copy") from error
 
-    def studies(self) -> tuple[StudyCopy, ...]:
-        """The human studies that the run keeps, each as last run."""
-        copies = {copy.study: copy for copy in self.info.studies}
+    def kept(self) -> tuple[KeptFile, ...]:
+        """The files of the dataset that the run keeps, each as last run."""
+        copies = {copy.name: copy for copy in self.info.kept}
         for resume in self._resumes():
-            copies.update({copy.study: copy for copy in resume.studies})
+            copies.update({copy.name: copy for copy in resume.kept})
         return tuple(copies.values())
 
-    def write_studies(self, files: Mapping[str, bytes]) -> None:
-        """Adds files of studies. Only for the holder of the lock."""
+    def write_kept(self, files: Mapping[str, bytes]) -> None:
+        """Adds files of the dataset. Only for the holder of the lock."""
         if not files:
             return
-        make_folder(self.path / "studies")
+        make_folder(self.path / KEPT)
         for name, data in files.items():
-            write_durably(self.path / "studies" / name, [data])
+            write_durably(self.path / KEPT / name, [data])
         sync_folder(self.path)
 
-    def study(self, copy: StudyCopy) -> bytes:
-        """The study.yaml that the run keeps of a study. Raises BadRun if it is not the one that was run."""
-        name = f"studies/{copy.file}"
-        if _STUDY_FILE.fullmatch(copy.file) is None:
-            raise BadRun(self.path, f"run.json is damaged: '{copy.file}' is not the file of a study")
-        with self.open_file(name, at_most=_LARGEST_STUDY) or io.BytesIO() as file:
-            data = file.read(_LARGEST_STUDY + 1)
+    def kept_file(self, copy: KeptFile) -> bytes:
+        """A file that the run keeps. Raises BadRun if it is not the one that was run."""
+        name = f"{KEPT}/{copy.file}"
+        if _KEPT_FILE.fullmatch(copy.file) is None:
+            raise BadRun(self.path, f"run.json is damaged: '{copy.file}' is not the name of a file that karat keeps")
+        with self.open_file(name, at_most=_LARGEST_KEPT) or io.BytesIO() as file:
+            data = file.read(_LARGEST_KEPT + 1)
         if sha256(data).hexdigest() != copy.sha256:
             raise BadRun(self.path, f"{name} is missing, or has changed since the run began")
         return data

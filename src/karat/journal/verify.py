@@ -17,7 +17,7 @@ from karat.formats import plural
 from karat.journal.calibration import CALIBRATION_FILE, read_calibrations
 from karat.journal.codec import LONGEST_LINE, UNREADABLE, LineDamaged, checked_lines, has_checksum
 from karat.journal.cover import Cover
-from karat.journal.events import FORMAT_VERSION, Event, Head, Resume
+from karat.journal.events import FORMAT_VERSION, KEPT, Event, Head, Resume
 from karat.journal.folder import RunFolder
 from karat.journal.labels import labels_path, read_labels
 from karat.journal.lock import RunLock
@@ -88,7 +88,7 @@ def verify(folder: Path) -> Verified:
         findings.labels(run)
         findings.calibrations(run)
         findings.outcomes(run)
-        findings.studies(run)
+        findings.kept(run)
     return Verified(
         folder=str(folder),
         run=None if run is None else run.info.run,
@@ -117,7 +117,7 @@ class _Found:
             return None
 
     def journal(self, run: RunFolder) -> None:
-        self._studies = {copy.study: copy for copy in run.info.studies}
+        self._kept = {copy.name: copy for copy in run.info.kept}
         for number, event in self._events(run, run.journal.name, Event):
             if isinstance(event, Head) and event.format > FORMAT_VERSION:
                 raise BadRun(self.folder, f"its journal has format {event.format}: update karat")
@@ -126,7 +126,7 @@ class _Found:
             if isinstance(event, Answer) and event.workspace is not None:
                 self._workspace(run, event.workspace)
             if isinstance(event, Resume):
-                self._studies.update({copy.study: copy for copy in event.studies})
+                self._kept.update({copy.name: copy for copy in event.kept})
 
     def _workspace(self, run: RunFolder, changes: WorkspaceChanges) -> None:
         """The archive of what a trial changed."""
@@ -173,12 +173,12 @@ class _Found:
         except BadRun as error:
             self._add(GATE_FILE, None, error.problem.partition("; ")[0], "delete it, and gate the run again")
 
-    def studies(self, run: RunFolder) -> None:
-        for copy in self._studies.values():
+    def kept(self, run: RunFolder) -> None:
+        for copy in self._kept.values():
             try:
-                run.study(copy)
+                run.kept_file(copy)
             except BadRun as error:
-                self._add(f"studies/{copy.file}", None, error.problem, "restore it from a copy")
+                self._add(f"{KEPT}/{copy.file}", None, error.problem, "restore it from a copy")
 
     def _events(self, run: RunFolder, name: str, kind: object) -> Iterator[tuple[int, object]]:
         """Each complete line, with its number; faults of the others are added."""

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from karat.analysis.model import Summary
     from karat.analysis.parts import AnalysisInput, Part, TurnScoring
     from karat.documents.rows import Rows
-    from karat.journal import RunFolder, ScorerInfo, StudyCopy
+    from karat.journal import KeptFile, RunFolder, ScorerInfo
     from karat.kind_views import Views
     from karat.redact import Redactor
 
@@ -318,7 +318,7 @@ class Kind:
         return None
 
     @staticmethod
-    def keep(dataset: Dataset, *, redact: Redactor) -> Sequence[tuple[StudyCopy, bytes]]:
+    def keep(dataset: Dataset, *, redact: Redactor) -> Sequence[tuple[KeptFile, bytes]]:
         """What a run folder keeps of the dataset: the entry of each part in `run.json`, and its file."""
         del dataset, redact
         return ()

@@ -34,7 +34,7 @@ def write(folder: Path, name: str) -> Path:
 
 
 def kept(found: RunFolder) -> dict[str, bytes]:
-    return {copy.study: found.study(copy) for copy in found.studies()}
+    return {copy.name: found.kept_file(copy) for copy in found.kept()}
 
 
 def test_the_folder_holds_each_study_as_it_was_read(tmp_path: Path) -> None:
@@ -43,9 +43,9 @@ def test_the_folder_holds_each_study_as_it_was_read(tmp_path: Path) -> None:
     found = run(folder)
     texts = {"one": (one / "study.yaml").read_bytes(), "two": (two / "study.yaml").read_bytes()}
     assert kept(found) == texts
-    assert {copy.sha256 for copy in found.studies()} == {sha256(text).hexdigest() for text in texts.values()}
+    assert {copy.sha256 for copy in found.kept()} == {sha256(text).hexdigest() for text in texts.values()}
     assert sorted(file.name for file in (found.path / "studies").iterdir()) == sorted(
-        copy.file for copy in found.studies()
+        copy.file for copy in found.kept()
     )
 
 
@@ -87,7 +87,7 @@ def test_a_resume_that_changes_nothing_keeps_nothing_new(tmp_path: Path) -> None
     write(folder, "one")
     first = run(folder)
     second = run(folder, resume=first)
-    assert second.studies() == first.info.studies
+    assert second.kept() == first.info.kept
     assert len(list((second.path / "studies").iterdir())) == 1
 
 
@@ -100,6 +100,6 @@ def test_runs_over_anything_else_keep_no_studies(tmp_path: Path) -> None:
         conditions={"any": {}},
     )
     found = asyncio.run(run_experiment(made, results=tmp_path / "results")).run
-    assert found.studies() == ()
+    assert found.kept() == ()
     assert not (found.path / "studies").exists()
     assert summarize(found).study is None

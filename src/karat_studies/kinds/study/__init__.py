@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from karat.analysis.model import Summary
     from karat.analysis.parts import AnalysisInput, Part
     from karat.blocks import KindBlocks
-    from karat.journal import RunFolder, StudyCopy
+    from karat.journal import KeptFile, RunFolder
     from karat.kind_views import Views
     from karat.records import AllowCode, Sample
     from karat.redact import Redactor
@@ -142,7 +142,7 @@ class Study(Kind):
         return prompt_problems(text, preset, attributes)
 
     @staticmethod
-    def keep(dataset: Dataset, *, redact: Redactor) -> list[tuple[StudyCopy, bytes]]:
+    def keep(dataset: Dataset, *, redact: Redactor) -> list[tuple[KeptFile, bytes]]:
         from karat_studies.kinds.study.kept import keep_studies
 
         return keep_studies(studies_of(dataset), redact=redact)

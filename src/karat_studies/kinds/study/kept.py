@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from karat.errors import BadDataset, BadOption, BadPlugin, BadRun, Caught
-from karat.journal import RunFolder, StudyCopy, slugged
+from karat.journal import KeptFile, RunFolder, slugged
 from karat_studies.kinds.study.columns import attribute_type
 from karat_studies.kinds.study.experiments import Columns, Reducer
 from karat_studies.kinds.study.format import StudyFile
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _STANDS_FOR = {"number": 0.0, "text": "x"}
 
 
-def keep_studies(studies: Sequence[StudyFile], *, redact: Redactor) -> list[tuple[StudyCopy, bytes]]:
+def keep_studies(studies: Sequence[StudyFile], *, redact: Redactor) -> list[tuple[KeptFile, bytes]]:
     """For each study: its entry in `run.json`, and the copy of its file.
 
     Of listed persons only the columns are kept: those who took part are in samples.jsonl.
@@ -35,8 +35,8 @@ def keep_studies(studies: Sequence[StudyFile], *, redact: Redactor) -> list[tupl
         data = redact(study.data.decode("utf-8-sig")).encode()
         digest = sha256(data).hexdigest()
         given = [name for person in study.persons[:1] for name in person]
-        copy = StudyCopy(
-            study=study.study,
+        copy = KeptFile(
+            name=study.study,
             file=f"{slugged(study.study)}-{digest[:8]}.yaml",
             sha256=digest,
             digest=study.sha256,
@@ -58,16 +58,16 @@ def kept_studies(run: RunFolder) -> list[StudyFile]:
     check and limit that applies to a study's own file.
     """
     studies = []
-    for copy in run.studies():
+    for copy in run.kept():
         person = {name: _STANDS_FOR.get(kind, "x") for name, kind in copy.columns.items()}
         path = Path(copy.folder) / "study.yaml" if copy.folder is not None else run.path / "studies" / copy.file
         try:
-            study = read_kept_study(path, run.study(copy), persons=[person] if person else [])
+            study = read_kept_study(path, run.kept_file(copy), persons=[person] if person else [])
         except BadDataset as bad:
             faults = "; ".join(str(fault) for fault in bad.faults[:3])
             raise BadRun(str(run.path), f"studies/{copy.file} is not a study: {faults}") from bad
-        if study.study != copy.study:
-            raise BadRun(str(run.path), f"studies/{copy.file} is of '{study.study}', but run.json has '{copy.study}'")
+        if study.study != copy.name:
+            raise BadRun(str(run.path), f"studies/{copy.file} is of '{study.study}', but run.json has '{copy.name}'")
         studies.append(replace(study, code=copy.code))
     return studies
 

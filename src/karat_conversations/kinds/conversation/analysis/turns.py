@@ -281,7 +281,7 @@ def read_turns(
     for pending in index.open_trials.values():
         if matcher is not None and pending.cell in failed:
             condition, slots = places.of(pending.cell)
-            replies = [reply_of(line) for line in index.lines(at for at, _ in pending.conversation.replies)]
+            replies = [reply_of(line) for line in index.lines(at for at, _ in pending.partial.replies)]
             _hear(parts[condition], slots, replies, matcher)
     for part, tally in zip(parts, index.tallies, strict=True):
         part.scoring_tokens = tally.judge_tokens

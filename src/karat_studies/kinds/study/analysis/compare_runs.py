@@ -219,7 +219,7 @@ def _studies(run: RunFolder, part: StudySummary, *, allow_code: AllowCode) -> di
         index, files = read_index(run), kept_studies(run)
         answers = read_answers_of(index, [file.study for file in files], (part.scorer, part.scoring))
         studies = {}
-        for number, (file, copy) in enumerate(zip(files, run.studies(), strict=True)):
+        for number, (file, copy) in enumerate(zip(files, run.kept(), strict=True)):
             people = people_of(run, index, answers, study=file, number=number)
             code = reducer_of(file, inside=run.path, allowed=allow_code)
             responses = {unit: _plainly(file.study, rows) for unit, rows in people.responses.items()}

@@ -14,7 +14,7 @@ from karat import formats
 from karat.analysis.numbers import from_fields
 from karat.errors import BadPlugin, BadRun
 from karat.index import RunIndex
-from karat.journal import RunFolder, StudyCopy
+from karat.journal import KeptFile, RunFolder
 from karat.records import NOT_ASKED, Sample, Usage
 from karat_studies.kinds.study.analysis.model import QUOTES, ArmCount, Participants
 from karat_studies.kinds.study.bootstrap import StudyRun
@@ -51,11 +51,11 @@ class Code(msgspec.Struct, frozen=True, kw_only=True):
     differs: str | None = None  # how it differs from the code at the time of the run
 
 
-def seed_of(copy: StudyCopy, samples: Iterable[str]) -> int:
+def seed_of(copy: KeptFile, samples: Iterable[str]) -> int:
     """The seed of draws in one study: from its questions and participants, so that another run with the same answers
     has the same numbers, whatever its id, the order of its journal, its conditions and its other studies.
     """
-    parts = [copy.digest, *sorted(sample.removeprefix(f"{copy.study}/") for sample in samples)]
+    parts = [copy.digest, *sorted(sample.removeprefix(f"{copy.name}/") for sample in samples)]
     return int.from_bytes(blake2b("\n".join(parts).encode("utf-8", "surrogatepass"), digest_size=8).digest())
 
 

@@ -20,7 +20,7 @@ from karat.analysis.ledger import Outcome
 from karat.analysis.numbers import from_fields, mean
 from karat.analysis.parts import AnalysisInput
 from karat.index import RunIndex
-from karat.journal import RunFolder, StudyCopy
+from karat.journal import KeptFile, RunFolder
 from karat_studies.kinds.study.analysis.floor import (
     ONE_ANSWER,
     Guesses,
@@ -76,7 +76,7 @@ def study(given: AnalysisInput) -> StudySummary | None:
     """None if the scorer `replication` is not shown. Raises BadRun for studies that have changed since the run."""
     run, index, level = given.run, given.index, given.level
     info = next((scorer for scorer in given.scorers if scorer.type == "replication" and given.shows(scorer)), None)
-    if info is None or not (copies := run.studies()):
+    if info is None or not (copies := run.kept()):
         return None
     studies = kept_studies(run)
     answers = read_answers_of(index, [file.study for file in studies], (info.name, info.scoring))
@@ -154,7 +154,7 @@ class _Work:
         self._floors = floor_repetitions(answers.asked)
         self._one_answer = floor_repetitions(answers.asked, ONE_ANSWER)
 
-    def part(self, number: int, file: StudyFile, copy: StudyCopy) -> _Part:
+    def part(self, number: int, file: StudyFile, copy: KeptFile) -> _Part:
         """Responses, tests and replicates of one study: only the numbers are kept."""
         seed = seed_of(copy, self.answers.samples_of(number, self.index.samples))
         guessers = guessers_of(seed, repetitions=self._floors, one_answer=self._one_answer)

@@ -136,7 +136,7 @@ def errors_page() -> str:
     tree = re.sub(r"^(\W*\w+(?: +[\d–]+)?) .*$", r"\1", classes, flags=re.MULTILINE)
     parts = [
         "# Errors",
-        """A command that fails says why in one sentence and ends with an [exit code](../how-to/use-in-ci.md), shown
+        """A command that fails says why in one sentence and ends with an [exit code](../how-to/gate-a-pull-request.md#use-karat-in-ci), shown
 below. In Python the same sentence is an exception from `karat.errors`, with the facts as attributes.""",
         f"```text\n{inspect.cleandoc(tree)}\n```",
     ]
@@ -305,6 +305,8 @@ def index_page() -> str:
     for entry in yaml.safe_load(listed):
         if isinstance(entry, dict):
             ((heading, pages),) = entry.items()
+            if heading == "For contributors":
+                pages = pages[:1]  # which leads to the decisions
             parts += [f"## {heading}", "\n".join(_titles(pages))]
     return "\n\n".join(parts)
 

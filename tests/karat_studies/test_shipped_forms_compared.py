@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.test_docs import blocks
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "check-for-memory.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "compare-agent-designs.md"
 FORMS = {
     "as written": [],
     "paraphrase": ["--set=dataset.wording=paraphrase"],

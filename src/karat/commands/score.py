@@ -71,7 +71,7 @@ def command(
     file (JSONL, CSV, JSON, Parquet) with the columns `id` and `answer` and, optionally, `condition`
     and `repetition`; it becomes a run of its own. Without --dataset each row also holds its question
     and golden answer: --question, --golden and --answer name the columns. Other files need --kind:
-    see docs/how-to/score-conversations.md (a turn without a row counts as wrong),
+    see docs/how-to/prepare-conversations.md (a turn without a row counts as wrong),
     docs/how-to/run-human-studies.md and docs/explanation/replication.md.
     """
     for name, other in _kinds()[1].items():

@@ -136,8 +136,9 @@ def errors_page() -> str:
     tree = re.sub(r"^(\W*\w+(?: +[\d–]+)?) .*$", r"\1", classes, flags=re.MULTILINE)
     parts = [
         "# Errors",
-        """A command that fails says why in one sentence and ends with an [exit code](../how-to/gate-a-pull-request.md#use-karat-in-ci), shown
-below. In Python the same sentence is an exception from `karat.errors`, with the facts as attributes.""",
+        """A command that fails says why in one sentence and ends with an
+[exit code](../how-to/gate-a-pull-request.md#use-karat-in-ci), shown below. In Python the same sentence is
+an exception from `karat.errors`, with the facts as attributes.""",
         f"```text\n{inspect.cleandoc(tree)}\n```",
     ]
     for name in errors.__all__:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import griffe
 
+from karat.installation import plugin_modules
 from tables import fenced
 
 if TYPE_CHECKING:
@@ -28,10 +29,22 @@ def on_page_markdown(markdown: str, page: Page, **_: object) -> str:
     package = DOCUMENTED.get(place)
     text = _FENCE.sub(_titled, markdown)
     if package:
-        text = re.sub(r"`(\w+)`(?=, |$)", rf"[`\1`](#{package}.\1)", text, flags=re.MULTILINE)
-        text += "".join(f"\n\n::: {package}.{name}" for name in importlib.import_module(package).__all__)
+        homes = _homes(package)
+        text = re.sub(
+            r"`(\w+)`(?=, |$)", lambda name: f"[{name[0]}](#{homes[name[1]]}.{name[1]})", text, flags=re.MULTILINE
+        )
+        text += "".join(f"\n\n::: {home}.{name}" for name, home in homes.items())
     depth = place.count("/")
     return _LINK.sub(lambda link: link[1] if link[2].count("../") > depth else link[0], text)
+
+
+def _homes(package: str) -> dict[str, str]:
+    """Public name → the module that the site shows it from."""
+    homes = dict.fromkeys(importlib.import_module(package).__all__, package)
+    if package == "karat":
+        for name, module in plugin_modules("names").items():  # of the packages beside it
+            homes[name] = getattr(importlib.import_module(module), name).__module__
+    return homes
 
 
 def _titled(fence: re.Match[str]) -> str:

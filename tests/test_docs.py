@@ -122,7 +122,14 @@ def test_the_index_lists_every_page_once():
     index = (ROOT / "docs" / "README.md").read_text(encoding="utf-8")
     pages = {page.relative_to(ROOT / "docs").as_posix() for page in markdown() if page.is_relative_to(ROOT / "docs")}
     listed = re.findall(r"\]\(([^)]+)\)", index)
-    assert sorted(listed) == sorted(pages - {"README.md", "decisions/0000-template.md"})
+    of_users = {page for page in pages if not page.startswith("decisions/")}
+    assert sorted(listed) == sorted(of_users - {"README.md"})
+
+
+def test_every_decision_is_on_the_site():
+    listed = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    decisions = (ROOT / "docs" / "decisions").glob("[0-9]*.md")
+    assert {page.name for page in decisions if f"- decisions/{page.name}\n" not in listed} <= {"0000-template.md"}
 
 
 @pytest.mark.slow

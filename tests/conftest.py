@@ -184,12 +184,16 @@ def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> 
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Skips tests marked with a kind that is not there; with `cases`, those whose parameters' id matches it."""
-    for marker in item.iter_markers("needs_kind"):
-        concerned = re.search(marker.kwargs.get("cases", ""), item.name.partition("[")[2])
-        missing = [kind for kind in marker.args if not has_kind(kind)]
-        if concerned and missing:
-            pytest.skip(f"the kind {' and '.join(missing)} is not installed")
+    """Skips tests marked with a kind or package that is not there.
+
+    With `cases`, those whose parameters' id matches it.
+    """
+    for marker, there in (("needs_kind", has_kind), ("needs_package", has_package)):
+        for found in item.iter_markers(marker):
+            concerned = re.search(found.kwargs.get("cases", ""), item.name.partition("[")[2])
+            missing = [name for name in found.args if not there(name)]
+            if concerned and missing:
+                pytest.skip(f"{' and '.join(missing)} is not installed")
 
 
 @pytest.fixture(autouse=True)

@@ -268,6 +268,7 @@ def test_what_is_no_experiment_and_no_run_is_said(here: Path) -> None:
     ],
     ids=["load", "env_file", "run", "results", "resume", "open", "open results", "summarize", "query"],
 )
+@pytest.mark.needs_package("karat_query", cases="query")
 def test_no_path_raises_anything_but_an_operator_error(here: Path, call: Callable[[str], object], path: str) -> None:
     (here / "loop").symlink_to("loop")
     (here / "file").write_text("", encoding="utf-8")

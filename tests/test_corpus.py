@@ -8,7 +8,7 @@ import math
 import pytest
 from tests.corpus.outputs import HERE, RUNS, karat, numbers
 from tests.corpus.tables import sections, text_of, values_of
-from tests.needed_packages import has_kind
+from tests.needed_packages import EVERY_PACKAGE, has_kind
 
 ABSENT = {("conversation", "null"), ("study", "null")}
 LARGE = {"ten-studies", "framing-designs"}  # bootstraps of many tests
@@ -19,6 +19,7 @@ def _marks(name: str) -> list[pytest.MarkDecorator]:
     return [pytest.mark.needs_kind(kind), *([pytest.mark.slow] if name in LARGE else [])]
 
 
+@pytest.mark.needs_package(*EVERY_PACKAGE)
 @pytest.mark.parametrize("name", [pytest.param(name, marks=_marks(name)) for name in RUNS])
 def test_every_number_of_an_old_run_is_the_same(name, tmp_path, request):
     now = numbers(HERE / "runs" / name, tmp_path)

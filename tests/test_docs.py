@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 import pytest
 import yaml
+from tests.needed_packages import EVERY_PACKAGE
 
 import karat
 from karat import errors
@@ -74,6 +75,7 @@ def anchors(path: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", heading).replace(" ", "-") for heading in plain}
 
 
+@pytest.mark.needs_package(*EVERY_PACKAGE)
 @pytest.mark.parametrize("page", markdown(), ids=place)
 @pytest.mark.needs_kind("study", cases="examples/(framing|trust-pairs)")
 def test_links_lead_somewhere(page):
@@ -278,6 +280,7 @@ for path in sys.argv[2:]:
 """
 
 
+@pytest.mark.needs_package(*EVERY_PACKAGE)
 @pytest.mark.parametrize("page", [*pages_with("yaml"), ROOT / "docs" / "reference" / "experiment-file.md"], ids=place)
 @pytest.mark.needs_kind("study", cases="check-for-memory|compare-agent-designs|run-human-studies")
 @pytest.mark.needs_kind("conversation", cases="prepare-conversations|score-conversations")

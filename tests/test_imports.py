@@ -11,6 +11,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from tests.needed_packages import EVERY_PACKAGE
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "src"
@@ -37,11 +38,13 @@ def lint_imports(folder: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.needs_package(*EVERY_PACKAGE)
 def test_imports_go_one_way():
     done = lint_imports(SOURCE)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.needs_package(*EVERY_PACKAGE)
 @pytest.mark.parametrize(
     ("module", "line", "broken"),
     [

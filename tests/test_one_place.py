@@ -14,6 +14,7 @@ import textwrap
 from pathlib import Path
 
 import pytest
+from tests.needed_packages import EVERY_PACKAGE
 
 import karat
 
@@ -250,6 +251,7 @@ def test_its_options_are_checked(house, workplace):
     assert "scorers.0.factor" in done.stderr
 
 
+@pytest.mark.needs_package(*EVERY_PACKAGE)
 def test_it_is_documented(house):
     done = python(house, house, house / "docs" / "generate.py")
     assert done.returncode == 0, done.stderr
@@ -280,6 +282,7 @@ def test_it_runs_and_reports(house, workplace):
     assert report.stdout == "toy report: 2 samples\n"
 
 
+@pytest.mark.needs_package("karat_imports")
 def test_it_imports(house, workplace):
     done = python(house, workplace, "-m", "karat", "import", "toy", "lines.txt", "--set", "name=mine")
     assert done.returncode == 0, done.stderr

@@ -219,6 +219,7 @@ execution: {num_repetitions: 1, retry: {max_attempts: 1}, max_failures: 100}
 """
 
 
+@pytest.mark.needs_package("karat_servers")
 def test_no_piece_of_a_secret_that_a_server_repeats_is_in_a_file_or_on_the_terminal(tmp_path):
     key, phrase = SECRETS["EC_KEY"], SECRETS["PASS_PHRASE"]
     ways = ("whole", "lines", "words", "cut", "case", "error", "dies")

@@ -184,6 +184,7 @@ REPORT = {
 }
 
 
+@pytest.mark.needs_package("karat_conversations")
 @pytest.mark.parametrize(
     ("questions", "answer"),
     [
@@ -213,6 +214,7 @@ def test_of_a_report_it_looks_the_number_up(tmp_path, questions, answer, rows):
     assert said == {"answer": answer, "unit": "none", "program": answer}
 
 
+@pytest.mark.needs_package("karat_conversations")
 def test_without_a_search_only_a_kind_with_documents_finds_something():
     turn = Turn(question="what were the net sales in 2018?", golden="7")
     found = {}

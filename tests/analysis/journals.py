@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from karat import plugins
 from karat.journal import (
     CHECKSUMS_SINCE,
     Attempt,
@@ -26,7 +27,6 @@ from karat.journal import (
     with_checksum,
 )
 from karat.records import Answer, Failure, Metric, Reply, Sample, Score, Turn
-from karat_conversations.scorers.numeric import Numeric
 
 SCALE = Metric(name="completeness", low=1, high=5, kind="ordinal")
 JUDGE = ScorerInfo(
@@ -219,7 +219,8 @@ def table(
     return script.end()
 
 
-NUMERIC = ScorerInfo(name="numeric", type="numeric", scoring="1e" * 16, metrics=Numeric.metrics, offline=True)
+_METRICS = plugins.find("scorers", "numeric").metrics if "numeric" in plugins.names("scorers") else ()
+NUMERIC = ScorerInfo(name="numeric", type="numeric", scoring="1e" * 16, metrics=_METRICS, offline=True)
 
 
 def asked(name: str, position: int, turns: Sequence[Mapping[str, Any]], **facts: Any) -> Sample:
@@ -249,7 +250,7 @@ def conversations(
         folder, samples=samples, conditions=tuple(said), repetitions=repetitions, scorers=(NUMERIC,),
         kind="conversation", **more,
     )  # fmt: skip
-    scorer = Numeric()
+    scorer = plugins.find("scorers", "numeric")()
     for row, sample in enumerate(samples):
         for repetition in range(repetitions):
             for condition, given in said.items():

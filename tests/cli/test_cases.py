@@ -125,6 +125,7 @@ def conversation(karat, answers, dataset):
     return done, summary(karat)
 
 
+@pytest.mark.needs_package("karat_conversations")
 @pytest.mark.parametrize(
     ("answers", "dataset", "metric", "share"),
     [
@@ -149,6 +150,7 @@ def turns(karat, name="turns.csv"):
         return list(csv.DictReader(file))
 
 
+@pytest.mark.needs_package("karat_conversations")
 def test_the_text_of_a_turn_is_kept_and_is_no_wrong_answer(case, karat):
     case("C")
     conversation(karat, "4_text_turn_answers.jsonl", "4_text_turn_dataset.jsonl")
@@ -156,6 +158,7 @@ def test_the_text_of_a_turn_is_kept_and_is_no_wrong_answer(case, karat):
     assert turns(karat, "errors.csv") == []
 
 
+@pytest.mark.needs_package("karat_conversations")
 def test_a_zero_that_means_unknown_is_unanswered_and_proves_nothing(case, karat):
     case("C")
     conversation(karat, "7_diagnosis_answers.jsonl", "7_diagnosis_dataset.jsonl")
@@ -163,12 +166,14 @@ def test_a_zero_that_means_unknown_is_unanswered_and_proves_nothing(case, karat)
     assert causes == {("na", "0"): "unanswered", ("pr", "2"): "wrong_operand", ("pr", "3"): "propagated"}
 
 
+@pytest.mark.needs_package("karat_conversations")
 def test_a_refusal_is_unanswered(case, karat):
     case("C")
     conversation(karat, "9_idk_answers.jsonl", "2_prose_dataset.jsonl")
     assert {row["error_type"] for row in turns(karat, "errors.csv")} == {"unanswered"}
 
 
+@pytest.mark.needs_package("karat_conversations")
 def test_tat_qa_with_an_empty_span_loads_and_its_predictions_are_read(case, karat):
     case("C")
     assert karat("check", "--lint", "5_tatqa_empty_span.json").code == 0
@@ -177,6 +182,7 @@ def test_tat_qa_with_an_empty_span_loads_and_its_predictions_are_read(case, kara
     assert {result["metric"]: result["mean"]["value"] for result in read["results"]}["exact_match"] == 1.0
 
 
+@pytest.mark.needs_package("karat_conversations")
 def test_spans_of_tat_qa_raise_no_alarm(case, karat):
     case("C")
     done = karat("check", "--lint", "5_tatqa_lint_false.json")
@@ -184,6 +190,7 @@ def test_spans_of_tat_qa_raise_no_alarm(case, karat):
     assert "nothing contradicts itself" in done.out
 
 
+@pytest.mark.needs_package("karat_conversations")
 def test_a_bare_number_is_no_program_by_finqas_rule(case, karat):
     case("C")
     conversation(karat, "6_finqa_bare_number.json", "6_finqa.json")
@@ -218,6 +225,7 @@ def test_ten_questions_cannot_win_among_39_comparisons(case, karat):
     assert "+4.00" in first
 
 
+@pytest.mark.needs_package("karat_servers")
 def test_expected_failures_are_no_fault_of_the_measurement(case, karat):
     case("N")
     done = karat("run", "c2.yaml")
@@ -227,12 +235,14 @@ def test_expected_failures_are_no_fault_of_the_measurement(case, karat):
     assert {result["mean"]["value"] for result in summary(karat)["results"]} == {1.0}
 
 
+@pytest.mark.needs_package("karat_imports")
 def test_two_tables_of_one_name_are_two_runs(case, karat):
     case("E")
     assert karat("import", "csv", "eval.a.csv", "eval.b.csv").code == 0
     assert len(list(Path("results").iterdir())) == 2
 
 
+@pytest.mark.needs_package("karat_imports")
 def test_repetitions_may_be_numbered_from_1(case, karat):
     case("E")
     done = karat("import", "csv", "epochs_from_1.csv", "--map", "repetition=epoch")
@@ -240,6 +250,7 @@ def test_repetitions_may_be_numbered_from_1(case, karat):
     assert summary(karat)["total"]["ledger"]["planned"] == 24
 
 
+@pytest.mark.needs_package("karat_imports")
 def test_a_column_that_groups_questions_is_named(case, karat):
     case("E")
     done = karat("import", "csv", "grouped_null.csv")
@@ -255,6 +266,7 @@ def test_two_golden_columns_are_a_fault_that_names_both(case, karat):
     assert "`answer_key: answer` or `answer_key: ground_truth`" in lines(done.out + done.err)
 
 
+@pytest.mark.needs_package("karat_imports")
 def test_the_run_that_hallucinates_is_the_worse_one(case, karat):
     case("F")
     karat("import", "deepeval", "02_deepeval_hallucination_all_bad.json", "02_deepeval_hallucination_none.json")
@@ -263,6 +275,7 @@ def test_the_run_that_hallucinates_is_the_worse_one(case, karat):
     assert "run1 is better" not in karat("report", newest_run()).out
 
 
+@pytest.mark.needs_package("karat_imports")
 @pytest.mark.parametrize("file", ["03_promptfoo_prompts_per_test.json", "09_promptfoo_keys_sorted.json"])
 def test_cells_that_were_never_planned_are_not_missing(case, karat, file):
     case("F")
@@ -271,6 +284,7 @@ def test_cells_that_were_never_planned_are_not_missing(case, karat, file):
     assert (ledger["planned"], ledger["scored"]) == (6, 6)
 
 
+@pytest.mark.needs_package("karat_conversations")
 @pytest.mark.parametrize(
     ("file", "said"),
     [
@@ -289,6 +303,7 @@ def test_lint_says_what_a_run_would_do(case, karat, file, said):
 # --- studies ----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.needs_package("karat_studies")
 @pytest.mark.parametrize("study", ["items", "conjoint"])
 def test_rows_that_are_not_people_are_a_fault(case, karat, study):
     case("H")
@@ -297,6 +312,7 @@ def test_rows_that_are_not_people_are_a_fault(case, karat, study):
     assert "rows are not people: add `by: participant`" in lines(done.out + done.err)
 
 
+@pytest.mark.needs_package("karat_studies")
 def test_neither_of_two_agents_that_know_nothing_is_closer_to_people(case, karat):
     case("H")
     done = karat("score", "two-agents-that-know-nothing.jsonl", "--kind", "study", "--dataset", "side_effects")

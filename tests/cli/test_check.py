@@ -71,6 +71,7 @@ def test_servers_are_started_and_their_tools_listed(karat, experiment):
     assert (found["name"], found["conditions"], found["tools"][:2]) == ("docs", ["add"], ["search", "echo"])
 
 
+@pytest.mark.needs_package("karat_servers")
 def test_samples_that_cannot_be_asked_are_counted(karat, here):
     rows = ('{"question": "a", "tool": "echo", "arguments": {"text": "x"}, "ask": "decline", "answer": "x"}',
             '{"question": "b", "tool": "echo", "arguments": "{", "answer": "x"}',
@@ -120,6 +121,7 @@ def test_warnings_are_said_and_do_no_harm(karat, experiment):
     assert done.err.startswith("warning: mcp_servers.unused")
 
 
+@pytest.mark.needs_package("karat_coding")
 @pytest.mark.parametrize("file", ["quickstart.yaml", "full.yaml"])
 def test_files_of_k_eval_are_planned(karat, here, shared_data, file):
     shutil.copy(shared_data / "keval" / file, here)
@@ -132,6 +134,7 @@ def test_files_of_k_eval_are_planned(karat, here, shared_data, file):
     assert done.code == 0
 
 
+@pytest.mark.needs_package("karat_coding")
 def test_a_judge_without_credentials_is_refused_with_its_place(process, here, shared_data):
     shutil.copy(shared_data / "keval" / "quickstart.yaml", here)
     (here / "questions.jsonl").write_text('{"question": "a?", "answer": "b"}\n', encoding="utf-8")

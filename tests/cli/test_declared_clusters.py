@@ -59,6 +59,7 @@ def test_check_names_a_column_that_looks_like_a_cluster(tmp_path, karat):
         assert ("12 questions share 4 values of 'page'" in said) is named
 
 
+@pytest.mark.needs_package("karat_imports")
 def test_an_import_takes_clusters_from_a_column_and_names_one(tmp_path, karat):
     lines = ["question,condition,score.quality,document"]
     lines += [f"q{row},{side},{row % 2},d{row // 4}" for row in range(24) for side in "AB"]
@@ -74,6 +75,7 @@ def test_an_import_takes_clusters_from_a_column_and_names_one(tmp_path, karat):
     assert "24 of 24 samples have no value of 'documnet' (did you mean 'document'?)" in wrong.err
 
 
+@pytest.mark.needs_package("karat_conversations")
 def test_conversations_share_the_document_that_they_are_about(tmp_path: Path) -> None:
     rows = [
         {

@@ -152,6 +152,7 @@ def test_what_you_must_change_ends_with_2_and_says_how(karat, experiment, argume
     ],
     ids=" ".join,
 )
+@pytest.mark.needs_package("karat_query", cases="query")
 def test_a_reader_that_has_gone_ends_a_command_quietly_with_141(karat, experiment, here, words):
     karat("run", experiment.name)
     read, write = os.pipe()
@@ -163,6 +164,7 @@ def test_a_reader_that_has_gone_ends_a_command_quietly_with_141(karat, experimen
     assert (done.returncode, done.stderr) == (141, b"")
 
 
+@pytest.mark.needs_package("karat_query")
 def test_what_was_read_before_the_reader_went_is_whole(process, experiment, here):
     process("run", experiment.name)
     reading = f"{sys.executable} -m karat query latest 'SELECT * FROM range(200000)' --to csv -q | head -n 3; "

@@ -6,6 +6,7 @@ import re
 
 import click
 import pytest
+from tests.needed_packages import EVERY_PACKAGE
 
 from karat.cli import cli, every_command
 
@@ -23,10 +24,12 @@ def shown(command: click.Command, name: str) -> str:
     return command.get_help(click.Context(command, info_name=name, terminal_width=100, max_content_width=100)) + "\n"
 
 
+@pytest.mark.needs_package(*EVERY_PACKAGE)
 def test_the_commands_in_the_order_in_which_one_meets_them():
     assert cli.list_commands(click.Context(cli)) == [name for names in GROUPS.values() for name in names]
 
 
+@pytest.mark.needs_package(*EVERY_PACKAGE)
 def test_the_first_help_shows_them_in_groups_and_cuts_no_line_on_a_narrow_screen():
     context = click.Context(cli, info_name="karat", terminal_width=80)
     groups = {}
@@ -37,10 +40,12 @@ def test_the_first_help_shows_them_in_groups_and_cuts_no_line_on_a_narrow_screen
     assert {title: groups[title] for title in GROUPS} == GROUPS
 
 
+@pytest.mark.needs_package(*EVERY_PACKAGE)
 def test_the_first_help(golden):
     golden("cli/karat.txt", shown(cli, "karat"))
 
 
+@pytest.mark.needs_package("karat_servers")
 @pytest.mark.parametrize("name", EVERY)
 @pytest.mark.needs_kind("study", "conversation", cases="score")
 def test_the_help_of_a_command(golden, name):
@@ -64,6 +69,7 @@ def test_a_flag_means_the_same_everywhere():
     assert {flag: names for flag, names in meanings.items() if len(names) > 1} == {"--set": {"settings", "asked"}}
 
 
+@pytest.mark.needs_package("karat_servers")
 @pytest.mark.parametrize(
     ("words", "usage"),
     [
@@ -79,6 +85,7 @@ def test_a_flag_anywhere_among_the_words_makes_another_command(karat, words, usa
     assert karat(*words).out.startswith(f"Usage: {usage}")
 
 
+@pytest.mark.needs_package("karat_servers")
 def test_words_after_two_dashes_are_no_flags_of_karat(karat):
     done = karat("check", "--server", "--seconds", "1", "--", "no-such-program-of-mine", "--login")
     assert "no-such-program-of-mine (stdio)" in done.out

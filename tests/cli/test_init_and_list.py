@@ -16,6 +16,7 @@ STUDIES = Path(package.__file__).parents[1] / "karat_studies" / "kinds" / "study
 SCHEMA = ".karat/experiment.schema.json"
 
 
+@pytest.mark.needs_package("karat_viewer")
 def test_init_writes_an_example_that_runs_as_it_stands(process, here):
     made = process("init", "golden", "mine")
     assert made.code == 0

@@ -21,6 +21,7 @@ def test_a_report_is_the_same_every_time(karat, run):
     assert karat("report", run, "--json").out == karat("report", run, "--to", "json").out
 
 
+@pytest.mark.needs_package("karat_imports")
 def test_a_report_of_several_files_wants_a_folder(karat, run, here):
     refused = karat("report", run, "--to", "keval")
     assert refused.code == 2

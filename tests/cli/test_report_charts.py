@@ -76,6 +76,7 @@ def test_the_folder_of_charts_must_be_one(karat, run, here):
     assert "--out: cannot write" in done.err
 
 
+@pytest.mark.needs_package("karat_conversations")
 def test_without_the_extra_it_says_what_to_install_and_writes_nothing(here, karat, run, process):
     (here / "block.py").write_text(
         "import sys; sys.modules['vl_convert'] = None\nfrom karat.__main__ import main\nsys.exit(main(sys.argv[1:]))\n",
@@ -92,6 +93,7 @@ def test_without_the_extra_it_says_what_to_install_and_writes_nothing(here, kara
     assert subprocess.run(command[:-2], cwd=here, capture_output=True, check=False).returncode == 0
 
 
+@pytest.mark.needs_package("karat_conversations")
 def test_real_conversations_have_charts_that_say_what_was_found(karat, here, shared_data):
     data = shared_data / "convfinqa"
     asked = ("--dataset", data / "dev.json", "--kind", "conversation", "-q")

@@ -35,6 +35,7 @@ def test_a_run_prints_its_table_its_files_and_what_to_type_next(karat, experimen
         assert (here / run / name).is_file()
 
 
+@pytest.mark.needs_package("karat_viewer")
 def test_the_commands_to_type_next_can_be_typed(karat, experiment):
     done = karat("run", experiment.name, "--results", "my results")
     commands = next_commands(done)
@@ -47,6 +48,7 @@ def test_the_commands_to_type_next_can_be_typed(karat, experiment):
         assert again.out
 
 
+@pytest.mark.needs_package("karat_viewer")
 @pytest.mark.parametrize("found", [True, False], ids=["on the path", "elsewhere"])
 def test_the_program_is_called_as_the_shell_finds_it(process, experiment, here, found):
     program = Path(sys.executable).with_name("karat")
@@ -56,6 +58,7 @@ def test_the_program_is_called_as_the_shell_finds_it(process, experiment, here, 
     assert {words[0] for words in next_commands(done)} == {"karat" if found else str(program)}
 
 
+@pytest.mark.needs_package("karat_viewer")
 def test_where_nothing_was_scored_no_comparison_is_suggested(karat, experiment, here):
     (here / "adder.py").write_text("import sys\nsys.exit('out of paper')\n", encoding="utf-8")
     done = karat("run", experiment.name, "--set", "execution.retry.max_attempts=1")
@@ -105,6 +108,7 @@ def test_selections_choose_trials_and_settings_lie_over_the_file(karat, experime
     assert karat("run", experiment.name, "--limit", "1", "--json", "-q").json["summary"]["samples"] == 1
 
 
+@pytest.mark.needs_package("karat_viewer")
 def test_a_failed_trial_ends_the_run_with_3_and_says_how_to_go_on(karat, experiment, here):
     adder = here / "adder.py"
     right = adder.read_text(encoding="utf-8")
@@ -132,6 +136,7 @@ def test_resume_asks_only_what_is_missing(karat, experiment):
     ]  # fmt: skip
 
 
+@pytest.mark.needs_package("karat_viewer")
 def test_after_a_selection_the_rest_is_suggested_and_a_warning_says_that_it_is_missing(karat, experiment):
     first = karat("run", experiment.name, "--limit", "2", "--json", "-q").json
     second = karat("run", experiment.name, "--resume", first["run"], "--only-condition", "add")

@@ -90,6 +90,7 @@ def test_the_same_rehearsal_gives_the_same_scores(karat, experiment, here):
     assert found[0] == found[1]
 
 
+@pytest.mark.needs_package("karat_coding")
 def test_claude_code_is_rehearsed_too(karat, experiment, here):
     pytest.importorskip("claude_agent_sdk", reason="the extra 'claude' brings Claude Code")
     agent = ("--set=agent={type: claude, model: claude-opus-5}", "--set=conditions.another={}")

@@ -121,6 +121,7 @@ def test_a_repetition_that_the_rows_number_is_missing_if_it_has_no_row(karat, he
     assert done.json["summary"]["total"]["ledger"]["agent"] == 1
 
 
+@pytest.mark.needs_package("karat_imports")
 @pytest.mark.parametrize(
     ("lines", "planned"),
     [
@@ -141,6 +142,7 @@ def test_an_imported_table_lacks_only_what_its_rows_lack(karat, here, lines, pla
 PARTED = [f"{q}?,x,x{value},{value}" for q in "AB" for value in ("{0}", "{1}")]
 
 
+@pytest.mark.needs_package("karat_imports")
 @pytest.mark.parametrize(
     ("column", "values", "said"),
     [
@@ -220,6 +222,7 @@ def test_an_experiment_must_say_what_the_models_of_its_answers_are(karat, here):
     assert karat("run", "e.yaml", "--set", "agent.condition_key=null").code == 0
 
 
+@pytest.mark.needs_package("karat_imports")
 @pytest.mark.parametrize(
     ("text", "flags", "want"),
     [

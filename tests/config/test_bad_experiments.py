@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.needed_packages import EVERY_PACKAGE
 
 from karat.config import load
 from karat.errors import BadExperiment
@@ -25,6 +26,7 @@ def said_of(text: str | bytes, folder: Path) -> BadExperiment:
     return caught.value
 
 
+@pytest.mark.needs_package(*EVERY_PACKAGE)
 def test_what_is_said_of_every_bad_experiment_file(folder: Path, golden: Callable[[str, str], None]) -> None:
     assert len(CASES) >= 60
     said = []

@@ -31,6 +31,7 @@ def loaded(path: Path) -> Experiment:
         return load(path, env=ENV)
 
 
+@pytest.mark.needs_package("karat_coding")
 @pytest.mark.parametrize(("name", "conditions", "calls"), [("quickstart.yaml", 2, 72), ("full.yaml", 3, 108)])
 def test_the_files_load_and_plan_unchanged(files: Path, name: str, conditions: int, calls: int) -> None:
     found = loaded(files / name)
@@ -46,6 +47,7 @@ def test_the_files_load_and_plan_unchanged(files: Path, name: str, conditions: i
     assert found.scorers[0].options["model"] == "vertex_ai/claude-opus-4-5"
 
 
+@pytest.mark.needs_package("karat_coding")
 def test_every_key_of_the_full_file_has_its_meaning(files: Path) -> None:
     found = loaded(files / "full.yaml")
     graph, rag, feed = found.servers
@@ -62,6 +64,7 @@ def test_every_key_of_the_full_file_has_its_meaning(files: Path) -> None:
     assert last.gate.require_mcp_tool_success
 
 
+@pytest.mark.needs_package("karat_coding")
 def test_the_missing_retry_block_is_the_default(files: Path) -> None:
     assert loaded(files / "quickstart.yaml").execution.retry.max_attempts == 3
 
@@ -71,6 +74,7 @@ def without_list(warning: str) -> str:
     return re.sub(r" \(known: [^)]*\)", "", warning)
 
 
+@pytest.mark.needs_package("karat_coding")
 def test_unknown_keys_of_a_keval_file_are_warnings(tmp_path: Path) -> None:
     (tmp_path / "questions.jsonl").write_text(QUESTIONS)
     text = """\
@@ -127,6 +131,7 @@ execution:
 """
 
 
+@pytest.mark.needs_package("karat_coding")
 def test_files_of_earlier_versions_are_read_with_their_meaning(tmp_path: Path) -> None:
     (tmp_path / "questions.jsonl").write_text(QUESTIONS)
     (tmp_path / "prompt.md").write_text("Use the server.")

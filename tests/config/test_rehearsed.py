@@ -61,6 +61,7 @@ def test_addresses_keys_and_headers_of_the_file_do_not_reach_the_rehearsal(made)
     assert before.agent.options["base_url"] == "https://example.org/v1"
 
 
+@pytest.mark.needs_package("karat_coding")
 def test_claude_code_keeps_its_models_own_name(made):
     found = redirected(made({"type": "claude", "model": "us.anthropic.claude-opus-5-v1:0", "provider": "bedrock"}), URL)
     assert (found.agent.options["model"], found.agent.options["base_url"]) == ("us.anthropic.claude-opus-5-v1:0", URL)

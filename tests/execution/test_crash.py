@@ -11,6 +11,7 @@ import pytest
 CRASH = Path(__file__).resolve().parents[2] / "benchmarks" / "crash.py"
 
 
+@pytest.mark.needs_package("karat_conversations")
 @pytest.mark.parametrize(
     "size",
     [

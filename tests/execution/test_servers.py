@@ -141,6 +141,7 @@ def calls(experiment: Write, server: dict[str, Any], rows: list[dict[str, Any]],
     return file
 
 
+@pytest.mark.needs_package("karat_servers")
 def test_requests_without_golden_answers_are_scored_by_mcp_result(experiment: Write, run: Run) -> None:
     outcome = run(calls(experiment, {**SCRIPTED, "scope": "run", "protocol": "2025-06-18"}, CALLS))
     assert [server.protocol for server in outcome.run.info.servers] == ["2025-06-18"]
@@ -148,6 +149,7 @@ def test_requests_without_golden_answers_are_scored_by_mcp_result(experiment: Wr
     assert [score.values for score in outcome.run.events_of(Score)] == [{"mcp_result": True}] * 6
 
 
+@pytest.mark.needs_package("karat_servers")
 def test_golden_answers_are_wanted_where_a_scorer_looks_at_them(experiment: Write, run: Run) -> None:
     file = calls(experiment, SCRIPTED, CALLS)
     file.write_text(file.read_text().replace("scorers:\n", "scorers:\n- contains\n"))
@@ -155,6 +157,7 @@ def test_golden_answers_are_wanted_where_a_scorer_looks_at_them(experiment: Writ
         run(file)
 
 
+@pytest.mark.needs_package("karat_servers")
 def test_a_run_is_not_resumed_with_other_calls(experiment: Write, run: Run) -> None:
     server = {**SCRIPTED, "scope": "run"}
     outcome = run(calls(experiment, server, CALLS))
@@ -163,6 +166,7 @@ def test_a_run_is_not_resumed_with_other_calls(experiment: Write, run: Run) -> N
         run(again, resume=outcome.run.path)
 
 
+@pytest.mark.needs_package("karat_servers")
 def test_another_version_of_the_protocol_after_resuming_is_said(experiment: Write, run: Run, tmp_path: Path) -> None:
     version = tmp_path / "version"
     command = f"""
@@ -194,6 +198,7 @@ for line in sys.stdin:
     assert f"{told}; answers of both parts are not alike" in summarize(second.run).warnings
 
 
+@pytest.mark.needs_package("karat_servers")
 def test_the_user_of_a_condition_is_scripted_and_shown_with_the_call(experiment: Write, run: Run) -> None:
     rows = [
         {"question": "three", "tool": "order", "arguments": {"book": "Emma"}, "user": {"accept": {"copies": 3}}},
@@ -232,6 +237,7 @@ def test_questions_of_a_shared_server_are_refused(experiment: Write, run: Run) -
         run(file)
 
 
+@pytest.mark.needs_package("karat_servers")
 def test_tokens_that_expire_lose_nothing_and_a_wrong_client_costs_its_condition_alone(
     experiment: Write, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -279,6 +285,7 @@ EVERYTHING = [
 ]
 
 
+@pytest.mark.needs_package("karat_servers")
 @pytest.mark.quick(1)
 @pytest.mark.parametrize("version", ["2025-06-18", "2025-11-25", "2026-07-28"])
 def test_a_replayed_run_has_the_answers_calls_and_scores_of_the_live_one(
@@ -320,6 +327,7 @@ def raw(raw_server: RawServer, **fields: Any) -> dict[str, Any]:
 ONE = {"question": "q", "tool": "t", "arguments": {}, "values": {"seven": 7}}
 
 
+@pytest.mark.needs_package("karat_servers")
 def test_what_servers_do_during_a_run_is_in_its_journal_and_report(
     experiment: Write, run: Run, httpserver: HTTPServer
 ) -> None:
@@ -352,6 +360,7 @@ def test_what_servers_do_during_a_run_is_in_its_journal_and_report(
     assert verify(outcome.run.path).damages == ()
 
 
+@pytest.mark.needs_package("karat_servers")
 @pytest.mark.parametrize(
     ("refusal", "tries"),
     [
@@ -370,6 +379,7 @@ def test_a_passing_fault_at_the_start_costs_no_trial(
     assert server.seen.count("initialize") == tries
 
 
+@pytest.mark.needs_package("karat_servers")
 @pytest.mark.parametrize(
     ("refusal", "execution"),
     [
@@ -388,6 +398,7 @@ def test_other_faults_at_the_start_are_reported_at_once(
     assert server.seen.count("initialize") == 1
 
 
+@pytest.mark.needs_package("karat_servers")
 def test_a_server_that_listens_later_is_waited_for(experiment: Write, run: Run) -> None:
     listening = socket.create_server(("127.0.0.1", 0))
     port = listening.getsockname()[1]

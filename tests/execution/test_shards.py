@@ -215,6 +215,7 @@ def test_each_run_is_compared_with_all_others(experiment: Write, run: Run, tmp_p
     assert merge_runs(runs[:2], tmp_path / "merged").run.plan().conditions == ("a", "b")
 
 
+@pytest.mark.needs_package("karat_conversations")
 def test_other_weights_of_the_same_samples_are_refused(run: Run, tmp_path: Path) -> None:
     shutil.copy(ROOT / "examples" / "convfinqa" / "conversations.json", tmp_path)
 

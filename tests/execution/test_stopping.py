@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from karat import query
+import karat
 from karat.analysis import compare, summarize
 from karat.analysis.gate import gate
 from karat.analysis.leaderboard import leaderboard
@@ -352,6 +352,7 @@ def test_conversations_and_studies_are_refused(experiment: Write, tmp_path: Path
     assert says in str(bad.value)
 
 
+@pytest.mark.needs_package("karat_query")
 def test_the_report_shows_the_interval_of_the_look_and_says_that_it_stopped(experiment: Write, run: Run) -> None:
     outcome = run(experiment(AGENT, questions=100, conditions=BETTER, execution=stop()))
     ((one),) = outcome.run.events_of(Decided)
@@ -363,7 +364,7 @@ def test_the_report_shows_the_interval_of_the_look_and_says_that_it_stopped(expe
     assert (turned.a, turned.b, turned.winner) == ("b", "a", "b")
     assert (turned.estimate.value, turned.estimate.low) == (-quality.estimate.value, -quality.estimate.high)
     assert quality.again is None
-    counts = query(outcome.run, "SELECT outcome, count(*) FROM trials GROUP BY outcome ORDER BY outcome").rows
+    counts = karat.query(outcome.run, "SELECT outcome, count(*) FROM trials GROUP BY outcome ORDER BY outcome").rows
     assert dict(counts) == {"scored": summary.total.ledger.scored, "decided": summary.total.ledger.decided}
     checks = gate(summary, [parse_threshold("quality=1.5", "min")]).checks
     assert [check.missing for check in checks] == [0, 0], "what was not needed is not missing"

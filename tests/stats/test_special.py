@@ -7,7 +7,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 import scipy.special
+from tests.needed_packages import EVERY_PACKAGE
 
 import karat
 from karat.stats import special
@@ -25,6 +27,7 @@ print(stdtrit(5, 0.975))
 """
 
 
+@pytest.mark.needs_package(*EVERY_PACKAGE)
 def test_the_functions_are_scipy_s_own():
     assert {name for name in USED if getattr(special, name) is not getattr(scipy.special, name)} == set()
     assert len(USED) > 20

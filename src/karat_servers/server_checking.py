@@ -48,7 +48,7 @@ def check_servers(
 ) -> CheckedServers:
     """Checks one server after another. Raises BadOption and BadExperiment."""
     if sum(given is not None for given in (file, url, command or None)) != 1:
-        raise BadOption("check-server", "needs one of: FILE [SERVER], --url URL, or -- COMMAND")
+        raise BadOption("check --server", "needs one of: FILE [SERVER], --url URL, or -- COMMAND")
     redact = Redactor({})
     folder = Path.cwd()
     servers = []

@@ -57,11 +57,11 @@ def history(
     if not named:
         known = sorted({summary.name for summary in every})
         hint = did_you_mean(name, known) if name is not None else ""
-        raise BadOption("history", f"no run of '{name}'{hint}" if name is not None else "there are no runs")
+        raise BadOption("compare --history", f"no run of '{name}'{hint}" if name is not None else "there are no runs")
     newest = named[-1]
     alike = [run for run in named if run.name == newest.name and run.provenance.sha256 == newest.provenance.sha256]
     if not newest.metrics:
-        raise BadOption("history", f"run {newest.run} has no scores")
+        raise BadOption("compare --history", f"run {newest.run} has no scores")
     info = newest.metrics[0] if metric is None else metric_of(newest, metric)
     if condition is not None:
         check_condition(newest, condition, option="--condition")

@@ -29,7 +29,7 @@ class Drawn(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Plotted(msgspec.Struct, frozen=True, kw_only=True):
-    """`--json` of `plot`."""
+    """`karat report --charts --json`."""
 
     format: int = OUTPUT_FORMAT
     charts: tuple[Drawn, ...]

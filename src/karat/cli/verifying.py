@@ -13,7 +13,7 @@ from karat.journal import Verified, verify
 
 
 class Checked(msgspec.Struct, frozen=True, kw_only=True):
-    """`--json` of `verify`."""
+    """`karat runs verify --json`."""
 
     format: int = OUTPUT_FORMAT
     ok: bool

@@ -17,9 +17,18 @@ from karat.agents import AgentSetting
 from karat.agents._answers import empty_answer
 from karat.agents._prompt import prompt
 from karat.config.model import Address, Count, Name, Number, Strictly, Text, VariableName
-from karat.errors import BadOption, LimitReached, TrialFault
+from karat.errors import LimitReached, TrialFault
 from karat.mcp import Tool, Tools
-from karat.models import Meter, close_model, fault_of, metered, open_model, parse_model, price, settings_of
+from karat.models import (
+    Meter,
+    close_model,
+    fault_of,
+    metered,
+    open_model,
+    price,
+    settings_of,
+    with_provider,
+)
 from karat.records import Condition, History, Reply, Sample, ToolCall, Turn, Usage
 from karat.thoughts import spoken
 
@@ -65,11 +74,7 @@ class Chat:
         @field_validator("model")
         @classmethod
         def _has_provider(cls, model: str) -> str:
-            try:
-                parse_model(model)
-            except BadOption as error:
-                raise ValueError(str(error).partition(": ")[2]) from None
-            return model
+            return with_provider(model)
 
     indifferent = ("api_key_env", "headers")
 

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import os
-import shlex
 import shutil
 import signal
 import subprocess
 import sys
 from contextlib import suppress
-from typing import cast
+from typing import Annotated, cast
 
 import msgspec
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field
 
 from karat.agents import AgentSetting
 from karat.agents._answers import reply_from
 from karat.agents._prompt import prompt_and_history, trial_values
 from karat.agents._watchdog import Watchdog
+from karat.config.model import AsWords
 from karat.context import Workspace
 from karat.errors import AgentFault, LimitReached
 from karat.records import Condition, History, Reply, Sample, Trial, Turn
@@ -43,16 +43,11 @@ class Command:
     class Options(BaseModel):
         model_config = ConfigDict(extra="forbid")
 
-        command: list[str] = Field(
+        command: Annotated[list[str], AsWords] = Field(
             min_length=1, description="program and arguments; one text is split as a shell would"
         )
         env: dict[str, str] = Field(default_factory=dict, description="its environment besides PATH, HOME and LANG")
         max_output_bytes: int = Field(default=10_000_000, ge=1, description="more on standard output ends the attempt")
-
-        @field_validator("command", mode="before")
-        @classmethod
-        def _split(cls, command: object) -> object:
-            return shlex.split(command) if isinstance(command, str) else command
 
     indifferent = ("max_output_bytes",)
     bounds_replies = True

@@ -51,9 +51,13 @@ def metrics_for_people(summary: Summary, names: Sequence[str] = ()) -> list[Metr
     """
     kind = kind_of(summary.kind)
     if kind.by_turn or not kind.compared:
-        raise BadOption("label --sample", f"answers to a {summary.kind} dataset are reviewed turn by turn: use `karat view`")
+        raise BadOption(
+            "label --sample", f"answers to a {summary.kind} dataset are reviewed turn by turn: use `karat view`"
+        )
     if not summary.metrics:
-        raise BadOption("label --sample", f"run {summary.run} has no scores: score it first, `karat score RUN --judge MODEL`")
+        raise BadOption(
+            "label --sample", f"run {summary.run} has no scores: score it first, `karat score RUN --judge MODEL`"
+        )
     if names:
         return [metric_of(summary, name) for name in dict.fromkeys(names)]
     return [info for info in summary.metrics if info.scorer == summary.metrics[0].scorer]
@@ -68,7 +72,9 @@ def draw_answers(run: RunFolder, summary: Summary, size: int, *, metric: MetricI
             if trial.answer is not None and len(trial.sample.turns) == 1 and (value := trial.value(metric)) is not None
             ]  # fmt: skip
     if not rows:
-        raise BadOption("label --sample", f"no answer of run {summary.run} to a single question has a score on '{metric.key}'")
+        raise BadOption(
+            "label --sample", f"no answer of run {summary.run} to a single question has a score on '{metric.key}'"
+        )
     names, conditions, scores = [row[0] for row in rows], [row[1] for row in rows], [row[2] for row in rows]
     draw = draw_for_labels(scores, conditions, size, rng=np.random.default_rng(seed))
     members: list[list[int]] = [[] for _ in draw.sizes]
@@ -98,6 +104,9 @@ def _name(content: bytes) -> str:
     """Six consonants, which no spreadsheet mistakes for a number, a date or a formula."""
     letters = "bcdfghjklmnpqrstvwxz"
     return "".join(letters[byte % len(letters)] for byte in hashlib.sha256(content).digest()[:6])
+
+
+_DRAW = "label --sample"  # the command
 
 
 class _Rows(msgspec.Struct, frozen=True, kw_only=True):

@@ -7,6 +7,7 @@ against (the folder, other sections) is in the `Reading` passed as validation co
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import Mapping
 from itertools import combinations
 from typing import Annotated, ClassVar, Literal, Self, cast
@@ -54,6 +55,14 @@ def _no_bool(value: object) -> object:
     if isinstance(value, bool):
         raise ValueError(f"must be a number, got {str(value).lower()}")
     return value
+
+
+def _words(command: object) -> object:
+    return shlex.split(command) if isinstance(command, str) else command
+
+
+AsWords = BeforeValidator(_words)
+"""For a program and its arguments: one text is split as a shell would."""
 
 
 def _share_or_count(value: float) -> float:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from karat.models.client import close_model, open_model, settings_of
     from karat.models.faults import fault_of, from_status, known_fault, retry_after
     from karat.models.metering import Meter, less, metered, total, usage_of
-    from karat.models.names import ModelName, key_variable, parse_model
+    from karat.models.names import ModelName, key_variable, parse_model, with_provider
     from karat.models.pacing import Limiter, limiter, limiters
     from karat.models.prices import Price, price, price_table
     from karat.models.rates import Rate, RateLimit, limit_rates, rate_limit
@@ -56,6 +56,7 @@ __all__ = [
     "settings_of",
     "total",
     "usage_of",
+    "with_provider",
 ]
 
 __getattr__, __dir__ = lazy(
@@ -64,7 +65,7 @@ __getattr__, __dir__ = lazy(
         "client": "close_model open_model settings_of",
         "faults": "fault_of from_status known_fault retry_after",
         "metering": "Meter less metered total usage_of",
-        "names": "ModelName key_variable parse_model",
+        "names": "ModelName key_variable parse_model with_provider",
         "pacing": "Limiter limiter limiters",
         "prices": "Price price price_table",
         "rates": "Rate RateLimit limit_rates rate_limit",

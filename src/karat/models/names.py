@@ -87,3 +87,12 @@ def key_variable(provider: str) -> str:
     """
     vendor = ModelName(provider, "").vendor
     return _KEYS.get(vendor) or f"{vendor.upper().replace('-', '_')}_API_KEY"
+
+
+def with_provider(model: str) -> str:
+    """The name, if it includes a provider. Raises ValueError, as a validator of options does."""
+    try:
+        parse_model(model)
+    except BadOption as error:
+        raise ValueError(str(error).partition(": ")[2]) from None
+    return model

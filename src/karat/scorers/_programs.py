@@ -7,18 +7,19 @@ from __future__ import annotations
 
 import json
 import os
-import shlex
 import signal
 import subprocess
 import sys
 import time
 from contextlib import suppress
 from pathlib import Path
+from typing import Annotated
 
 import msgspec
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field
 
 from karat import templates
+from karat.config.model import AsWords
 from karat.context import Workspace, launch, put, read_tree, why_mostly_left_out
 from karat.errors import BadOption, JudgeFault
 from karat.files import open_regular
@@ -39,7 +40,7 @@ class ProgramOptions(BaseModel):
     """What the experiment file may set for a program."""
 
     model_config = ConfigDict(extra="forbid")
-    command: list[str] = Field(
+    command: Annotated[list[str], AsWords] = Field(
         min_length=1,
         description="program and arguments, one text is split as a shell would; {{ sample }} is the sample's id, "
         "{{ metadata.NAME }} a column of the dataset",
@@ -51,11 +52,6 @@ class ProgramOptions(BaseModel):
     timeout_seconds: float = Field(default=300.0, gt=0, le=86_400)  # for one answer
     memory_mb: int | None = Field(default=8192, ge=64)  # address space of each process; null: not limited
     max_processes: int = Field(default=4096, ge=1)  # of this user, including those of other programs
-
-    @field_validator("command", mode="before")
-    @classmethod
-    def _split(cls, command: object) -> object:
-        return shlex.split(command) if isinstance(command, str) else command
 
 
 class Finished(msgspec.Struct, frozen=True, kw_only=True):

@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, field_validator, m
 
 from karat import formats, rubrics
 from karat.config.model import Address, Count, Name, Number, Strictly, VariableName
-from karat.errors import BadOption, InfrastructureFault, JudgeFault, TrialFault
+from karat.errors import InfrastructureFault, JudgeFault, TrialFault
 from karat.models import (
     Meter,
     close_model,
@@ -27,6 +27,7 @@ from karat.models import (
     price_table,
     route,
     settings_of,
+    with_provider,
 )
 from karat.records import Answer, JsonObject, Metric, Sample, Usage
 from karat.rubrics import Rubric
@@ -81,13 +82,13 @@ class JudgeModels(BaseModel):
     @field_validator("model")
     @classmethod
     def _has_provider(cls, model: str | None) -> str | None:
-        return model if model is None else _named(model)
+        return model if model is None else with_provider(model)
 
     @field_validator("judges")
     @classmethod
     def _have_providers(cls, judges: list[str | Member]) -> list[str | Member]:
         for judge in judges:
-            _named(judge if isinstance(judge, str) else judge.model)
+            with_provider(judge if isinstance(judge, str) else judge.model)
         return judges
 
     @model_validator(mode="after")
@@ -254,15 +255,6 @@ class Judge:
             dollars=0.0,
             rows=len(self.calls) * self._options.repeats,
         )
-
-
-def _named(model: str) -> str:
-    """The name, if it includes a provider. Raises ValueError."""
-    try:
-        parse_model(model)
-    except BadOption as error:
-        raise ValueError(str(error).partition(": ")[2]) from None
-    return model
 
 
 _FREE = frozenset({"rate_limit", "server_error", "unauthorized", "quota", "no_model", "refused"})

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import shlex
 import shutil
 import signal
 import sys
@@ -14,14 +13,15 @@ from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
+from typing import Annotated
 
 import msgspec
-from pydantic import BaseModel, Field, field_validator
+from pydantic import BaseModel, Field
 
 import karat
 from karat.agents import AgentSetting
 from karat.agents._prompt import prompt
-from karat.config.model import Name, Strictly, Text
+from karat.config.model import AsWords, Name, Strictly, Text
 from karat.context import Workspace, launch
 from karat.context.workspace import refuse_instructions_above
 from karat.errors import (
@@ -68,15 +68,10 @@ class Acp:
 
         model_config = Strictly
 
-        command: tuple[Name, ...] = Field(
+        command: Annotated[tuple[Name, ...], AsWords] = Field(
             min_length=1, description="program and arguments; one text is split as a shell would"
         )
         env: dict[str, Text] = {}  # its environment, in addition to PATH, LANG, HOME and TMPDIR
-
-        @field_validator("command", mode="before")
-        @classmethod
-        def _split(cls, command: object) -> object:
-            return shlex.split(command) if isinstance(command, str) else command
 
     connects_itself = True  # to its MCP servers, through karat's proxy
     context = ("workspace", "tools")

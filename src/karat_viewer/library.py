@@ -15,6 +15,7 @@ from msgspec import structs
 from karat.analysis import summarize
 from karat.analysis.cached import cached_summary
 from karat.analysis.model import Summary
+from karat.analysis.numbers import from_fields
 from karat.document.verdicts import verdicts
 from karat.errors import BadRun, KaratError
 from karat.journal import End, RunFolder, RunInfo, labels_path
@@ -184,19 +185,14 @@ class Library:
             return Card(folder=name, name=name, fault=info)
         path = self.root / name
         run = RunFolder(path, info)
-        return Card(
+        return from_fields(
+            Card,
+            info.plan,
+            info,
             folder=name,
-            name=info.name,
-            run=info.run,
-            created=info.created,
-            kind=info.kind,
             model=info.agent_model or "",
             agent=info.agent_type,
-            conditions=info.plan.conditions,
-            samples=info.plan.samples,
-            repetitions=info.plan.repetitions,
             status=self._status(name, run),
-            rehearsed=info.rehearsed,
             labelled=bool(_stamp(labels_path(run))),
         )
 

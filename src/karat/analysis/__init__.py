@@ -33,6 +33,7 @@ from karat.analysis.model import (
     ToolConfusion,
     ToolUse,
 )
+from karat.analysis.numbers import from_fields
 from karat.analysis.parts import AnalysisInput, KindAnalysis, Part, kind_of
 from karat.analysis.server_news import server_news
 from karat.analysis.stopping import stopping_of
@@ -456,7 +457,9 @@ def _provenance(run: RunFolder, scorers: tuple[ScorerInfo, ...], shown: Mapping[
     used = [scorer for scorer in scorers if shown.get(scorer.name) == scorer.scoring]
     judge = next((scorer for scorer in used if not scorer.offline), None)
     rubric = next((scorer for scorer in used if scorer.rubric is not None), None)
-    return Provenance(
+    return from_fields(
+        Provenance,
+        info,
         dataset_kind=info.dataset.kind,
         dataset=info.dataset.path,
         sha256=info.dataset.sha256,
@@ -464,17 +467,10 @@ def _provenance(run: RunFolder, scorers: tuple[ScorerInfo, ...], shown: Mapping[
         agent=info.agent_type,
         model=info.agent_model,
         agents={name: agent for name, agent in info.agents.items() if agent},
-        conditions=info.conditions,
-        prompts=info.prompts,
         judge=_judge_name(judge) if judge is not None else None,
         scorers=dict(shown),
         rubric=rubric.rubric if rubric is not None else None,
         rubric_digest=rubric.rubric_digest if rubric is not None else None,
-        servers=info.servers,
-        condition_servers=info.condition_servers,
-        versions=info.versions,
-        host=info.host,
-        source=info.source,
         settings={key: choice.value for key, choice in info.experiment.items()},
         judges={
             scorer.name: {"rubric": scorer.rubric, "rubric_digest": scorer.rubric_digest, **scorer.provenance}

@@ -6,6 +6,7 @@ import msgspec
 
 from karat.analysis.ledger import JUDGE_GAP, Outcome, call_failures
 from karat.analysis.model import FailureKind
+from karat.analysis.numbers import from_fields
 from karat.index import FailureLine, RunIndex
 
 _GAP = "answered, but the journal holds neither a score nor a failure; `karat score` asks again"
@@ -20,12 +21,9 @@ def failure_kinds(index: RunIndex, outcome: Outcome) -> tuple[FailureKind, ...]:
     """
     messages = _messages(index, outcome)
     groups = [
-        FailureKind(
-            cls=group.cls,
-            stage=group.stage,
-            kind=group.kind,
-            error=group.error,
-            scorer=group.scorer,
+        from_fields(
+            FailureKind,
+            group,
             trials=outcome.groups.get(group, 0),
             attempts=count.attempts,
             example=messages.get(count.code, count.example),

@@ -15,7 +15,7 @@ from msgspec import UnsetType, structs
 
 from karat import formats
 from karat.analysis.model import Difference, MetricInfo, StopLook, Stopping
-from karat.analysis.numbers import Estimate
+from karat.analysis.numbers import Estimate, from_fields
 from karat.analysis.verdicts import EQUIVALENT, ONLY_AHEAD
 from karat.index import RunIndex
 from karat.journal import Decided, Horizon
@@ -326,11 +326,13 @@ def stopping_of(index: RunIndex, *, level: float) -> Stopping | None:
                 ),
             )
         )  # fmt: skip
-    return Stopping(
-        metric=horizon.metric, scorer=horizon.scorer, scoring=horizon.scoring, alpha=horizon.alpha,
-        margin=horizon.margin, futility=horizon.futility, horizon=horizon.questions, comparisons=tuple(stop_looks),
-        out=tuple(name for name in index.conditions if name in index.out), clusters=horizon.clusters,
-    )  # fmt: skip
+    return from_fields(
+        Stopping,
+        horizon,
+        horizon=horizon.questions,
+        comparisons=tuple(stop_looks),
+        out=tuple(name for name in index.conditions if name in index.out),
+    )
 
 
 def _known(value: float) -> float | None:

@@ -11,6 +11,7 @@ import msgspec
 
 from karat import formats, plugins
 from karat import kinds as datasets
+from karat.analysis.numbers import from_fields
 from karat.cli.output import aligned
 from karat.cli.values import settings_of
 from karat.documents.hub import shown
@@ -74,15 +75,12 @@ def lint(asked: Linting) -> Lint:
         raise BadOption("--kind", f"datasets of kind '{kind}' cannot be linted")
     options = dataset_options(plugin, asked.settings)
     result = plugins.build(plugin, options, folder=Path.cwd()).lint(asked.dataset)
-    return Lint(
+    return from_fields(
+        Lint,
+        result,
         file=shown(asked.dataset),
         kind=kind,
-        sha256=result.sha256,
-        samples=result.samples,
-        turns=result.turns,
         reasons=dict(Counter(reason for doubt in result.doubted for reason in doubt.reasons).most_common()),
-        meanings=result.meanings,
-        doubted=result.doubted,
         faults=tuple(str(fault) for fault in result.faults),
     )
 

@@ -602,7 +602,7 @@ class ShardsKilled(KillNine):
     def merge(self, case: Case) -> Path | None:
         """The merged run; a new one if the shards have changed."""
         runs = [str(run) for run in case.shards.values() if run is not None]
-        case.command("merge", *case.dice.sample(runs, len(runs)), "--out", "merged", codes=(0,), name="merged")
+        case.command("runs", "merge", *case.dice.sample(runs, len(runs)), "--out", "merged", codes=(0,), name="merged")
         lines = {
             path: (path / "journal.jsonl").read_bytes().count(b"\n") for path in (case.folder / "merged").iterdir()
         }

@@ -142,7 +142,7 @@ def test_a_tree_without_the_kind_passes_lint_and_finds_its_remaining_tests(kind,
     collected = stdout_of(python(source, tree, "-m", "pytest", "-p", "no:cacheprovider", "--collect-only", "-q"))
     assert int(re.findall(r"(\d+) tests collected", collected)[0]) > 6000
     quick = ("-m", "pytest", "-p", "no:cacheprovider", "-q", "-m", "not slow")
-    stdout_of(python(source, tree, *quick, "tests/tables", "tests/config"))
+    stdout_of(python(source, tree, *quick, "tests/karat_query/test_tables.py", "tests/config"))
 
 
 TOY = '''

@@ -287,6 +287,7 @@ def test_an_older_scoring_is_asked_for_by_its_digest(tmp_path, journals):
     assert rows(run, "SELECT value FROM scores", scorings={"judge": "0f"}) == [{"value": 2.0}]
 
 
+@pytest.mark.needs_package("karat_conversations")
 def test_conversations_have_a_row_a_turn(tmp_path, journals):
     sample = journals.asked("c", 0, [{"golden": "1"}, {"golden": "2"}])
     said = (Reply(text="1", answer="1"), Reply(text="3", answer="3"))
